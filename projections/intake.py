@@ -146,7 +146,10 @@ class Intake:
                 place = Place(offset + 1, 0) if number == len(batch.events) else Place(offset, number)
         for outcome in batch.outcomes:
             # What somebody else asked for under such an id was refused, and says nothing about the node.
-            if outcome.cluster == self._cluster and outcome.by == INTAKE_BY and outcome.verdict != "duplicate":
+            if outcome.cluster != self._cluster or outcome.by != INTAKE_BY:
+                continue
+            # A repetition says something only where what it repeats is not remembered any more.
+            if outcome.verdict != "duplicate" or outcome.id in self._asked:
                 self._record(outcome, batch.at_ms, place)
         for kept in (self._outcomes, self._told):
             while len(kept) > MOST_OUTCOMES:
@@ -245,7 +248,10 @@ class Intake:
                 recorded.at_ms,
                 recorded.outcome.refusals,
                 remove=not is_held and (is_over or path in seen.requests),
+                is_repeated=recorded.outcome.verdict == "duplicate",
             )
+            return False
+        if identity in self._kept:
             return False
         if identity in self._asked:
             return True
@@ -280,7 +286,9 @@ class Intake:
 
     async def _send(self, command: AnyCommand) -> None:
         await self._submit(command)
-        self._asked.add(command.id)
+        # Its outcome may have come first.
+        if command.id not in self._outcomes:
+            self._asked.add(command.id)
 
     async def _answer(
         self,
@@ -291,8 +299,12 @@ class Intake:
         refusals: Sequence[Refusal] = (),
         *,
         remove: bool,
+        is_repeated: bool = False,
     ) -> None:
-        """Put the answer beside a node, or take an earlier one away, and the node with it if it is done."""
+        """Put the answer beside a node, or take an earlier one away, and the node with it if it is done.
+
+        Of what only repeats an earlier command the answer was given then, and stays.
+        """
         absolute = f"{self._base}{path}"
         error_path = f"{absolute}{ERROR_SUFFIX}"
         there = (await self._store.examine([error_path])).get(error_path)
@@ -300,7 +312,7 @@ class Intake:
         if remove and await self._empty(path, node):
             operations.append(Delete(absolute, node.version))
         if fault is None:
-            operations += [] if there is None else [Delete(error_path, there.version)]
+            operations += [] if there is None or is_repeated else [Delete(error_path, there.version)]
         elif there is None:
             operations.append(Create(error_path, error_document(node, fault, at_ms, refusals)))
         elif not answers(there.data, node):

@@ -194,13 +194,10 @@ class ZooKeeperStore:
 
     async def _connected(self) -> Any:
         async with self._connecting:
-            if self._client is None:
-                self._client = made(self._options)
-                self._client.start_async()
-            client = self._client
             # Polled and not awaited: kazoo's event is a thread's, and this is only waited for while there is trouble.
             deadline = self._loop.time() + self._options.request_timeout_s
-            while not client.connected:
+            # Looked up each time: a request that got no answer may have thrown the client away meanwhile.
+            while not (client := self._present()).connected:
                 if client.client_state == "AUTH_FAILED":
                     self._discard(client)
                     raise StoreDeniedError(f"{self._where} does not accept the credentials: check zookeeper.username")
@@ -212,6 +209,12 @@ class ZooKeeperStore:
                     raise StoreUnavailableError(f"{self._where} cannot be reached: {remedy}")
                 await asyncio.sleep(0.02)
             return client
+
+    def _present(self) -> Any:
+        if self._client is None:
+            self._client = made(self._options)
+            self._client.start_async()
+        return self._client
 
     async def _make_chroot(self, client: Any) -> None:
         """Make the chroot of `hosts` if it is not there, as Kafka's brokers do."""

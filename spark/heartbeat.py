@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 
@@ -19,11 +19,13 @@ class JobState(StrEnum):
 
 
 class Heartbeat:
-    """Writes the state of a job to a file, at once when it changes."""
+    """Writes the state of a job to a file, at once when it changes; for any thread."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
         self._state = JobState.STARTING
+        # Two threads share one draft: one would rename it while the other one writes it, or is about to rename it.
+        self._writing = threading.Lock()
 
     def tell(self, state: JobState) -> None:
         """Write a state down, and go on with it."""
@@ -33,8 +35,9 @@ class Heartbeat:
     def beat(self) -> None:
         """Write the state again; readers see the old one or the new one, never half of it."""
         draft = self._file.with_name(f"{self._file.name}.part")
-        draft.write_text(self._state, encoding="ascii")
-        draft.replace(self._file)
+        with self._writing:
+            draft.write_text(self._state, encoding="ascii")
+            draft.replace(self._file)
 
 
 @contextmanager
@@ -44,7 +47,8 @@ def heartbeat(file: Path) -> Iterator[Heartbeat]:
 
     def beat() -> None:
         while not over.wait(BEAT_S):
-            one.beat()
+            with suppress(OSError):  # such as a full disk: there may be room again at the next beat
+                one.beat()
 
     one.beat()
     thread = threading.Thread(target=beat, name="heartbeat", daemon=True)

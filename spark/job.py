@@ -16,7 +16,7 @@ from drover.errors import SparkJobError
 from spark.applying import JAVA_SAID, batch_applier, checkpoint_identity
 from spark.class_archive import archive_maker
 from spark.files import JobFiles
-from spark.heartbeat import JobState, heartbeat
+from spark.heartbeat import Heartbeat, JobState, heartbeat
 from spark.java_process import end_of_java
 from spark.only_one import only_job, remember_jvm
 from spark.reading import LogSource, read_stream
@@ -76,27 +76,42 @@ def run(
     cause when a query fails, or Java goes away before `stop` is set.
     """
     files = options.files
-    with only_job(files), heartbeat(files.alive) as heart:
-        session = open_session(APPLICATION, directory=files.directory, master=options.master, settings=options.spark)
-        opened: Sequence[Sink] = ()
-        try:
-            java_pid = jvm_pid(session)
-            remember_jvm(files, java_pid)
-            opened = sinks(options)
-            with workers_warmed_up(session), archive_maker(psutil.Process(java_pid).cmdline()) as make_archive:
-                queries = [_start(session, options, sink, make_archive) for sink in opened]
-                heart.tell(JobState.RUNNING)
-                started()
-                _watch(queries, files, stop)
-                _stop(queries)
-        except (PySparkException, Py4JError, ConnectionError) as error:
-            # Whoever stops a whole group of processes, as systemd does, has stopped Java, too.
-            if not stop.is_set():
-                raise SparkJobError(_why(str(error), files)) from error
-        finally:
-            close_session(session)
-            for sink in opened:
-                sink.close()
+    try:
+        with only_job(files), heartbeat(files.alive) as heart:
+            _keep_running(options, stop, sinks, started, heart)
+    except (PySparkException, Py4JError, ConnectionError, psutil.Error, SparkJobError) as error:
+        # Whoever stops a whole group of processes, as systemd does, has stopped Java, too, also one that just starts.
+        if stop.is_set():
+            return
+        if isinstance(error, SparkJobError):
+            raise
+        raise SparkJobError(_why(str(error), files)) from error
+
+
+def _keep_running(
+    options: JobOptions,
+    stop: threading.Event,
+    sinks: Callable[[JobOptions], Sequence[Sink]],
+    started: Callable[[], None],
+    heart: Heartbeat,
+) -> None:
+    files = options.files
+    session = open_session(APPLICATION, directory=files.directory, master=options.master, settings=options.spark)
+    opened: Sequence[Sink] = ()
+    try:
+        java_pid = jvm_pid(session)
+        remember_jvm(files, java_pid)
+        opened = sinks(options)
+        with workers_warmed_up(session), archive_maker(psutil.Process(java_pid).cmdline()) as make_archive:
+            queries = [_start(session, options, sink, make_archive) for sink in opened]
+            heart.tell(JobState.RUNNING)
+            started()
+            _watch(queries, files, stop)
+            _stop(queries)
+    finally:
+        close_session(session)
+        for sink in opened:
+            sink.close()
 
 
 def _start(

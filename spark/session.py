@@ -110,7 +110,8 @@ def open_session(
         # What spark-submit itself says before this is for its own configuration.
         session.sparkContext.setLogLevel("WARN")
     else:
-        with _handed_over(directory, own), imported_meanwhile(_NEEDED_BY_CALLS, *needed):
+        # In the scratch of this process: several audits at a time have one directory.
+        with _handed_over(scratch_of_this_process(directory), own), imported_meanwhile(_NEEDED_BY_CALLS, *needed):
             start_java({**({} if master is None else {"spark.master": master}), **given}, directory / "java.log")
             session = _session_of(builder, directory / "java.log")
     keep_accumulators_quiet(session.sparkContext)
@@ -214,5 +215,8 @@ def _prepare_environment() -> None:
 def _quiet(directory: Path) -> str:
     """Send what log4j writes to a file; it is read before the JVM knows any of Spark's settings."""
     file = directory / "log4j2.properties"
-    file.write_text(_LOG4J.format(level="warn", file=directory / "spark.log"), encoding="utf-8")
+    # Renamed, since the Java of another audit may read it now.
+    draft = file.with_suffix(f".{os.getpid()}.part")
+    draft.write_text(_LOG4J.format(level="warn", file=directory / "spark.log"), encoding="utf-8")
+    draft.replace(file)
     return f"-Dlog4j2.configurationFile=file:{file}"

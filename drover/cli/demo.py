@@ -63,7 +63,13 @@ class Stage:
         """Show a command, run it, and show what it prints; a command that fails ends the demo."""
         self.console.print(f"[cyan]$ drover {shlex.join(arguments)}[/cyan]")
         process = await self._start(arguments, asyncio.subprocess.PIPE)
-        output, _ = await process.communicate()
+        try:
+            output, _ = await process.communicate()
+        finally:
+            if process.returncode is None:
+                # The demo was told to stop: a command of its own must not go on, and write to a cluster that goes down.
+                process.kill()
+                await process.wait()
         self.console.print(output.decode(errors="replace").rstrip(), markup=False)
         if process.returncode:
             raise click.ClickException(f"drover {shlex.join(arguments)} ended with {process.returncode}")
@@ -154,8 +160,11 @@ async def page(stage: Stage, *, shown: bool) -> AsyncIterator[None]:
 @asynccontextmanager
 async def _workers(stage: Stage) -> AsyncIterator[list[Worker]]:
     stage.say("Two workers share the shards of the log.")
-    workers = [await stage.start_worker("worker-1"), await stage.start_worker("worker-2")]
+    workers: list[Worker] = []
     try:
+        # A stop may come while the second one is being started.
+        workers.append(await stage.start_worker("worker-1"))
+        workers.append(await stage.start_worker("worker-2"))
         yield workers
     finally:
         for worker in workers:

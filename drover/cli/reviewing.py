@@ -1,15 +1,16 @@
 """The Review view of `drover web`: a plan that somebody pasted, judged as `drover plan check` judges a file."""
 
-import asyncio
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from drover.cli.model_source import Source, live_model
 from drover.cli.parameters import parse_rate
 from drover.cli.plan_file import lists_of, parse_plan
 from drover.client.views.proposal_rows import Request, blocking, changed_brokers, proposal_document, unmet_lines
+from drover.cluster.threads import in_daemon_thread
 from drover.planning.assess import assess, basis_of, digest_of
 from drover.planning.goals import Limits
 from drover.planning.model import ClusterModel
@@ -39,7 +40,9 @@ class Reviewer:
             parse_rate(plan.throttle)
         model = await live_model(self.settings, state, Source())
         limits = Limits(disk_limit=self.settings.planning.disk_limit)
-        return await asyncio.to_thread(judge, model, state.name, plan, limits)
+        # In a thread of its own, which no stop of the page waits for.
+        judged, _thread = in_daemon_thread("review", partial(judge, model, state.name, plan, limits))
+        return await judged
 
 
 def judge(model: ClusterModel, cluster: str, plan: PastedPlan, limits: Limits) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +18,14 @@ from drover.web.archive import Archive
 from drover.web.present import Present
 
 KEPT_MOMENTS = 32
+# Each folds a part of the log. The page itself has two under way.
+MAX_ASKED = 32
 
 Travelling = Callable[[str, Sequence[Point]], Awaitable[Travel]]
+
+
+class TooManyQuestionsError(Exception):
+    """So many questions about the past wait that another one is refused for now."""
 
 
 @dataclass(slots=True)
@@ -28,23 +35,26 @@ class Past:
     travel: Travelling
     _kept: OrderedDict[tuple[str, Point], ShardFold] = field(default_factory=OrderedDict)
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _asked: int = 0
 
     async def at(self, cluster: str, point: Point, archive: Archive) -> Present:
-        """Return what was known at a moment; there are no samples of it. Raises what `travel` raises."""
+        """Return what was known at a moment; there are no samples of it.
+
+        Raises what `travel` raises, and `TooManyQuestionsError`.
+        """
         fold = self._kept.get((cluster, point))
         if fold is None:
-            async with self._one_at_a_time:
-                found = await self.travel(cluster, (point,))
-            fold = found.reached[point]
-            # Where nothing came behind it yet, what comes may still belong to it.
-            if point in found.final:
-                self._keep(cluster, point, fold)
+            async with self._turn():
+                # Whoever had the turn before may have asked for the same.
+                fold = self._kept.get((cluster, point))
+                if fold is None:
+                    fold = await self._fold(cluster, point)
         view = View(FoldedLog({fold.shard: fold}), Transfers())
         return Present(view, archive=archive, at_ms=point.at_ms if point.at_ms is not None else fold.at_ms)
 
     async def difference(self, cluster: str, first: Point, last: Point) -> dict[str, Any]:
-        """Return what changed between two moments, as `drover history --diff -o json` does."""
-        async with self._one_at_a_time:
+        """Return what changed between two moments, as `drover history --diff -o json` does; raises as `at` does."""
+        async with self._turn():
             found = await self.travel(cluster, (first, last))
         before, after = found.reached[first], found.reached[last]
         if before.position > after.position:
@@ -57,6 +67,26 @@ class Past:
             "to": {"offset": after.position - 1, "at_ms": after.at_ms or None},
             "changes": [change.document() for change in diff(was, now, found.ended)],
         }
+
+    async def _fold(self, cluster: str, point: Point) -> ShardFold:
+        found = await self.travel(cluster, (point,))
+        fold = found.reached[point]
+        # Where nothing came behind it yet, what comes may still belong to it.
+        if point in found.final:
+            self._keep(cluster, point, fold)
+        return fold
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Take turns; a question whose asker has left is answered all the same, so only so many may wait."""
+        if self._asked >= MAX_ASKED:
+            raise TooManyQuestionsError(f"{MAX_ASKED} others ask for the past already: try again in a moment")
+        self._asked += 1
+        try:
+            async with self._one_at_a_time:
+                yield
+        finally:
+            self._asked -= 1
 
     def _keep(self, cluster: str, point: Point, fold: ShardFold) -> None:
         self._kept[cluster, point] = fold

@@ -18,7 +18,7 @@ from drover.web.channels import Channel, TooManyChannelsError, encode_event
 from drover.web.documents import document
 from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard
 from drover.web.page_state import PageState
-from drover.web.past import Past
+from drover.web.past import Past, TooManyQuestionsError
 from drover.web.present import Present
 from drover.web.query import parse_query
 from drover.web.surveys import Surveys
@@ -207,7 +207,7 @@ async def _say_errors(request: web.Request, handler: Callable[[web.Request], Any
         return _error(404, str(error))
     except TooManyChannelsError:
         return _error(503, "too many different filters are being followed; try again in a minute")
-    except LogUnavailableError as error:
+    except (LogUnavailableError, TooManyQuestionsError) as error:
         return _error(503, str(error))
     return response
 

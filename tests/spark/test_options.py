@@ -3,10 +3,12 @@
 import os
 import stat
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from spark.session import _class_path, _handed_over, _property
+from spark import session
+from spark.session import _class_path, _handed_over, _property, open_session
 
 JARS = (Path("/jars/one.jar"), Path("/jars/two.jar"))
 
@@ -21,6 +23,33 @@ def test_they_are_handed_over_in_a_file_of_this_users_alone(tmp_path: Path) -> N
         assert "hush" in file.read_text()
     assert list(tmp_path.iterdir()) == []
     assert "PYSPARK_SUBMIT_ARGS" not in os.environ
+
+
+def test_two_audits_at_a_time_have_each_its_own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They share a directory; the second one begins, and is over, while the Java of the first one starts."""
+    handed_over: list[str] = []
+
+    def start(_options: object, _output: Path) -> None:
+        *_, name, _ = os.environ["PYSPARK_SUBMIT_ARGS"].split()
+        mine = Path(name)
+        if not handed_over:
+            handed_over.append(mine.read_text())
+            with monkeypatch.context() as another:
+                another.setattr(os, "getpid", os.getppid)
+                another.delenv("PYSPARK_SUBMIT_ARGS")
+                open_session("second", directory=tmp_path, settings={"spark.which": "second"})
+        handed_over.append(mine.read_text())
+
+    monkeypatch.setattr(session, "ensure", lambda _: ())
+    monkeypatch.setattr(session, "java_options", lambda *_: ())
+    monkeypatch.setattr(session, "_prepare_environment", lambda: None)
+    monkeypatch.setattr(session, "start_java", start)
+    monkeypatch.setattr(session, "_session_of", lambda *_: SimpleNamespace(sparkContext=None))
+    monkeypatch.setattr(session, "keep_accumulators_quiet", lambda _: None)
+    open_session("first", directory=tmp_path, settings={"spark.which": "first"})
+    first, second, still_first = handed_over
+    assert ("first" in first, "second" in second, still_first) == (True, True, first)
+    assert sorted(tmp_path.rglob("*.part")) == sorted(tmp_path.rglob("options.properties")) == []
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]"])

@@ -1,12 +1,15 @@
 """A job whose Java has gone: stopped together with it, or not."""
 
 import inspect
+import os
 import threading
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
+import psutil
 import pytest
 from pyspark import SparkContext
 
@@ -50,6 +53,64 @@ def test_a_java_that_goes_by_itself_is_one(options: JobOptions) -> None:
     with pytest.raises(SparkJobError, match="nobody is there"):
         job.run(options, threading.Event())
     assert not options.files.alive.exists()
+
+
+def test_a_java_that_was_stopped_before_spark_has_started_is_no_fault_of_a_job_that_was_stopped_too(
+    options: JobOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = threading.Event()
+
+    def stopped_meanwhile(*_: Any, **__: Any) -> NoReturn:
+        stop.set()
+        raise SparkJobError("Spark did not start: Java ended by SIGTERM")
+
+    monkeypatch.setattr(job, "open_session", stopped_meanwhile)
+    job.run(options, stop)
+    assert not options.files.alive.exists()
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_java_that_is_gone_when_it_is_looked_at_is_told_in_words_unless_the_job_was_stopped(
+    options: JobOptions, monkeypatch: pytest.MonkeyPatch, is_stopped: bool
+) -> None:
+    stop = threading.Event()
+
+    def gone(*_: Any) -> NoReturn:
+        if is_stopped:
+            stop.set()
+        raise psutil.NoSuchProcess(1)
+
+    monkeypatch.setattr(job, "jvm_pid", lambda _: 1)
+    monkeypatch.setattr(job, "remember_jvm", gone)
+    with nullcontext() if is_stopped else pytest.raises(SparkJobError, match="no longer exists"):
+        job.run(options, stop)
+
+
+@pytest.mark.parametrize("is_stopped", [True, False])
+def test_a_query_that_ends_together_with_the_stop_is_no_fault(
+    options: JobOptions, monkeypatch: pytest.MonkeyPatch, is_stopped: bool
+) -> None:
+    """A stop that comes while Java is asked finds its queries ended, if Java got it too."""
+    stop = threading.Event()
+
+    class Ended:
+        name = "drover_sqlite"
+
+        @property
+        def isActive(self) -> bool:  # noqa: N802 - Spark's own name
+            if is_stopped:
+                stop.set()
+            return False
+
+        def exception(self) -> str:
+            return "it was stopped"
+
+    monkeypatch.setattr(job, "jvm_pid", lambda _: os.getpid())
+    monkeypatch.setattr(job, "workers_warmed_up", lambda _: nullcontext())
+    monkeypatch.setattr(job, "_start", lambda *_: Ended())
+    monkeypatch.setattr(job, "LOOK_S", 0.0)
+    with nullcontext() if is_stopped else pytest.raises(SparkJobError, match="it was stopped"):
+        job.run(options, stop)
 
 
 def test_pysparks_warning_of_a_java_that_ended_while_it_was_stopped_is_not_shown() -> None:

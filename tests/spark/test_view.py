@@ -1,6 +1,9 @@
 """What is computed when the tables are read: time to go, stalls, percentiles, and of when it all is."""
 
+import errno
+import itertools
 import os
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +14,10 @@ import pytest
 from drover.cli import progress
 from drover.errors import ConfigurationError
 from drover.tables.measures import bucket
+from spark import heartbeat as heartbeats
 from spark import view
 from spark.files import JobFiles
-from spark.heartbeat import JobState, heartbeat, state_of_job
+from spark.heartbeat import Heartbeat, JobState, heartbeat, state_of_job
 from spark.merging import Part
 from spark.schema import TABLES
 from spark.sinks.port import Applied
@@ -147,6 +151,43 @@ def test_a_job_is_known_to_start_to_run_and_to_be_gone_within_three_seconds(tmp_
         assert state_of_job(file, round(written_ms) + 2999) is JobState.RUNNING
         assert state_of_job(file, round(written_ms) + 3001) is None, "as after a kill"
     assert state_of_job(file, view.now_ms()) is None
+
+
+def test_a_job_that_says_that_it_runs_in_the_moment_of_a_sign_of_life_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "alive"
+    heart, replace_file = Heartbeat(file), Path.replace
+    beating = threading.Thread(target=heart.beat)
+
+    def meanwhile(draft: Path, target: Path) -> Path:
+        if threading.current_thread() is not beating:
+            beating.start()
+            beating.join(0.5)  # it has to wait
+        return replace_file(draft, target)
+
+    monkeypatch.setattr(Path, "replace", meanwhile)
+    heart.tell(JobState.RUNNING)
+    beating.join()
+    assert state_of_job(file, view.now_ms()) is JobState.RUNNING
+
+
+def test_a_sign_of_life_that_finds_no_room_on_the_disk_is_not_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beats, has_gone_on = itertools.count(), threading.Event()
+
+    def beat(_: Heartbeat) -> None:
+        number = next(beats)
+        if number == 1:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        if number > 1:
+            has_gone_on.set()
+
+    monkeypatch.setattr(heartbeats, "BEAT_S", 0.001)
+    monkeypatch.setattr(Heartbeat, "beat", beat)
+    with heartbeat(tmp_path / "alive"):
+        assert has_gone_on.wait(20)
 
 
 def test_brokers_have_their_rates_also_in_a_window_that_is_not_over() -> None:

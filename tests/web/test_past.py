@@ -1,13 +1,18 @@
 """Moments of the past: what the page remembers of them is what a later look would find."""
 
+import asyncio
 from collections.abc import Sequence
 
+import aiohttp
+import pytest
+
 from drover.client.time_travel import Point, Travel
+from drover.web import past as pasts
 from drover.web.archive import Archive
-from drover.web.past import Past
+from drover.web.past import Past, TooManyQuestionsError
 from tests.client.log import CLUSTER
 from tests.web.scene import Scene, freeze
-from tests.web.showing import Showing
+from tests.web.showing import Showing, showing
 
 
 class _Journeys:
@@ -17,9 +22,12 @@ class _Journeys:
         self._shown = Showing(scene)
         self.past = Past(self._travel)
         self.count = 0
+        self.may_begin = asyncio.Event()
+        self.may_begin.set()
 
     async def _travel(self, cluster: str, points: Sequence[Point]) -> Travel:
         self.count += 1
+        await self.may_begin.wait()
         return await self._shown.travel(cluster, points)
 
     async def is_frozen(self, point: Point) -> bool:
@@ -45,3 +53,40 @@ async def test_a_moment_behind_which_the_log_went_on_is_read_once() -> None:
         assert not await journeys.is_frozen(point)
         assert not await journeys.is_frozen(point)
     assert journeys.count == 2
+
+
+async def test_a_moment_that_several_ask_for_at_a_time_is_read_once() -> None:
+    scene = Scene()
+    journeys, moment = _Journeys(scene), Point(at_ms=scene.at_ms)
+    freeze(scene)
+    journeys.may_begin.clear()
+    asking = [asyncio.create_task(journeys.is_frozen(moment)) for _ in range(5)]
+    await asyncio.sleep(0)
+    journeys.may_begin.set()
+    assert await asyncio.gather(*asking) == [False] * 5
+    assert journeys.count == 1
+
+
+async def test_only_so_many_questions_about_the_past_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pasts, "MAX_ASKED", 2)
+    scene = Scene()
+    journeys, first, last = _Journeys(scene), Point(offset=0), Point(at_ms=scene.at_ms)
+    journeys.may_begin.clear()
+    asking = asyncio.create_task(journeys.is_frozen(last))
+    comparing = asyncio.create_task(journeys.past.difference(CLUSTER, first, last))
+    await asyncio.sleep(0)
+    for _ in range(2):
+        with pytest.raises(TooManyQuestionsError, match="2 others ask"):
+            await journeys.is_frozen(first)
+    journeys.may_begin.set()
+    assert (await comparing)["cluster"] == CLUSTER
+    assert not await asking
+    assert not await journeys.is_frozen(first)
+
+
+async def test_a_question_too_many_about_the_past_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pasts, "MAX_ASKED", 0)
+    said = {"error": "0 others ask for the past already: try again in a moment"}
+    async with showing(Scene()) as shown, aiohttp.ClientSession() as http:
+        response = await http.get(f"{shown.address}/api/document", params={"at": "@0"})
+        assert (response.status, await response.json()) == (503, said)

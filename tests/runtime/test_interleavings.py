@@ -34,3 +34,18 @@ async def test_a_shard_that_is_revoked_while_its_last_snapshot_is_written_is_lef
     monkeypatch.setattr(snapshots, "write_snapshot", write)
     await shard_host.close_shards()
     assert len(world.batches()) == 1, "a shard that was taken away gets no closing record"
+
+
+async def test_a_gap_of_a_shard_that_was_revoked_meanwhile_may_be_unreadable(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard_host, group, _ = await world.serving_host()
+
+    async def first_offset(*_: object) -> NoReturn:
+        shard_host.partitions_revoked()
+        raise LogUnavailableError("nobody answers")
+
+    monkeypatch.setattr(shard_host.log.journal, "first_offset", first_offset)
+    shard_host.arrive(0, arrival_of(freeze("f2"), 2), group.generation)
+    await world.until(lambda: not shard_host.shards[0].delivery._proofs, "the gap to be looked at")
+    assert not world.ended

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from drover.journal import reader, tail
+from drover.journal.closing import close_consumers
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.journal.tail import LogTail
@@ -65,3 +66,27 @@ async def test_a_tail_is_closed_while_brokers_that_are_away_are_asked(monkeypatc
     monkeypatch.setattr(tail, "new_consumer", make)
     await LogTail(NOWHERE, 1, "me").close()
     assert [consumer.closed for consumer in consumers] == [True, True]
+
+
+class Slow(Busy):
+    """One that has to wait for something in the middle of its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stopping, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def stop(self) -> None:
+        self.stopping.set()
+        await self.go_on.wait()
+        await super().stop()
+
+
+async def test_whoever_is_cancelled_while_a_consumer_is_closed_leaves_no_connection_open() -> None:
+    consumer = Slow()
+    closing = asyncio.create_task(close_consumers(consumer))
+    await consumer.stopping.wait()
+    closing.cancel()
+    consumer.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert consumer.closed

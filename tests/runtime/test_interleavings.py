@@ -46,6 +46,19 @@ async def test_a_shard_that_is_revoked_while_its_last_snapshot_is_written_is_lef
     assert len(world.batches()) == 1, "a shard that was taken away gets no closing record"
 
 
+async def test_a_gap_is_forgotten_when_the_consumer_is_set_back_before_it_was_looked_at(world: World) -> None:
+    host, group, _ = await world.serving_host()
+    for number in range(3):
+        world.command(freeze(f"f{number}"))
+    host.arrive(0, arrival_of(freeze("f2"), 2), group.generation)
+    host.positions_set(host.positions())
+    await world.until(lambda: not host.shards[0].delivery._proofs, "the gap to be looked at")
+    assert not world.ended
+    for number in range(3):
+        host.arrive(0, arrival_of(freeze(f"f{number}"), number), group.generation)
+    await world.until(lambda: len(world.outcomes()) == 3, "all three outcomes")
+
+
 async def test_a_gap_of_a_shard_that_was_revoked_meanwhile_may_be_unreadable(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

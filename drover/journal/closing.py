@@ -1,16 +1,27 @@
 """Closing consumers, whatever state the log's Kafka is in."""
 
 import asyncio
+from collections.abc import Sequence
 
 from aiokafka import AIOKafkaConsumer
 
 
 async def close_consumers(*consumers: AIOKafkaConsumer) -> None:
-    """Let go of the connections of these consumers; idempotent.
+    """Let go of the connections of these consumers, also when cancelled meanwhile; idempotent.
 
     While brokers are away aiokafka cancels requests of its own, passes that on as if whoever closes were cancelled, and
     leaves its connections open.
     """
+    closing = asyncio.create_task(_close(consumers))
+    try:
+        await asyncio.shield(closing)
+    except asyncio.CancelledError:
+        # Half closed, a consumer cannot be closed any more: `stop` does nothing the second time.
+        await asyncio.wait((closing,))
+        raise
+
+
+async def _close(consumers: Sequence[AIOKafkaConsumer]) -> None:
     ends = await asyncio.gather(*(consumer.stop() for consumer in consumers), return_exceptions=True)
     for consumer, end in zip(consumers, ends, strict=True):
         if isinstance(end, asyncio.CancelledError):

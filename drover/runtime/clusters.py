@@ -127,6 +127,8 @@ class ClusterServices:
         place = (core.fold.shard, cluster)
         watch = self._watches.get(place)
         if watch is None:
+            # Since an earlier ownership it may have been within reach: nobody here has looked.
+            self._unreachable_ms.pop(cluster, None)
             nudge = asyncio.Event()
             tasks = (
                 self._spawn(self._observe(core, cluster, wake, nudge)),

@@ -189,16 +189,26 @@ class ShardHost:
         ]
         for shard in shards:
             shard.unowned_since = monotonic()
+        acquired: Sequence[bool] = ()
         self._in_barrier = True
         try:
             async with asyncio.timeout(BARRIER_TIMEOUT_S):
                 await self._check_topics(shards)
-                acquired = await asyncio.gather(*(shard.acquire() for shard in shards))
+                # What was taken away meanwhile must not be taken from its next owner.
+                if not self._is_overtaken(revocations, generation):
+                    acquired = await asyncio.gather(*(shard.acquire() for shard in shards))
+        except (DroverError, TimeoutError) as error:
+            if not self.is_closing:
+                raise
+            # Whatever was acquired was let go, and the next owner takes it.
+            _log.warning("a barrier failed while the worker was stopped", error=repr(error))
         finally:
             self._in_barrier = False
-        if not all(acquired) or self._is_overtaken(revocations, generation):
+        if self._is_overtaken(revocations, generation):
             _log.info("a barrier was overtaken by the next rebalance or a stop", generation=generation)
             return
+        # One whose log was found to be damaged meanwhile holds up none of the others.
+        shards = [shard for shard, is_ours in zip(shards, acquired, strict=True) if is_ours and not shard.is_damaged]
         for shard in shards:
             shard.serve()
         self.is_joined = True
@@ -298,9 +308,11 @@ class ShardHost:
                         f"{topic}/{number} holds offsets {first} to {end}, but {offset} is to be decided next"
                     )
                 self._metrics.commands_undecided(topic, number, self._waiting.count((topic, number), offset, end))
-                if index == CANCEL_INDEX and end - self.shards[number].inbox.expected(index) > FAR_BEHIND:
+                shard = self.shards[number]
+                # Only of what is still ours: nothing would end it for a shard that was revoked meanwhile.
+                if index == CANCEL_INDEX and shard.assigned and end - shard.inbox.expected(index) > FAR_BEHIND:
                     # The group may deliver more slowly than is decided, so that the inbox is never full.
-                    self.shards[number].delivery.ahead.begin()
+                    shard.delivery.ahead.begin()
 
     async def _measure_waiting(self) -> None:
         """Take out what no command is: the ends of transactions, and what they aborted."""

@@ -36,6 +36,7 @@ SAMPLE_S = 5.0
 # A view that is further behind is not worth reading.
 READY_LAG_S = 60.0
 STOP_S = 10.0
+NOTES_S = 1.0
 _log = structlog.get_logger(__name__)
 
 
@@ -211,6 +212,9 @@ class ProjectionThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._failed: str | None = None
+        self._is_closing = False
+        # Made by the thread itself: what it looks at changes while others run.
+        self._checks = self._projection.checks()
         self._thread = threading.Thread(target=self._run, name="projection", daemon=True)
 
     def start(self) -> None:
@@ -219,6 +223,8 @@ class ProjectionThread:
 
     def close(self) -> None:
         """End it; waits a little."""
+        # Before these are looked at: a thread that has not made them yet will see it.
+        self._is_closing = True
         loop, stop = self._loop, self._stop
         if loop is not None and stop is not None and not loop.is_closed():
             with contextlib.suppress(RuntimeError):  # it has ended by itself this very moment
@@ -229,9 +235,7 @@ class ProjectionThread:
         """Tell how the projection is; it never makes the worker unready, since no decision depends on it."""
         if self._failed is not None:
             return (Check("projection", ok=True, detail=f"has ended: {self._failed}"),)
-        return tuple(
-            Check(f"projection {check.name}", ok=True, detail=check.detail) for check in self._projection.checks()
-        )
+        return tuple(Check(f"projection {check.name}", ok=True, detail=check.detail) for check in self._checks)
 
     def _run(self) -> None:
         try:
@@ -244,8 +248,21 @@ class ProjectionThread:
             _log.critical("the projection has ended; the worker goes on", error=self._failed, exc_info=error)
 
     async def _project(self) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        await self._projection.run(self._stop)
+        stop = self._stop = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        if self._is_closing:
+            # It was closed before anything was there that could be told.
+            stop.set()
+        looking = asyncio.create_task(self._look())
+        try:
+            await self._projection.run(stop)
+        finally:
+            looking.cancel()
+
+    async def _look(self) -> None:
+        while True:
+            self._checks = self._projection.checks()
+            await asyncio.sleep(NOTES_S)
 
 
 async def rebuild_tree(settings: Settings, cluster: str) -> Rebuilt:

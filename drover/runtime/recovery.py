@@ -60,8 +60,8 @@ async def resume(journal: Journal, fold: ShardFold, offset: int, owner: str) -> 
 async def resume_shard(connection: LogConnection, fold: ShardFold, offset: int, owner: str) -> None:
     """Resume a shard of the log on Kafka; `fold` is what `folded_to_end` returned."""
     journal = KafkaJournal(connection, fold.shards, "drover-recover")
-    await journal.start()
     try:
+        await journal.start()
         await resume(journal, fold, offset, owner)
     finally:
         await journal.close()

@@ -170,9 +170,10 @@ class HostedShard:
 
     async def close(self) -> None:
         """After `run` has returned: leave the state's hash in the log and perhaps a snapshot, then end."""
+        if self.assigned and self.holds_token and self._services.snapshots is not None:
+            await self._services.snapshots.shard_closing(self.fold, self._vouch)
+        # Asked again: the group may have taken the shard away meanwhile, or another worker.
         if self.assigned and self.holds_token:
-            if self._services.snapshots is not None:
-                await self._services.snapshots.shard_closing(self.fold, self._vouch)
             proposed = self.core.closing_batch(self._now())
             if proposed is not None:
                 await self._services.log.append(self.number, proposed.record, proposed.payload)

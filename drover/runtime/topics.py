@@ -148,8 +148,8 @@ async def _wait_until_shown(connection: LogConnection, names: tuple[str, ...]) -
 
 async def _begin_shards(connection: LogConnection, shards: int) -> None:
     journal = KafkaJournal(connection, shards, "drover-topics-init")
-    await journal.start()
     try:
+        await journal.start()
         for shard, end in enumerate(await journal.ends()):
             if end == 0:
                 genesis = Genesis(schema=SCHEMA_VERSION, shards=shards, shard=shard)

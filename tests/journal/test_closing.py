@@ -1,13 +1,17 @@
 """Connections to the log are closed when a client stops early, also while brokers are down."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from drover.journal import reader, tail
+from drover.journal.closing import close_consumers
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.journal.tail import LogTail
+from drover.runtime import recovery, topics
+from drover.shard.fold import ShardFold
 from events.topics import TopicNames
 
 NOWHERE = LogConnection("127.0.0.1:1", TopicNames())
@@ -65,3 +69,56 @@ async def test_a_tail_is_closed_while_brokers_that_are_away_are_asked(monkeypatc
     monkeypatch.setattr(tail, "new_consumer", make)
     await LogTail(NOWHERE, 1, "me").close()
     assert [consumer.closed for consumer in consumers] == [True, True]
+
+
+class Slow(Busy):
+    """One that has to wait for something in the middle of its end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stopping, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def stop(self) -> None:
+        self.stopping.set()
+        await self.go_on.wait()
+        await super().stop()
+
+
+async def test_whoever_is_cancelled_while_a_consumer_is_closed_leaves_no_connection_open() -> None:
+    consumer = Slow()
+    closing = asyncio.create_task(close_consumers(consumer))
+    await consumer.stopping.wait()
+    closing.cancel()
+    consumer.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert consumer.closed
+
+
+class Journal(Consumer):
+    """A journal that never connects."""
+
+    async def close(self) -> None:
+        await self.stop()
+
+
+@pytest.mark.parametrize(
+    ("module", "work"),
+    [
+        (recovery, lambda: recovery.resume_shard(NOWHERE, ShardFold(0, 1), 0, "me")),
+        (topics, lambda: topics._begin_shards(NOWHERE, 1)),
+    ],
+    ids=["recover", "topics init"],
+)
+async def test_a_journal_is_closed_when_somebody_interrupts_its_start(
+    module: object, work: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """aiokafka told the user of clients that were not closed."""
+    journal = Journal()
+    monkeypatch.setattr(module, "KafkaJournal", lambda *_: journal)
+    working = asyncio.ensure_future(work())
+    await journal.connecting.wait()
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert journal.stopped

@@ -165,19 +165,6 @@ async def test_a_gap_that_holds_a_record_ends_the_process(world: World) -> None:
     assert [outcome.id for outcome in world.outcomes()] == ["f0"]
 
 
-async def test_a_gap_is_forgotten_when_the_consumer_is_set_back_before_it_was_looked_at(world: World) -> None:
-    host, group, _ = await world.serving_host()
-    for number in range(3):
-        world.command(freeze(f"f{number}"))
-    host.arrive(0, arrival_of(freeze("f2"), 2), group.generation)
-    host.positions_set(host.positions())
-    await world.until(lambda: not host.shards[0].delivery._proofs, "the gap to be looked at")
-    assert not world.ended
-    for number in range(3):
-        host.arrive(0, arrival_of(freeze(f"f{number}"), number), group.generation)
-    await world.until(lambda: len(world.outcomes()) == 3, "all three outcomes")
-
-
 async def test_an_unknown_append_ends_the_process_and_the_next_one_decides_nothing_twice(world: World) -> None:
     host, group, _ = await world.serving_host()
     world.broker.lost_acknowledgements = 1

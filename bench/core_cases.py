@@ -50,6 +50,24 @@ def sizes(*, quick: bool) -> Sizes:
     return Sizes(125, 1_000, 10_000, 500, 50_000, 1_000) if quick else Sizes()
 
 
+class Watched:
+    """The turns of an owner, look after look, with the reference beside each look."""
+
+    def __init__(self, site: Site, owner: Owner) -> None:
+        self.turns: list[Turn] = []
+        self._site, self._owner = site, owner
+        self._reference, self._reference_ms = Reference(), list[float]()
+
+    async def look(self, finishing: int) -> None:
+        """Let one look reach the owner, in which so many copies have ended."""
+        self.turns += await self._site.step(self._owner, finishing)
+        self._reference_ms.append(self._reference.elapsed_ms())
+
+    def figures(self) -> Figures:
+        """Return the times of the turns and of the reference."""
+        return {**_timed(self.turns, self._owner), "reference_ms": self._reference_ms}
+
+
 IDLE = tuple(f"idle-{number}" for number in range(50))
 
 
@@ -66,16 +84,14 @@ async def steady(throttle: int | None, *, quick: bool) -> Figures:
     # What was begun together is looked at together: one whole generation ends before anything is measured.
     while site.ended < in_flight:
         await site.step(owner, finishing=25)
-    turns: list[Turn] = []
+    watched = Watched(site, owner)
     flying: list[int] = []
-    reference, reference_ms = Reference(), list[float]()
     for _ in range(looks):
-        turns += await site.step(owner, finishing)
+        await watched.look(finishing)
         flying.append(len(owner.state(CLUSTER).moves.in_flight))
-        reference_ms.append(reference.elapsed_ms())
     check(min(flying) >= in_flight - 2 * finishing, f"only {min(flying)} were in flight at times")
     check(len(owner.state(CLUSTER).moves.pending) >= waiting * 0.95, "too few are waiting")
-    return {**_timed(turns, owner), "reference_ms": reference_ms}
+    return watched.figures()
 
 
 async def many_waiting(*, quick: bool) -> Figures:
@@ -86,11 +102,11 @@ async def many_waiting(*, quick: bool) -> Figures:
     await site.alter_all(owner)
     for _ in range(20):
         await site.step(owner, finishing=5)
-    turns: list[Turn] = []
+    watched = Watched(site, owner)
     for _ in range(looks):
-        turns += await site.step(owner, finishing=5)
+        await watched.look(finishing=5)
     check(len(owner.state(CLUSTER).moves.pending) >= waiting, "too few are waiting")
-    return _timed(turns, owner)
+    return watched.figures()
 
 
 async def behind_a_full_broker(*, quick: bool) -> Figures:
@@ -100,11 +116,11 @@ async def behind_a_full_broker(*, quick: bool) -> Figures:
     site = Site(brokers=20, topics=4, partitions=waiting, hot=waiting - free)
     owner = Owner({CLUSTER: Limits()}, {CLUSTER: site.driver}, site.now)
     await site.alter_all(owner)
-    turns: list[Turn] = []
+    watched = Watched(site, owner)
     for _ in range(looks):
-        turns += await site.step(owner, finishing=5)
+        await watched.look(finishing=5)
     left = sum(1 for key in owner.state(CLUSTER).moves.pending if site.is_free(key))
-    return {**_timed(turns, owner), "started": free - left}
+    return {**watched.figures(), "started": free - left}
 
 
 async def held(*, quick: bool) -> Figures:
@@ -214,17 +230,17 @@ async def leaders(*, quick: bool) -> Figures:
     await site.step(owner, finishing=0)
     demote = Demote(id="demote", cluster=CLUSTER, by="ana", reason="slow disk", broker=3)
     restore = Restore(id="restore", cluster=CLUSTER, by="ana", reason="new disk", broker=3)
-    turns: list[Turn] = []
+    watched = Watched(site, owner)
     taken: list[int] = []
     led = site.leads(3)
     for command, leads in ((demote, 0), (restore, led)):
         await owner.decide(command)
-        first, state = len(turns), owner.state(CLUSTER)
+        first, state = len(watched.turns), owner.state(CLUSTER)
         while site.leads(3) != leads or state.leaders_under_way or state.reassignments or (leads and state.orders):
-            turns += await site.step(owner, finishing=0)
-            check(len(turns) - first < 1000, "the leaders do not move")
-        taken.append(len(turns) - first)
-    return {**_timed(turns, owner), "turns": taken}
+            await watched.look(finishing=0)
+            check(len(watched.turns) - first < 1000, "the leaders do not move")
+        taken.append(len(watched.turns) - first)
+    return {**watched.figures(), "turns": taken}
 
 
 class _Clock:

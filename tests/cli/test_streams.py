@@ -36,6 +36,13 @@ def test_a_full_disk_is_told_in_one_line(output: str, model: str, tmp_path: Path
     assert (code, said) == (1, "Error: what this command writes cannot be written: No space left on device\n")
 
 
+def test_a_directory_that_is_gone_is_told_in_one_line(model: str, tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    config = str(tmp_path / "drover.toml")
+    code, said = shell('cd gone && rmdir "$PWD" && "$@"', tmp_path, "progress", "--config", config)
+    assert (code, said) == (2, "Error: the directory in which this command runs is gone: change to another one\n")
+
+
 def test_a_plan_for_standard_output_that_is_full_or_closed_is_not_taken_for_written(model: str, tmp_path: Path) -> None:
     plan = ("plan", "drain", "3", "--include-internal", "--model", model, "--to", "-")
     code, said = shell('"$@" >/dev/full', tmp_path, *plan)

@@ -1,6 +1,7 @@
 """The files of what audits keep: a few for each shard, named by where they are of use. They may be removed any time."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from spark.audit.kept import KeptShard, Place, decoded, places_before, places_before_plan, thinned
@@ -20,7 +21,7 @@ class KeptFiles:
     def nearest(self, shard: int, end: int, wish: Wish, plan: str | None) -> KeptShard | None:
         """Return the shard as it was nearest before what is asked for; None where it must be read from its beginning.
 
-        `end` is where the shard ends now. Files that cannot be used are removed.
+        `end` is where the shard ends now. Files that cannot be used are removed if possible.
         """
         places = {place for place in self._places(shard) if place.position <= end}
         found = self._first(shard, places_before(places, wish, shard))
@@ -60,10 +61,11 @@ class KeptFiles:
         file = self._file(shard, place)
         try:
             found = decoded(file.read_bytes())
-        except FileNotFoundError:  # another audit has let go of it
+        except OSError:  # another audit has let go of it, or it is another user's
             return None
         if found is None or (found.shard, found.position) != (shard, place.position):
-            file.unlink(missing_ok=True)
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
             return None
         return found
 

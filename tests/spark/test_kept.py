@@ -135,6 +135,17 @@ def test_a_damaged_file_and_one_of_another_version_are_removed(tmp_path: Path) -
     assert list((tmp_path / NAMES.events).iterdir()) == []
 
 
+def test_a_file_that_can_neither_be_read_nor_removed_is_passed_over(tmp_path: Path) -> None:
+    log = shard(*random_log(1, RECORDS))
+    _, kept = read(log, EVERYTHING, None, {})
+    files = files_of(tmp_path, kept)
+    for place in files._places(0):
+        files._file(0, place).unlink()
+        files._file(0, place).mkdir()
+    assert files.nearest(0, len(log), EVERYTHING, None) is None
+    assert files.nearest(0, len(log), Wish(since_ms=2**60), "any") is None
+
+
 def test_a_file_that_another_audit_removes_meanwhile_is_passed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

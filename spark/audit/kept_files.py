@@ -37,8 +37,13 @@ class KeptFiles:
         self._directory.mkdir(parents=True, exist_ok=True)
         file = self._file(shard, place)
         draft = file.with_suffix(".part")
-        draft.write_bytes(content)
-        draft.replace(file)
+        try:
+            draft.write_bytes(content)
+            draft.replace(file)
+        except OSError:
+            # Its name tells of a place that hardly any other audit ends at: nobody would write over it.
+            draft.unlink(missing_ok=True)
+            raise
         places = self._places(shard)
         self._remove(shard, places - thinned(places, MOST_PER_SHARD))
 

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from aiokafka.errors import KafkaError
 
+from drover.errors import LogUnavailableError
 from drover.journal import reader, tail
 from drover.journal.closing import close_consumers
 from drover.journal.connection import LogConnection
@@ -92,6 +94,39 @@ async def test_whoever_is_cancelled_while_a_consumer_is_closed_leaves_no_connect
     consumer.go_on.set()
     with pytest.raises(asyncio.CancelledError):
         await closing
+    assert consumer.closed
+
+
+class Broken(Busy):
+    """One whose fetching has failed: as aiokafka does, it raises that when it is closed, half way."""
+
+    async def start(self) -> None:
+        """It is later that it fails."""
+
+    async def stop(self) -> None:
+        raise KafkaError("Unexpected error during data retrieval")
+
+
+async def test_a_reader_whose_fetching_has_failed_is_closed_and_says_what_it_said_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """aiokafka's own error came instead, which nobody expects there, and the connections stayed open."""
+    consumer = Broken()
+    monkeypatch.setattr(reader, "new_consumer", lambda **_: consumer)
+    with pytest.raises(LogUnavailableError, match="nothing came"):
+        async with LogReader(NOWHERE):
+            raise LogUnavailableError("nothing came")
+    assert consumer.closed
+
+
+async def test_a_fault_of_our_own_while_a_consumer_is_closed_is_raised_once_its_connections_are_closed() -> None:
+    class Faulty(Busy):
+        async def stop(self) -> None:
+            raise RuntimeError("a bug")
+
+    consumer = Faulty()
+    with pytest.raises(RuntimeError, match="a bug"):
+        await close_consumers(consumer)
     assert consumer.closed
 
 

@@ -165,13 +165,16 @@ class Lane:
             try:
                 return await asyncio.wait_for(asyncio.shield(opening), deadline.left_s())
             except (KafkaError, OSError, TimeoutError) as problem:
-                if not is_ours and not self._closed and deadline.left_ms() > 0:
+                if not is_ours and self._may_try_again(deadline):
                     continue  # it was somebody else's, who had less time
                 raise ClusterUnavailableError(
                     f"no broker of {self._bootstrap} let Drover in ({problem!r}): check that the cluster runs and that"
                     " its bootstrap servers and security options are right"
                 ) from problem
         return self._client
+
+    def _may_try_again(self, deadline: Deadline) -> bool:
+        return not self._closed and deadline.left_ms() > 0
 
     def _adopt(self, opening: "asyncio.Future[KafkaAdminClient]") -> None:
         """Keep a client that has been made, even if the caller has given up."""

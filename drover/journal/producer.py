@@ -8,6 +8,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError
 
 from drover.errors import AppendUnknownError
 from drover.journal.access import could_not_connect
+from drover.journal.closing import stop_client
 from drover.journal.connection import LogConnection
 from drover.journal.port import Headers, RecordTooLargeError
 
@@ -80,4 +81,4 @@ class LogProducer:
 
     async def close(self) -> None:
         """Send what is left and let go; idempotent."""
-        await self._producer.stop()
+        await stop_client(self._producer.client, self._producer.stop())

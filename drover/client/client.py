@@ -15,6 +15,7 @@ from drover.client.history import warn_unused
 from drover.client.watching import heard_of
 from drover.errors import ConfigurationError, CorruptLogError, DroverError
 from drover.journal.access import could_not_connect, unreachable
+from drover.journal.closing import stop_client
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord, count_partitions
 from drover.journal.snapshots import load_snapshots
@@ -94,10 +95,10 @@ class Client:
         try:
             await self._producer.start()
         except (KafkaError, OSError) as error:
-            await self._producer.stop()
+            await stop_client(self._producer.client, self._producer.stop())
             raise await could_not_connect(self.connection, error) from error
         except asyncio.CancelledError:
-            await self._producer.stop()
+            await stop_client(self._producer.client, self._producer.stop())
             raise
         return self
 
@@ -105,7 +106,7 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Disconnect."""
-        await self._producer.stop()
+        await stop_client(self._producer.client, self._producer.stop())
 
     async def submit(self, command: Command) -> Sent:
         """Write a command to its topic and return once it is durable there; see `submit_all`."""

@@ -156,18 +156,25 @@ class Lane:
 
     async def _open(self, deadline: Deadline) -> KafkaAdminClient:
         assert not self._closed, f"the {self._purpose} lane to {self._bootstrap} is closed"
-        if self._client is not None:
-            return self._client
-        if self._opening is None or self._opening.done():
-            self._opening, _thread = in_daemon_thread(f"{self._purpose}-open", lambda: self._bootstrapped(deadline))
-            self._opening.add_done_callback(self._adopt)
-        try:
-            return await asyncio.wait_for(asyncio.shield(self._opening), deadline.left_s())
-        except (KafkaError, OSError, TimeoutError) as problem:
-            raise ClusterUnavailableError(
-                f"no broker of {self._bootstrap} let Drover in ({problem!r}): check that the cluster runs and that"
-                " its bootstrap servers and security options are right"
-            ) from problem
+        while self._client is None:
+            opening, is_ours = self._opening, False
+            if opening is None or opening.done():
+                opening, _thread = in_daemon_thread(f"{self._purpose}-open", lambda: self._bootstrapped(deadline))
+                opening.add_done_callback(self._adopt)
+                self._opening, is_ours = opening, True
+            try:
+                return await asyncio.wait_for(asyncio.shield(opening), deadline.left_s())
+            except (KafkaError, OSError, TimeoutError) as problem:
+                if not is_ours and self._may_try_again(deadline):
+                    continue  # it was somebody else's, who had less time
+                raise ClusterUnavailableError(
+                    f"no broker of {self._bootstrap} let Drover in ({problem!r}): check that the cluster runs and that"
+                    " its bootstrap servers and security options are right"
+                ) from problem
+        return self._client
+
+    def _may_try_again(self, deadline: Deadline) -> bool:
+        return not self._closed and deadline.left_ms() > 0
 
     def _adopt(self, opening: "asyncio.Future[KafkaAdminClient]") -> None:
         """Keep a client that has been made, even if the caller has given up."""

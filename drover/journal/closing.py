@@ -1,16 +1,22 @@
 """Closing consumers, whatever state the log's Kafka is in."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer
+from aiokafka.errors import KafkaError
+
+CLOSE_S = 1.0
+"""How often the connections of a client that is stopped are looked at; twice that is what one has to be closed."""
 
 
 async def close_consumers(*consumers: AIOKafkaConsumer) -> None:
     """Let go of the connections of these consumers, also when cancelled meanwhile; idempotent.
 
     While brokers are away aiokafka cancels requests of its own, passes that on as if whoever closes were cancelled, and
-    leaves its connections open.
+    leaves its connections open. Where its fetching had failed, it raises that, and leaves them open as well. Whoever
+    closes is told neither: it says nothing about what was read, and would take the place of the error that does.
     """
     closing = asyncio.create_task(_close(consumers))
     try:
@@ -22,10 +28,34 @@ async def close_consumers(*consumers: AIOKafkaConsumer) -> None:
 
 
 async def _close(consumers: Sequence[AIOKafkaConsumer]) -> None:
-    ends = await asyncio.gather(*(consumer.stop() for consumer in consumers), return_exceptions=True)
+    stops = (stop_client(consumer._client, consumer.stop()) for consumer in consumers)  # noqa: SLF001 - it shows them nowhere else
+    ends = await asyncio.gather(*stops, return_exceptions=True)
     for consumer, end in zip(consumers, ends, strict=True):
-        if isinstance(end, asyncio.CancelledError):
-            await consumer._client.close()  # noqa: SLF001 - `stop` has left them open, and aiokafka has no public way to close them
+        if isinstance(end, BaseException):
+            # `stop` has left them open, and aiokafka has no public way to close them.
+            client = consumer._client  # noqa: SLF001 - see above
+            await stop_client(client, client.close())
     for end in ends:
-        if isinstance(end, Exception):
+        if isinstance(end, Exception) and not isinstance(end, KafkaError):
             raise end
+
+
+async def stop_client(client: Any, stop: Coroutine[Any, Any, None]) -> None:
+    """Wait for the end of an aiokafka client, and abort connections that a broker which hangs keeps open.
+
+    Over TLS the other side has to confirm the end of a connection. asyncio waits for that for 30 s, and aiokafka has no
+    setting for it.
+    """
+    stopping = asyncio.ensure_future(stop)
+    transports: set[asyncio.WriteTransport] = set()
+    late: set[asyncio.WriteTransport] = set()
+    while True:
+        writers = (connection._writer for connection in client._conns.values())  # noqa: SLF001 - see above
+        transports |= {writer.transport for writer in writers if writer is not None}
+        done, _ = await asyncio.wait((stopping,), timeout=CLOSE_S)
+        if done:
+            return stopping.result()
+        closing = {transport for transport in transports if transport.is_closing()}
+        for transport in closing & late:
+            transport.abort()
+        late = closing

@@ -9,6 +9,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError, OutOfOrderSequ
 
 from drover.errors import AppendUnknownError
 from drover.journal.access import AUTHORIZATION_ERRORS, could_not_connect, unreachable
+from drover.journal.closing import stop_client
 from drover.journal.connection import LogConnection
 from drover.journal.port import Headers, RecordTooLargeError
 
@@ -95,7 +96,7 @@ class LogProducer:
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.wait((self._renewing,))
-        await self._producer.stop()
+        await stop_client(self._producer.client, self._producer.stop())
 
     def _begin_anew(self) -> None:
         """Let another producer take over, with sequence numbers of its own.
@@ -115,4 +116,4 @@ class LogProducer:
         except KafkaError as error:
             _log.warning("another producer could not be started; the next refusal tries again", error=repr(error))
         finally:
-            await spare.stop()
+            await stop_client(spare.client, spare.stop())

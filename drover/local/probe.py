@@ -10,6 +10,8 @@ import struct
 from drover.local.layout import HOST
 
 TIMEOUT_S = 2.0
+# Over TLS the other side has to confirm the end of a connection; asyncio would wait 30 s for one that hangs.
+CLOSE_TIMEOUT_S = 0.2
 METADATA_KEY, METADATA_VERSION, CORRELATION_ID = 3, 1, 1
 
 
@@ -87,6 +89,9 @@ async def _exchange(port: int, request: bytes, context: ssl.SSLContext | None) -
 async def _close(writer: asyncio.StreamWriter) -> None:
     writer.close()
     try:
-        await writer.wait_closed()
+        async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            await writer.wait_closed()
+    except TimeoutError:
+        writer.transport.abort()
     except OSError:
         return  # the other side closed first

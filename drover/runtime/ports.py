@@ -44,6 +44,10 @@ class BesideWorker(Protocol):
         """Tell how it is, for `/readyz`; its faults do not make the worker unready."""
         ...
 
-    def close(self) -> None:
-        """End it; waits a little."""
+    def end(self) -> None:
+        """Tell it to end; returns at once. Idempotent."""
+        ...
+
+    async def close(self) -> None:
+        """End it; waits a little, from when it was told first. Idempotent."""
         ...

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import structlog
 
+from drover.cluster.threads import in_daemon_thread
 from drover.errors import DroverError, LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
@@ -212,7 +213,7 @@ class ProjectionThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._failed: str | None = None
-        self._is_closing = False
+        self._told_at: float | None = None
         # Made by the thread itself: what it looks at changes while others run.
         self._checks = self._projection.checks()
         self._thread = threading.Thread(target=self._run, name="projection", daemon=True)
@@ -221,15 +222,25 @@ class ProjectionThread:
         """Begin."""
         self._thread.start()
 
-    def close(self) -> None:
-        """End it; waits a little."""
+    def end(self) -> None:
+        """Tell it to end; idempotent."""
+        if self._told_at is not None:
+            return
         # Before these are looked at: a thread that has not made them yet will see it.
-        self._is_closing = True
+        self._told_at = time.monotonic()
         loop, stop = self._loop, self._stop
         if loop is not None and stop is not None and not loop.is_closed():
             with contextlib.suppress(RuntimeError):  # it has ended by itself this very moment
                 loop.call_soon_threadsafe(stop.set)
-        self._thread.join(STOP_S)
+
+    async def close(self) -> None:
+        """End it; waits until `STOP_S` after it was told first. Idempotent."""
+        self.end()
+        assert self._told_at is not None, "it has just been told"
+        left_s = max(0.0, self._told_at + STOP_S - time.monotonic())
+        # In a thread: the event loop that runs this has more to do meanwhile.
+        ended, _ = in_daemon_thread("projection-end", lambda: self._thread.join(left_s))
+        await ended
 
     def notes(self) -> tuple[Check, ...]:
         """Tell how the projection is; it never makes the worker unready, since no decision depends on it."""
@@ -250,7 +261,7 @@ class ProjectionThread:
     async def _project(self) -> None:
         stop = self._stop = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        if self._is_closing:
+        if self._told_at is not None:
             # It was closed before anything was there that could be told.
             stop.set()
         looking = asyncio.create_task(self._look())

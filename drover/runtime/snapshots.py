@@ -21,6 +21,8 @@ SHORTEST_PAUSE_S = 30.0
 # A clean stop is a good moment: a tenth of the usual amount is enough.
 AT_STOP = 10
 STOP_TIMEOUT_S = 5.0
+# A producer that is closed sends what is left, for ten seconds where a broker hangs: a stop has no time for that.
+LET_GO_S = 0.5
 Vouch = Callable[[bytes], None]
 _log = structlog.get_logger(__name__)
 
@@ -44,6 +46,7 @@ class SnapshotKeeper:
         self._shards = {shard: _Shard() for shard in range(journal.shards)}
         # Encoding takes processor time from decisions: one at a time.
         self._one_at_a_time = asyncio.Semaphore(1)
+        self._at_stop: set[asyncio.Task[None]] = set()
 
     async def replay(self, log: FoldedLog) -> int:
         """Fold the log to its end, from snapshots where there are any; see `FoldedLog.replay`."""
@@ -90,18 +93,22 @@ class SnapshotKeeper:
         shard = self._shards[fold.shard]
         if not self._is_due(fold, shard, AT_STOP):
             return
-        try:
-            async with asyncio.timeout(STOP_TIMEOUT_S):
-                await self._write(fold.copy(), shard, vouch)
-        except TimeoutError:
+        writing = asyncio.create_task(self._write(fold.copy(), shard, vouch))
+        self._at_stop.add(writing)
+        writing.add_done_callback(self._at_stop.discard)
+        # A task of its own: one that is cancelled still waits for its producer, and whoever stops must not.
+        await asyncio.wait((writing,), timeout=STOP_TIMEOUT_S)
+        if not writing.done():
+            writing.cancel()
             _log.warning("no snapshot was written: stopping does not wait for it", shard=fold.shard)
 
     async def close(self) -> None:
-        """Stop writing; idempotent."""
-        tasks = [shard.writing for shard in self._shards.values() if shard.writing is not None]
+        """Stop writing; waits a moment for what is under way. Idempotent."""
+        tasks = {shard.writing for shard in self._shards.values() if shard.writing is not None} | self._at_stop
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.wait(tasks, timeout=LET_GO_S)
 
     def _is_due(self, fold: ShardFold, shard: _Shard, part: int) -> bool:
         """Whether a part of what makes one due has been appended."""

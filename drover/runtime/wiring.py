@@ -102,14 +102,14 @@ async def _run(settings: Settings, new_clusters: ClusterSideFactory, stop: async
         host.attach(group)
         beside = None if new_projection is None else new_projection(metrics)
         if beside is not None:
-            stack.callback(beside.close)
+            stack.push_async_callback(beside.close)
             beside.start()
         live = (Check("loop", ok=True, detail="runs, since it answers"),)
         server = HealthServer(
             *settings.worker.address, live=lambda: live, ready=lambda: readiness(host, beside), metrics=metrics
         )
         await stack.enter_async_context(server)
-        await run_until_stopped(host, group, stop, watchdog)
+        await run_until_stopped(host, group, stop, watchdog, beside)
 
 
 def _group_settings(settings: Settings, connection: LogConnection) -> GroupSettings:

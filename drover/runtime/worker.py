@@ -63,8 +63,12 @@ async def _beat(watchdog: Watchdog) -> None:
         await asyncio.sleep(0.5)
 
 
-async def run_until_stopped(host: ShardHost, group: CommandGroup, stop: asyncio.Event, watchdog: Watchdog) -> None:
+async def run_until_stopped(
+    host: ShardHost, group: CommandGroup, stop: asyncio.Event, watchdog: Watchdog, beside: BesideWorker | None = None
+) -> None:
     """Run the host and its group until `stop` is set, then end both: decisions first, then the group, then the log.
+
+    What runs beside them is told to end at once, so that it ends meanwhile; whoever made it closes it.
 
     Raises the error that kept the host from starting, or `GroupNotLeftError` when all but the group was ended.
     """
@@ -78,6 +82,8 @@ async def run_until_stopped(host: ShardHost, group: CommandGroup, stop: asyncio.
         await working
         return
     _log.info("stopping")
+    if beside is not None:
+        beside.end()
     watchdog.stopping("writing its last records")
     await host.close_shards()
     try:

@@ -1,11 +1,16 @@
-"""Which answers say that a broker was not the controller, so that nothing was done."""
+"""Which answers say that a broker was not the controller, and how long callers wait for a connection they share."""
 
+import asyncio
+import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kafka.errors import KafkaConnectionError
 
-from drover.cluster.wire import _came_from_another
+from drover.cluster.wire import Deadline, Lane, _came_from_another
+from drover.errors import ClusterUnavailableError
 
 
 def item(code: int) -> SimpleNamespace:
@@ -36,3 +41,42 @@ def elections(*partitions: SimpleNamespace) -> SimpleNamespace:
 )
 def test_only_an_answer_that_refuses_everything_was_another_brokers(answer: Any, expected: bool) -> None:
     assert _came_from_another(answer) is expected
+
+
+class Opening(Lane):
+    """A lane to a cluster that is away, and comes back once a caller has been told so."""
+
+    def __init__(self) -> None:
+        super().__init__("calls", "localhost:1", {}, 4000)
+        self.tries = 0
+        self.is_back, self.client = threading.Event(), SimpleNamespace(close=lambda: None)
+
+    def _bootstrapped(self, deadline: Deadline) -> Any:
+        self.tries += 1
+        if not self.is_back.wait(deadline.left_s()):
+            raise KafkaConnectionError
+        return self.client
+
+
+async def test_a_caller_who_has_more_time_is_not_refused_when_the_one_who_came_first_has_none_left() -> None:
+    """Both waited for one connection, and a look at a cluster that was just back failed after some milliseconds."""
+    lane = Opening()
+    first = asyncio.create_task(lane._open(Deadline.after_ms(100)))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(lane._open(Deadline.after_ms(20_000)))
+    with pytest.raises(ClusterUnavailableError):
+        await first
+    lane.is_back.set()
+    assert await second is lane.client
+    assert lane.tries == 2
+    await lane.close()
+
+
+async def test_a_cluster_that_stays_away_is_waited_for_until_each_callers_own_deadline() -> None:
+    lane = Opening()
+    began = time.monotonic()
+    callers = [asyncio.create_task(lane._open(Deadline.after_ms(ms))) for ms in (50, 300, 300, 150)]
+    found = await asyncio.gather(*callers, return_exceptions=True)
+    assert all(isinstance(one, ClusterUnavailableError) for one in found)
+    assert time.monotonic() - began >= 0.29
+    assert lane.tries <= 4

@@ -2,11 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from aiokafka.errors import KafkaError
 
-from drover.journal import reader, tail
-from drover.journal.closing import close_consumers
+from drover.errors import LogUnavailableError
+from drover.journal import closing, reader, tail
+from drover.journal.closing import close_consumers, stop_client
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.journal.tail import LogTail
@@ -22,6 +26,8 @@ class Consumer:
 
     def __init__(self, **_: object) -> None:
         self.connecting, self.stopped = asyncio.Event(), False
+        self._client: Any = self
+        self._conns: dict[int, Any] = {}
 
     async def start(self) -> None:
         self.connecting.set()
@@ -47,7 +53,6 @@ class Busy(Consumer):
 
     def __init__(self, **_: object) -> None:
         super().__init__()
-        self._client = self
         self.closed = False
 
     async def stop(self) -> None:
@@ -86,13 +91,81 @@ class Slow(Busy):
 
 async def test_whoever_is_cancelled_while_a_consumer_is_closed_leaves_no_connection_open() -> None:
     consumer = Slow()
-    closing = asyncio.create_task(close_consumers(consumer))
+    waiting = asyncio.create_task(close_consumers(consumer))
     await consumer.stopping.wait()
-    closing.cancel()
+    waiting.cancel()
     consumer.go_on.set()
     with pytest.raises(asyncio.CancelledError):
-        await closing
+        await waiting
     assert consumer.closed
+
+
+class Broken(Busy):
+    """One whose fetching has failed: as aiokafka does, it raises that when it is closed, half way."""
+
+    async def start(self) -> None:
+        """It is later that it fails."""
+
+    async def stop(self) -> None:
+        raise KafkaError("Unexpected error during data retrieval")
+
+
+async def test_a_reader_whose_fetching_has_failed_is_closed_and_says_what_it_said_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """aiokafka's own error came instead, which nobody expects there, and the connections stayed open."""
+    consumer = Broken()
+    monkeypatch.setattr(reader, "new_consumer", lambda **_: consumer)
+    with pytest.raises(LogUnavailableError, match="nothing came"):
+        async with LogReader(NOWHERE):
+            raise LogUnavailableError("nothing came")
+    assert consumer.closed
+
+
+async def test_a_fault_of_our_own_while_a_consumer_is_closed_is_raised_once_its_connections_are_closed() -> None:
+    class Faulty(Busy):
+        async def stop(self) -> None:
+            raise RuntimeError("a bug")
+
+    consumer = Faulty()
+    with pytest.raises(RuntimeError, match="a bug"):
+        await close_consumers(consumer)
+    assert consumer.closed
+
+
+class Transport:
+    """A connection over TLS to a broker that hangs: it is open until somebody aborts it."""
+
+    def __init__(self) -> None:
+        self.transport = self._writer = self
+        self.told, self.over = asyncio.Event(), asyncio.Event()
+
+    def is_closing(self) -> bool:
+        return self.told.is_set()
+
+    def abort(self) -> None:
+        self.over.set()
+
+
+async def test_connections_that_a_broker_does_not_confirm_to_be_closed_are_aborted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Over TLS it took 30 s: a worker that was stopped while a broker of its log hung ended with 71."""
+    monkeypatch.setattr(closing, "CLOSE_S", 0.01)
+    connection, go_on = Transport(), asyncio.Event()
+
+    async def stop() -> None:
+        await go_on.wait()
+        connection.told.set()
+        await connection.over.wait()
+
+    client = SimpleNamespace(_conns={1: connection})
+    stopping = asyncio.create_task(stop_client(client, stop()))
+    await asyncio.sleep(0.1)
+    assert not connection.over.is_set(), "what is left is still being sent"
+    go_on.set()
+    async with asyncio.timeout(5):
+        await stopping
 
 
 class Journal(Consumer):

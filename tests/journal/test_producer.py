@@ -34,6 +34,7 @@ class Producer:
     def __init__(self, broker: Broker) -> None:
         self._broker, self._id, self._numbers = broker, len(broker.made), Counter[str]()
         self.stopped = False
+        self.client = SimpleNamespace(_conns={})
         broker.made.append(self)
 
     async def start(self) -> None:

@@ -51,3 +51,42 @@ async def test_a_broker_that_does_not_answer_knows_nobody(silent_port: int, monk
     monkeypatch.setattr(probe, "TIMEOUT_S", 0.05)
     assert await probe.known_brokers(silent_port) == frozenset()
     assert not await probe.zookeeper_serves(silent_port)
+
+
+class HangsOverTls:
+    """Both ends of a connection to a server that hangs: it neither answers nor confirms the end, which TLS asks for."""
+
+    def __init__(self) -> None:
+        self.transport = self
+        self.is_aborted = False
+
+    async def readexactly(self, _: int) -> bytes:
+        return bytes(await asyncio.Event().wait())
+
+    def write(self, _: bytes) -> None:
+        """Take it."""
+
+    def close(self) -> None:
+        """Say to the other side that this is the end."""
+
+    async def wait_closed(self) -> None:
+        await asyncio.Event().wait()
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+async def test_a_broker_that_hangs_over_tls_is_asked_no_longer_than_another_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It kept whoever asked for 30 s more, which asyncio waits for the end of a TLS connection to be confirmed."""
+    connection = HangsOverTls()
+
+    async def open_connection(*_: object, **__: object) -> tuple[HangsOverTls, HangsOverTls]:
+        return connection, connection
+
+    monkeypatch.setattr(asyncio, "open_connection", open_connection)
+    monkeypatch.setattr(probe, "TIMEOUT_S", 0.05)
+    async with asyncio.timeout(5):
+        assert await probe.known_brokers(1) == frozenset()
+    assert connection.is_aborted

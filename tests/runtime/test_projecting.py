@@ -34,7 +34,7 @@ def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Settings:
 
 
 @pytest.mark.parametrize("fault", [LogUnavailableError("it is away"), RecursionError("too deep")], ids=["known", "any"])
-def test_a_projection_that_has_ended_says_so(
+async def test_a_projection_that_has_ended_says_so(
     monkeypatch: pytest.MonkeyPatch, settings: Settings, fault: Exception
 ) -> None:
     async def run(_: Projection, stop: asyncio.Event) -> None:
@@ -43,7 +43,7 @@ def test_a_projection_that_has_ended_says_so(
     monkeypatch.setattr(Projection, "run", run)
     thread = ProjectionThread(settings, Metrics())
     thread.start()
-    thread.close()
+    await thread.close()
     (check,) = thread.notes()
     assert check.ok, "no decision depends on it"
     assert check.detail.startswith("has ended: ")
@@ -66,7 +66,7 @@ class Late(ProjectionThread):
         super()._run()
 
 
-def test_a_projection_that_is_closed_before_its_thread_runs_ends(
+async def test_a_projection_that_is_closed_before_its_thread_runs_ends(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     """Nobody told it any more: a worker whose port was taken said so ten seconds later."""
@@ -74,13 +74,13 @@ def test_a_projection_that_is_closed_before_its_thread_runs_ends(
     monkeypatch.setattr(projecting, "STOP_S", 0.0)
     thread = Late(settings)
     thread.start()
-    thread.close()
+    await thread.close()
     thread.go_on.set()
     thread._thread.join(5)
     assert not thread._thread.is_alive()
 
 
-def test_what_a_projection_is_doing_is_looked_at_by_its_own_thread_only(
+async def test_what_a_projection_is_doing_is_looked_at_by_its_own_thread_only(
     monkeypatch: pytest.MonkeyPatch, settings: Settings
 ) -> None:
     """A cluster that it meets meanwhile changed what `/readyz` of the worker was going through: no answer."""
@@ -97,5 +97,42 @@ def test_what_a_projection_is_doing_is_looked_at_by_its_own_thread_only(
     thread = ProjectionThread(settings, Metrics())
     thread.start()
     assert looked.wait(5)
-    thread.close()
+    await thread.close()
     assert [(check.name, check.detail) for check in thread.notes()] == [("projection log", "read to its end")]
+
+
+async def test_a_projection_that_ends_slowly_does_not_hold_up_the_loop_of_its_worker(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    """Nothing ran in a worker for up to ten seconds of the fifteen that its stop may take."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    async def run(_: Projection, stop: asyncio.Event) -> None:
+        await stop.wait()
+        begun.set()
+        go_on.wait(20)
+
+    monkeypatch.setattr(Projection, "run", run)
+    thread = ProjectionThread(settings, Metrics())
+    thread.start()
+    closing = asyncio.create_task(thread.close())
+    assert await asyncio.to_thread(begun.wait, 5)
+    assert not closing.done()
+    go_on.set()
+    await closing
+    assert not thread._thread.is_alive()
+
+
+async def test_the_time_that_a_projection_has_to_end_begins_when_it_is_told(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    thread = Late(settings)
+    monkeypatch.setattr(Projection, "run", _until_told)
+    thread.start()
+    thread.end()
+    assert thread._told_at is not None
+    thread._told_at -= projecting.STOP_S
+    async with asyncio.timeout(5):
+        await thread.close()
+    assert thread._thread.is_alive()
+    thread.go_on.set()

@@ -1,16 +1,20 @@
 """A worker that starts from snapshots and writes them: quicker, never another result, and never the cause of an end."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
 import pytest_asyncio
 
 from drover.journal import snapshots as stored_snapshots
-from drover.journal.memory import MemoryJournal, StoredRecord
+from drover.journal.memory import MemoryJournal, MemorySender, StoredRecord
 from drover.journal.snapshots import write_snapshot
 from drover.runtime import snapshots
 from drover.runtime.host import ShardHost
+from drover.runtime.metrics import Metrics
+from drover.runtime.snapshots import SnapshotKeeper
 from drover.shard.fold import ShardFold
 from drover.shard.snapshot import Manifest, decode_record, manifest_digest
 from events.codec import decode_record as decode_log_record
@@ -153,3 +157,58 @@ async def test_without_the_setting_nothing_is_read_or_written(world: World) -> N
     await decide(world, host, group, EVERY + 1)
     await host.close_shards()
     assert manifests(world) == []
+
+
+class Away(MemoryJournal):
+    """A log whose Kafka goes away while something is sent aside: closing that connection takes its time."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.broker, SHARDS)
+        self.sending, self.closing, self.answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def aside(self) -> AsyncGenerator[MemorySender, None]:
+        self.sending.set()
+        try:
+            await self.answered.wait()
+            yield MemorySender(self._broker)
+        finally:
+            self.closing.set()
+            await self.answered.wait()
+
+
+@pytest.fixture
+async def away(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Away]:
+    monkeypatch.setattr(snapshots, "STOP_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(snapshots, "LET_GO_S", 0.02)
+    journal = Away(world)
+    yield journal
+    journal.answered.set()
+
+
+async def test_a_stop_waits_for_no_snapshot_whose_producer_cannot_be_closed(world: World, away: Away) -> None:
+    """It waited for what was left to be sent, up to ten seconds after its five, and the worker ended with 71."""
+    keeper = SnapshotKeeper(away, world.broker.topics, 1, Metrics())
+    vouched: list[bytes] = []
+    async with asyncio.timeout(5):
+        await asyncio.gather(*(keeper.shard_closing(grown(shard), vouched.append) for shard in range(SHARDS)))
+        await away.closing.wait()
+        await keeper.close()
+    away.answered.set()
+    await asyncio.sleep(0)
+    assert vouched == []
+
+
+async def test_a_stop_waits_for_no_snapshot_that_is_just_written(world: World, away: Away) -> None:
+    keeper = SnapshotKeeper(away, world.broker.topics, 1, Metrics())
+    keeper.batch_appended(grown(0), 1, lambda _: None)
+    await away.sending.wait()
+    async with asyncio.timeout(5):
+        await keeper.close()
+    assert away.closing.is_set()
+
+
+def grown(shard: int) -> ShardFold:
+    fold = ShardFold(shard, SHARDS)
+    fold.position = 1
+    return fold

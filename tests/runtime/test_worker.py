@@ -20,6 +20,7 @@ from drover.journal.connection import LogConnection
 from drover.journal.port import Journal
 from drover.local import LocalCluster
 from drover.runtime import topics, wiring
+from drover.runtime.health import Check
 from drover.runtime.host import ShardHost
 from drover.runtime.metrics import Metrics
 from drover.runtime.process import COLLECTED_AFTER
@@ -95,6 +96,45 @@ async def test_a_group_that_fails_while_the_worker_stops_leaves_it_a_clean_end(
     world.hosts.remove(host)
     assert world.ended == []
     assert "ConsumerStoppedError" in capsys.readouterr().out
+
+
+class Beside:
+    """What runs beside a worker; only its end matters."""
+
+    def __init__(self) -> None:
+        self.is_told = False
+
+    def start(self) -> None:
+        """It needs nothing."""
+
+    def notes(self) -> tuple[Check, ...]:
+        return ()
+
+    def end(self) -> None:
+        self.is_told = True
+
+    async def close(self) -> None:
+        self.end()
+
+
+async def test_what_runs_beside_a_worker_is_told_to_end_before_the_group_is_left(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a Kafka that is away both take their time: one after the other, the worker ended with 71."""
+    host, _, _ = await world.host("w")
+    monkeypatch.setattr(host, "start", AsyncMock())  # it runs already
+    group, beside = HalfJoined(host), Beside()
+    told: list[bool] = []
+    leave = group.stop
+
+    async def stop() -> None:
+        told.append(beside.is_told)
+        await leave()
+
+    monkeypatch.setattr(group, "stop", stop)
+    await run_until_stopped(host, group, group.joining, Watchdog(), beside)
+    world.hosts.remove(host)
+    assert told == [True]
 
 
 @pytest.mark.cluster

@@ -219,17 +219,31 @@ class ZooKeeperStore:
     async def _make_chroot(self, client: Any) -> None:
         """Make the chroot of `hosts` if it is not there, as Kafka's brokers do."""
         try:
-            if await self._answer(client, client.exists_async("/")) is None:
-                parts = client.chroot.split("/")
-                for depth in range(2, len(parts) + 1):
-                    result = client.handler.async_result()
-                    data = encode("", [Create("/".join(parts[:depth]), b"")], self._acl)
-                    client._call(Multi(data, nothing), result)  # noqa: SLF001 - kazoo's own `create` would put the chroot before it
-                    # Where this one is there, or may not be made, the next one shows what is missing.
-                    await self._answer(client, result)
+            is_there = await self._answer(client, client.exists_async("/")) is not None
+            refusals = [] if is_there else await self._make_parts(client, client.chroot.split("/"))
         except (KazooException, TimeoutError) as error:
             raise StoreUnavailableError(f"{self._where} did not answer ({error!r})") from error
+        # The last part is missing where it, or one before it, may not be made.
+        if refusals and refusals[-1] is not None and not isinstance(refusals[-1], NodeExistsError):
+            denied = next((refusal for refusal in refusals if isinstance(refusal, _DENIALS)), None)
+            if denied is not None:
+                raise StoreDeniedError(
+                    f"{self._where}: the chroot {client.chroot} is not there, and Drover may not make it "
+                    f"({type(denied).__name__}): make it, or check zookeeper.username and zookeeper.password"
+                ) from denied
         self._rooted = client
+
+    async def _make_parts(self, client: Any, parts: Sequence[str]) -> list[Exception | None]:
+        """Make a node and those above it; returns why each was not made, None for one that was."""
+        refusals: list[Exception | None] = []
+        for depth in range(2, len(parts) + 1):
+            result = client.handler.async_result()
+            data = encode("", [Create("/".join(parts[:depth]), b"")], self._acl)
+            client._call(Multi(data, nothing), result)  # noqa: SLF001 - kazoo's own `create` would put the chroot before it
+            # Where this one is there, or may not be made, the next one shows what is missing.
+            answers = await self._answer(client, result)
+            refusals.append(next((one for one in answers or () if isinstance(one, Exception)), None))
+        return refusals
 
     async def _answer(self, client: Any, result: Any) -> Any:
         """Wait for kazoo's answer; raises what it raises, and TimeoutError."""

@@ -3,6 +3,9 @@
 from pathlib import Path
 from typing import NamedTuple
 
+# What helps against a file of the job's that is damaged.
+DAMAGED = "a damaged file may be removed while no job runs: `drover spark run` makes it anew from the log"
+
 
 class JobFiles(NamedTuple):
     """The files of one job, all below its directory."""

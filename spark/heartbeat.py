@@ -66,5 +66,5 @@ def state_of_job(file: Path, now_ms: int) -> JobState | None:
     try:
         is_alive = now_ms - file.stat().st_mtime * 1000 <= ALIVE_MS
         return JobState(file.read_text(encoding="ascii")) if is_alive else None
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):  # not there, or not to be read by this user
         return None

@@ -1,6 +1,7 @@
 """The job: one query per sink on the two topics, until it is told to stop; one that fails ends it, with its cause."""
 
 import shutil
+import sqlite3
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,9 +14,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from drover.errors import SparkJobError
+from events.undecodable import UNDECODABLE
 from spark.applying import JAVA_SAID, batch_applier, checkpoint_identity
 from spark.class_archive import archive_maker
-from spark.files import JobFiles
+from spark.files import DAMAGED, JobFiles
 from spark.heartbeat import Heartbeat, JobState, heartbeat
 from spark.java_process import end_of_java
 from spark.only_one import only_job, remember_jvm
@@ -73,7 +75,7 @@ def run(
     """Run the job until `stop` is set; `started` is called once every query runs.
 
     Raises `ConfigurationError` when another job runs in the directory, or there is no Java; `SparkJobError` with the
-    cause when a query fails, or Java goes away before `stop` is set.
+    cause when a query fails, a file cannot be used, or Java goes away before `stop` is set.
     """
     files = options.files
     try:
@@ -86,6 +88,11 @@ def run(
         if isinstance(error, SparkJobError):
             raise
         raise SparkJobError(_why(str(error), files)) from error
+    except (OSError, sqlite3.Error, *UNDECODABLE) as error:
+        # Of a file, after a crash or on a full disk for instance. What a query meets, Spark tells.
+        if stop.is_set():
+            return
+        raise SparkJobError(f"a file in {files.directory} cannot be used ({error}); {DAMAGED}") from error
 
 
 def _keep_running(

@@ -28,15 +28,21 @@ class _Jvm(Struct, frozen=True):
 def only_job(files: JobFiles) -> Iterator[None]:
     """Hold the directory for this process, once the JVM of the job before is gone.
 
-    Raises `ConfigurationError` when another job runs here, or its JVM does not end.
+    Raises `ConfigurationError` when another job runs here, or its JVM does not end, and for a directory that cannot be
+    used.
     """
-    files.directory.mkdir(parents=True, exist_ok=True)
     lock = FileLock(files.lock)
     try:
+        files.directory.mkdir(parents=True, exist_ok=True)
         lock.acquire(timeout=0)
     except Timeout as error:
         raise ConfigurationError(
             f"another job runs in {files.directory}: stop it, or name another directory with --dir"
+        ) from error
+    except OSError as error:
+        raise ConfigurationError(
+            f"the job cannot keep its files in {files.directory} ({error.strerror}): name another directory with --dir "
+            "or `directory` in the section `[spark]`"
         ) from error
     try:
         _wait_until_gone(files)

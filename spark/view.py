@@ -14,7 +14,7 @@ from typing import Any
 from drover.errors import ConfigurationError
 from drover.tables.measures import WINDOW_MS, bucket_end_ms
 from events.fields import LAST_MS
-from spark.files import JobFiles
+from spark.files import DAMAGED, JobFiles
 from spark.heartbeat import JobState, state_of_job
 from spark.merging import Row
 from spark.schema import SCHEMA_VERSION
@@ -120,10 +120,14 @@ class Overview:
 def open_tables(files: JobFiles) -> Iterator[sqlite3.Connection]:
     """Open the tables for reading, while they are written or not.
 
-    Raises `ConfigurationError` when there are none, or those of another version.
+    Raises `ConfigurationError` when there are none, or those of another version, and when they cannot be read.
     """
     absent = f"there are no progress tables in {files.directory}: start the job with `drover spark run`"
-    if not files.tables.exists():
+    try:
+        is_there = files.tables.exists()
+    except OSError as error:  # such as a directory that this user may not search
+        raise ConfigurationError(f"{files.tables} cannot be read: {error.strerror}") from error
+    if not is_there:
         raise ConfigurationError(absent)
     connection = sqlite3.connect(f"{files.tables.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
     try:
@@ -135,6 +139,11 @@ def open_tables(files: JobFiles) -> Iterator[sqlite3.Connection]:
                 f"{files.tables} was made by another version of Drover: start `drover spark run`, which makes it anew"
             )
         yield connection
+    except sqlite3.Error as error:
+        raise ConfigurationError(
+            f"{files.tables} cannot be read ({error}): check that you may read it and, as SQLite wants, write to its "
+            f"directory; {DAMAGED}"
+        ) from error
     finally:
         connection.close()
 

@@ -46,6 +46,17 @@ def failure_of(error: DroverError) -> Failure:
             return Failure(str(error))
 
 
+def homeless(error: OSError) -> Failure | None:
+    """Say that the directory in which the command runs is gone, if that is what an error is about."""
+    if error.errno != errno.ENOENT or error.filename is not None:
+        return None
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return Failure("the directory in which this command runs is gone: change to another one", ExitCode.USAGE)
+    return None
+
+
 def unwritable(error: OSError) -> Failure:
     """Give a full disk its exit code; what a command has sent before it could not print that remains sent."""
     if sys.stdout is not None and error.filename is None:

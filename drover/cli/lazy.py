@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import click
 
-from drover.cli.exits import NO_ROOM, ExitCode, failure_of, unwritable
+from drover.cli.exits import NO_ROOM, ExitCode, failure_of, homeless, unwritable
 from drover.cli.invocation import Invocation
 from drover.cli.output import say
 from drover.errors import DroverError
@@ -54,9 +54,10 @@ class LazyGroup(click.Group):
                 raise
             raise failure_of(error) from error
         except OSError as error:
-            if error.errno not in NO_ROOM or ctx.ensure_object(Invocation).debug:
+            told = unwritable(error) if error.errno in NO_ROOM else homeless(error)
+            if told is None or ctx.ensure_object(Invocation).debug:
                 raise
-            raise unwritable(error) from error
+            raise told from error
         except KeyboardInterrupt:
             say("Interrupted.", err=True)
             ctx.exit(ExitCode.INTERRUPTED)

@@ -1,5 +1,8 @@
 """The command `drover`: names every command and imports none."""
 
+import sys
+from io import TextIOWrapper
+
 import click
 
 from drover.cli.invocation import Invocation, author_option, common_options
@@ -65,4 +68,7 @@ def cli(context: click.Context) -> None:
 
 def main() -> None:
     """Run the command line."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Others' texts, such as reasons, may hold what the encoding of this terminal lacks: that is escaped.
+        sys.stdout.reconfigure(errors="backslashreplace")
     cli(prog_name="drover")

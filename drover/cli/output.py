@@ -42,7 +42,7 @@ def print_document(document: Mapping[str, Any], rows: Iterable[Mapping[str, Any]
 
             plain = msgspec.to_builtins(document, str_keys=True)
             said = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
-            if visible(said) != said:
+            if visible(said) != said or not _can_print(said):
                 said = yaml.safe_dump(plain, sort_keys=False, allow_unicode=False)
             click.echo(said, nl=False)
 
@@ -53,10 +53,26 @@ def print_line(row: Mapping[str, Any]) -> None:
 
 
 def _json(text: str) -> str:
-    """Escape what a terminal would act on; in JSON that stands inside strings only, and reads back as the same."""
+    """Escape what a terminal would act on, and what it cannot show.
+
+    In JSON that stands inside strings only, and reads back as the same.
+    """
+    if not _can_print(text):
+        units = text.encode("utf-16-be", "surrogatepass")
+        codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
+        text = "".join(chr(code) if code < 0x80 else f"\\u{code:04x}" for code in codes)
     return (
         "".join(one if visible(one) == one else f"\\u{ord(one):04x}" for one in text) if visible(text) != text else text
     )
+
+
+def _can_print(text: str) -> bool:
+    """Whether the encoding of standard output has every character of a text."""
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:

@@ -3,11 +3,12 @@
 import asyncio
 import time
 
+import structlog
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError, MessageSizeTooLargeError
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError, OutOfOrderSequenceNumber
 
 from drover.errors import AppendUnknownError
-from drover.journal.access import could_not_connect
+from drover.journal.access import AUTHORIZATION_ERRORS, could_not_connect, unreachable
 from drover.journal.closing import stop_client
 from drover.journal.connection import LogConnection
 from drover.journal.port import Headers, RecordTooLargeError
@@ -19,6 +20,7 @@ REQUEST_TIMEOUT_MS = 5_000
 MAX_REQUEST_BYTES = 8 * 1024 * 1024
 # What Kafka calls the kind of a timestamp that the broker made.
 LOG_APPEND_TIME = 1
+_log = structlog.get_logger(__name__)
 
 
 class LogProducer:
@@ -26,17 +28,22 @@ class LogProducer:
 
     def __init__(self, connection: LogConnection, client_id: str) -> None:
         self._connection = connection
+        self._client_id = client_id
         # The broker's time of the last record that it stamped, and when (monotonic) it told it.
         self._told: tuple[int, float] | None = None
-        self._producer = AIOKafkaProducer(
-            client_id=client_id,
+        self._producer = self._made()
+        self._renewing: asyncio.Task[None] | None = None
+
+    def _made(self) -> AIOKafkaProducer:
+        return AIOKafkaProducer(
+            client_id=self._client_id,
             enable_idempotence=True,
             acks="all",
             linger_ms=0,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
             metadata_max_age_ms=30_000,
             max_request_size=MAX_REQUEST_BYTES,
-            **connection.client_options,
+            **self._connection.client_options,
         )
 
     async def start(self) -> None:
@@ -52,8 +59,9 @@ class LogProducer:
     ) -> int:
         """Produce one record and return its offset once it is acknowledged by min ISR replicas.
 
-        Raises `RecordTooLargeError` when the client refused the size, so nothing was sent; `AppendUnknownError` for a
-        timeout, any other error, and an answer without an offset (Kafka said that it had seen the sequence before).
+        Raises `RecordTooLargeError` when the client refused the size, so nothing was sent; `LogAccessError` when an ACL
+        is missing, so nothing was written; `AppendUnknownError` for a timeout, any other error, and an answer without
+        an offset (Kafka said that it had seen the sequence before).
         """
         where = topic if partition is None else f"{topic}/{partition}"
         try:
@@ -63,7 +71,11 @@ class LogProducer:
                 )
         except MessageSizeTooLargeError as error:
             raise RecordTooLargeError(f"{where}: {len(value)} bytes are more than one record may have") from error
+        except AUTHORIZATION_ERRORS as error:
+            raise unreachable(self._connection, error) from error
         except (KafkaError, TimeoutError) as error:
+            if isinstance(error, OutOfOrderSequenceNumber):
+                self._begin_anew()
             raise AppendUnknownError(f"{where}: not known whether the record was written: {error!r}") from error
         offset = int(answer.offset)
         if offset < 0:
@@ -81,4 +93,27 @@ class LogProducer:
 
     async def close(self) -> None:
         """Send what is left and let go; idempotent."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait((self._renewing,))
         await stop_client(self._producer.client, self._producer.stop())
+
+    def _begin_anew(self) -> None:
+        """Let another producer take over, with sequence numbers of its own.
+
+        aiokafka counts a record that a broker refuses, for a missing ACL or a clock that is far ahead, and goes on with
+        the next number. The broker then refuses everything for that partition until it has forgotten the producer.
+        """
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.create_task(self._renew())
+
+    async def _renew(self) -> None:
+        spare = self._made()
+        try:
+            await spare.start()
+            # What is on its way keeps its producer: `stop` waits for it.
+            spare, self._producer = self._producer, spare
+        except KafkaError as error:
+            _log.warning("another producer could not be started; the next refusal tries again", error=repr(error))
+        finally:
+            await stop_client(spare.client, spare.stop())

@@ -21,7 +21,8 @@ def configure_logging(log_format: str = "auto") -> None:
 
     `log_format` is one of `FORMATS`.
     """
-    is_terminal = sys.stderr.isatty()
+    # A service manager may have closed standard error: then nobody is told anything, and the process runs all the same.
+    is_terminal = sys.stderr is not None and sys.stderr.isatty()
     is_json = log_format == "json" or (log_format == "auto" and not is_terminal)
     shared: list[structlog.typing.Processor] = [
         structlog.stdlib.add_log_level,
@@ -34,7 +35,7 @@ def configure_logging(log_format: str = "auto") -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.NullHandler() if sys.stderr is None else logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

@@ -364,6 +364,12 @@ def _keep(kept: Path | None, fingerprint: bytes, settings: Settings) -> None:
     # A cache that cannot be written costs time and nothing else.
     with contextlib.suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as file:
-            file.write(fingerprint + b"\n" + msgspec.json.encode(settings))
-        Path(file.name).replace(kept)
+        draft = tempfile.NamedTemporaryFile(dir=kept.parent, delete=False)  # noqa: SIM115 - closing it may fail, too
+        try:
+            with draft:
+                draft.write(fingerprint + b"\n" + msgspec.json.encode(settings))
+            Path(draft.name).replace(kept)
+        except OSError:
+            # Otherwise each command would leave another one on a disk that is full already.
+            Path(draft.name).unlink(missing_ok=True)
+            raise

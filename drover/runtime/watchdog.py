@@ -4,6 +4,7 @@ It must be a thread, because it watches for a loop that no longer runs. Hangs of
 and in Faust while brokers were down; ending is safe, since only the log counts.
 """
 
+import contextlib
 import os
 import threading
 import time
@@ -16,6 +17,8 @@ HEARTBEAT_TIMEOUT_S = 20.0
 STOP_DEADLINE_S = 15.0
 # A check that is this late means that the whole process slept (SIGSTOP, a suspended machine), not only its loop.
 SLEPT_S = 2.0
+# The end does not wait longer for its line in the log: the loop may hang because nobody reads that.
+TOLD_WITHIN_S = 2.0
 _log = structlog.get_logger(__name__)
 
 
@@ -63,5 +66,14 @@ class Watchdog:
 
 
 def _end(why: str, code: int) -> None:
-    _log.critical("the watchdog ends the worker", why=why, exit_code=code)
+    """End the process, and say why if that can be said."""
+    # A loop that waits for the reader of a full pipe holds the lock of the log: saying it here could take for ever.
+    telling = threading.Thread(target=_tell, args=(why, code), name="watchdog-end", daemon=True)
+    with contextlib.suppress(RuntimeError):  # no further thread is to be had
+        telling.start()
+        telling.join(TOLD_WITHIN_S)
     os._exit(code)
+
+
+def _tell(why: str, code: int) -> None:
+    _log.critical("the watchdog ends the worker", why=why, exit_code=code)

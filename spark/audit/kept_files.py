@@ -1,6 +1,7 @@
 """The files of what audits keep: a few for each shard, named by where they are of use. They may be removed any time."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from spark.audit.kept import KeptShard, Place, decoded, places_before, places_before_plan, thinned
@@ -20,7 +21,7 @@ class KeptFiles:
     def nearest(self, shard: int, end: int, wish: Wish, plan: str | None) -> KeptShard | None:
         """Return the shard as it was nearest before what is asked for; None where it must be read from its beginning.
 
-        `end` is where the shard ends now. Files that cannot be used are removed.
+        `end` is where the shard ends now. Files that cannot be used are removed if possible.
         """
         places = {place for place in self._places(shard) if place.position <= end}
         found = self._first(shard, places_before(places, wish, shard))
@@ -36,8 +37,13 @@ class KeptFiles:
         self._directory.mkdir(parents=True, exist_ok=True)
         file = self._file(shard, place)
         draft = file.with_suffix(".part")
-        draft.write_bytes(content)
-        draft.replace(file)
+        try:
+            draft.write_bytes(content)
+            draft.replace(file)
+        except OSError:
+            # Its name tells of a place that hardly any other audit ends at: nobody would write over it.
+            draft.unlink(missing_ok=True)
+            raise
         places = self._places(shard)
         self._remove(shard, places - thinned(places, MOST_PER_SHARD))
 
@@ -60,10 +66,11 @@ class KeptFiles:
         file = self._file(shard, place)
         try:
             found = decoded(file.read_bytes())
-        except FileNotFoundError:  # another audit has let go of it
+        except OSError:  # another audit has let go of it, or it is another user's
             return None
         if found is None or (found.shard, found.position) != (shard, place.position):
-            file.unlink(missing_ok=True)
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
             return None
         return found
 

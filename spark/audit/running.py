@@ -10,7 +10,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from drover.errors import SparkJobError
+from drover.errors import ConfigurationError, SparkJobError
 from spark.audit.kept_files import KeptFiles
 from spark.audit.parts import Wish
 from spark.audit.report import Report
@@ -47,12 +47,19 @@ class Log:
     def reading(self) -> Iterator[Callable[[Mapping[int, int]], DataFrame]]:
         """Open Spark and give a function that returns the log's records, from these offsets of its shards on.
 
-        Raises `ConfigurationError` where Spark cannot be had, `SparkJobError` with the cause when it fails.
+        Raises `ConfigurationError` where Spark cannot be had or the directory not be used, `SparkJobError` with the
+        cause when it fails.
         """
         topic = self.source.topics.events
-        session = open_session(
-            "drover audit", directory=self.directory, master=self.master, settings=self.settings, needed=_NEEDED
-        )
+        try:
+            session = open_session(
+                "drover audit", directory=self.directory, master=self.master, settings=self.settings, needed=_NEEDED
+            )
+        except OSError as error:
+            raise ConfigurationError(
+                f"{error.filename or self.directory} cannot be used ({error.strerror}): the audit keeps its files in "
+                f"{self.directory}; `directory` in the section `[spark]` names another place"
+            ) from error
         try:
             with workers_warmed_up(session):
                 yield lambda starts: read_batch(session, self.source, (topic,), {topic: starts}, {topic: self.ends})

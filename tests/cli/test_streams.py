@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture.repository import ROOT
-from tests.cli.models import write_model
+from tests.cli.models import broker, write_model
 
 CONFIG = '[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n'
 PLAN = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
@@ -34,6 +34,27 @@ def shell(line: str, directory: Path, *arguments: str, given: bytes = b"", **var
 def test_a_full_disk_is_told_in_one_line(output: str, model: str, tmp_path: Path) -> None:
     code, said = shell('"$@" >/dev/full', tmp_path, "plan", "balance", "--model", model, "-o", output)
     assert (code, said) == (1, "Error: what this command writes cannot be written: No space left on device\n")
+
+
+def test_a_directory_that_is_gone_is_told_in_one_line(model: str, tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    config = str(tmp_path / "drover.toml")
+    code, said = shell('cd gone && rmdir "$PWD" && "$@"', tmp_path, "progress", "--config", config)
+    assert (code, said) == (2, "Error: the directory in which this command runs is gone: change to another one\n")
+
+
+@pytest.mark.parametrize("output", ["table", "jsonl", "yaml"])
+def test_what_the_terminals_encoding_lacks_is_escaped(output: str, tmp_path: Path) -> None:
+    rack = "m\u00fcnchen \u6771\u4eac \U0001f600"
+    (tmp_path / "drover.toml").write_text(CONFIG)
+    model = write_model(tmp_path / "model.json", brokers=tuple(broker(number, rack) for number in range(1, 4)))
+    describe = ("describe", "--model", model, "-o", output)
+    code, said = shell('"$@" >printed', tmp_path, *describe, PYTHONIOENCODING="latin-1")
+    assert (code, said) == (0, "")
+    printed = (tmp_path / "printed").read_text(encoding="latin-1")
+    assert "\\u6771\\u4eac" in printed.lower()
+    if output == "jsonl":
+        assert [json.loads(line)["rack"] for line in printed.splitlines()] == [rack] * 3
 
 
 def test_a_plan_for_standard_output_that_is_full_or_closed_is_not_taken_for_written(model: str, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 import io
 import json
 import logging
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -43,3 +45,16 @@ def test_nothing_that_is_quoted_acts_on_a_terminal(said: Said, log_format: str) 
     assert written.count("\n") == 1
     assert not any(character in written for character in "\x1b\x9b\u202e")
     assert "gone" in written
+
+
+def test_a_process_without_standard_error_runs_without_a_log() -> None:
+    program = """
+import os, structlog
+from drover.runtime.logs import configure_logging
+configure_logging()
+structlog.get_logger("drover.test").warning("refused")
+os.write(1, b"goes on")
+"""
+    command = ["sh", "-c", 'exec "$0" -c "$1" 2>&-', sys.executable, program]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, timeout=20, check=False)
+    assert (ended.returncode, ended.stdout) == (0, b"goes on")

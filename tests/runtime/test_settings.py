@@ -1,5 +1,6 @@
 """Settings: precedence, what is refused and how it is said, secrets."""
 
+import resource
 import ssl
 from pathlib import Path
 
@@ -269,6 +270,16 @@ def test_a_damaged_cache_is_ignored(file: Path, tmp_path: Path) -> None:
     for kept in (tmp_path / "cache").rglob("*.json"):
         kept.write_bytes(kept.read_bytes().partition(b"\n")[0] + b"\n{")
     assert load_settings(file) == first
+
+
+def test_a_cache_that_cannot_be_written_to_its_end_leaves_nothing_behind(file: Path, tmp_path: Path) -> None:
+    _, hard = before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # as on a disk that is full
+    try:
+        load_settings(file)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list((tmp_path / "cache" / "settings").iterdir()) == []
 
 
 def test_a_tls_file_that_is_not_there_or_senseless_is_named(tmp_path: Path) -> None:

@@ -41,6 +41,21 @@ def test_a_hang_ends_the_process_and_a_healthy_one_is_left_alone(
     assert (b"the worker was still leaving" in ended.stdout + ended.stderr) is (code == 71)
 
 
+def test_a_loop_that_waits_for_whoever_reads_its_log_is_ended_too() -> None:
+    logging = "from drover.runtime import logs; logs.configure_logging('json')"
+    saying = "watchdog._log.warning('x' * 50_000)"
+    program = PROGRAM.format(heartbeat=0.5, deadline=100, action=logging, each=saying, seconds=20)
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
+    try:
+        # Nobody reads the pipe.
+        assert process.wait(20) == 70
+    finally:
+        process.kill()
+        process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
+
+
 def test_a_process_that_slept_as_a_whole_is_left_alone() -> None:
     program = PROGRAM.format(
         heartbeat=1.5, deadline=100, action="print('up', flush=True)", each="dog.beat()", seconds=5

@@ -1,5 +1,6 @@
 """What audits keep: an audit that begins there says what one says that begins with the first record."""
 
+import resource
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -132,6 +133,29 @@ def test_a_damaged_file_and_one_of_another_version_are_removed(tmp_path: Path) -
     assert decoded(encoded(old)) is None
     assert files.nearest(0, 1, Wish(since_ms=2**60), None) is None, "the log ends before the others"
     files.forget(0)
+    assert list((tmp_path / NAMES.events).iterdir()) == []
+
+
+def test_a_file_that_can_neither_be_read_nor_removed_is_passed_over(tmp_path: Path) -> None:
+    log = shard(*random_log(1, RECORDS))
+    _, kept = read(log, EVERYTHING, None, {})
+    files = files_of(tmp_path, kept)
+    for place in files._places(0):
+        files._file(0, place).unlink()
+        files._file(0, place).mkdir()
+    assert files.nearest(0, len(log), EVERYTHING, None) is None
+    assert files.nearest(0, len(log), Wish(since_ms=2**60), "any") is None
+
+
+def test_a_full_disk_leaves_no_unfinished_file(tmp_path: Path) -> None:
+    files = KeptFiles(tmp_path, NAMES.events)
+    _, hard = before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            files.keep(0, Place(1, 0), bytes(1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert list((tmp_path / NAMES.events).iterdir()) == []
 
 

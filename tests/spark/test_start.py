@@ -26,6 +26,13 @@ def test_a_second_job_is_refused_and_a_later_one_is_not(tmp_path: Path) -> None:
         assert files.lock.exists()
 
 
+def test_a_directory_that_cannot_be_used_is_named_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    files = JobFiles(tmp_path / "file" / "job")
+    with pytest.raises(ConfigurationError, match=r"file/job \(Not a directory\): .* --dir"), only_job(files):
+        pass
+
+
 def test_a_job_waits_until_the_jvm_of_before_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = JobFiles(tmp_path)
     with subprocess.Popen(SLEEP, stdin=subprocess.PIPE) as process:

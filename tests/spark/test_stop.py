@@ -5,6 +5,7 @@ import os
 import threading
 import warnings
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -13,7 +14,7 @@ import psutil
 import pytest
 from pyspark import SparkContext
 
-from drover.errors import SparkJobError
+from drover.errors import ConfigurationError, SparkJobError
 from spark import job, session
 from spark.audit import running
 from spark.job import JobOptions
@@ -113,6 +114,22 @@ def test_a_query_that_ends_together_with_the_stop_is_no_fault(
         job.run(options, stop)
 
 
+@pytest.mark.parametrize("name", ["tables.sqlite", "history/manifest.json"])
+def test_a_file_that_a_crash_has_left_damaged_is_told_with_the_remedy(
+    options: JobOptions, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(job, "jvm_pid", lambda _: os.getpid())
+    monkeypatch.setattr(job, "remember_jvm", lambda *_: None)
+    damaged = options.directory / name
+    damaged.parent.mkdir(exist_ok=True)
+    damaged.write_bytes(b"neither tables nor a manifest" * 100)
+    with pytest.raises(SparkJobError, match=r"cannot be used .*; a damaged file may be removed"):
+        job.run(replace(options, keeps_history=True), threading.Event())
+    damaged.unlink()
+    with pytest.raises(SparkJobError, match="nobody is there"):
+        job.run(replace(options, keeps_history=True), threading.Event())
+
+
 def test_pysparks_warning_of_a_java_that_ended_while_it_was_stopped_is_not_shown() -> None:
     """All warnings are errors in these tests."""
 
@@ -144,6 +161,14 @@ def test_an_audit_whose_java_goes_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     log = running.Log(LogSource("127.0.0.1:1"), {}, {}, tmp_path)
     with pytest.raises(SparkJobError, match="could not read the log: Java ended by SIGKILL"), log.reading() as read:
         read({})
+
+
+def test_an_audit_whose_directory_cannot_be_used_names_it_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    log = running.Log(LogSource("127.0.0.1:1"), {}, {}, tmp_path / "file" / "audit")
+    told = r"file/audit cannot be used \(Not a directory\): .*`\[spark\]`"
+    with pytest.raises(ConfigurationError, match=told), log.reading():
+        pytest.fail("it was begun")
 
 
 def test_a_java_that_goes_before_spark_has_started_is_told_in_words(

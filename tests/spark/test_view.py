@@ -114,6 +114,19 @@ def test_tables_that_are_not_there_and_those_of_another_version_are_named_with_t
         pass
 
 
+def test_tables_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    files = JobFiles(tmp_path)
+    files.tables.write_bytes(b"no tables of SQLite's, but what a crash has left" * 100)
+    with pytest.raises(ConfigurationError, match=r"tables\.sqlite cannot be read \(file is not a database\)"):
+        view.overview(files, None, None, NOW_MS)
+    with pytest.raises(ConfigurationError, match=r"tables\.sqlite cannot be read: File name too long"):
+        view.overview(JobFiles(tmp_path / ("x" * 300)), None, None, NOW_MS)
+
+
+def test_a_sign_of_life_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    assert state_of_job(tmp_path, NOW_MS) is None
+
+
 def test_an_overview_is_of_one_moment_and_says_whether_a_job_runs(tmp_path: Path) -> None:
     files = JobFiles(tmp_path)
     sink = SqliteSink(files.tables)

@@ -1,0 +1,116 @@
+"""What the idempotent producer makes of a broker that refuses a record; a stub counts as aiokafka and a broker do."""
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka.errors import KafkaConnectionError, OutOfOrderSequenceNumber, TopicAuthorizationFailedError
+
+from drover.errors import AppendUnknownError, LogAccessError
+from drover.journal import producer
+from drover.journal.connection import LogConnection
+from drover.journal.producer import LogProducer
+
+CONNECTION = LogConnection("kafka:9092", security={"sasl_plain_username": "worker"})
+
+
+@dataclass
+class Broker:
+    """Takes a producer's records of a topic by their numbers only."""
+
+    written: list[bytes] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)
+    is_away: bool = False
+    made: "list[Producer]" = field(default_factory=list)
+    next_numbers: Counter[tuple[int, str]] = field(default_factory=Counter)
+
+
+class Producer:
+    """Counts each record as aiokafka does, whatever becomes of it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker, self._id, self._numbers = broker, len(broker.made), Counter[str]()
+        self.stopped = False
+        self.client = SimpleNamespace(_conns={})
+        broker.made.append(self)
+
+    async def start(self) -> None:
+        if self._broker.is_away:
+            raise KafkaConnectionError("away")
+
+    async def stop(self) -> None:
+        self.stopped = True
+
+    async def send_and_wait(self, topic: str, value: bytes, **_: object) -> object:
+        broker, place = self._broker, (self._id, topic)
+        number, self._numbers[topic] = self._numbers[topic], self._numbers[topic] + 1
+        if topic in broker.refused:
+            raise TopicAuthorizationFailedError(topic)
+        if number != broker.next_numbers[place]:
+            raise OutOfOrderSequenceNumber
+        broker.next_numbers[place] += 1
+        broker.written.append(value)
+        return SimpleNamespace(offset=len(broker.written) - 1, timestamp=0, timestamp_type=0)
+
+
+@pytest.fixture
+def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
+    made = Broker()
+
+    def new_producer(**_: Any) -> Producer:
+        return Producer(made)
+
+    monkeypatch.setattr(producer, "AIOKafkaProducer", new_producer)
+    return made
+
+
+async def refused_once(broker: Broker, log: LogProducer) -> None:
+    """Write one record, and another one while an ACL is missing."""
+    await log.start()
+    await log.send("samples", b"first")
+    broker.refused.add("samples")
+    with pytest.raises(LogAccessError):
+        await log.send("samples", b"without the ACL")
+    broker.refused.clear()
+
+
+async def test_a_missing_acl_is_named_with_the_command_that_prints_it(broker: Broker) -> None:
+    log = LogProducer(CONNECTION, "test")
+    broker.refused.add("samples")
+    with pytest.raises(LogAccessError, match=r"does not allow worker what was asked .*samples.*`drover acls`"):
+        await log.send("samples", b"any")
+
+
+async def test_a_topic_is_written_again_after_a_record_of_it_was_refused(broker: Broker) -> None:
+    log = LogProducer(CONNECTION, "test")
+    await refused_once(broker, log)
+    with pytest.raises(AppendUnknownError):
+        await log.send("samples", b"out of order")
+    await asyncio.sleep(0.01)
+    await log.send("samples", b"second")
+    await log.send("events", b"an event")
+    assert broker.written == [b"first", b"second", b"an event"]
+    assert [one.stopped for one in broker.made] == [True, False]
+    await log.close()
+    assert [one.stopped for one in broker.made] == [True, True]
+
+
+async def test_a_producer_that_cannot_be_replaced_now_is_replaced_later(broker: Broker) -> None:
+    log = LogProducer(CONNECTION, "test")
+    await refused_once(broker, log)
+    broker.is_away = True
+    with pytest.raises(AppendUnknownError):
+        await log.send("samples", b"out of order")
+    await asyncio.sleep(0.01)
+    await log.send("events", b"an event")
+    broker.is_away = False
+    with pytest.raises(AppendUnknownError):
+        await log.send("samples", b"out of order")
+    await asyncio.sleep(0.01)
+    await log.send("samples", b"second")
+    assert broker.written == [b"first", b"an event", b"second"]
+    await log.close()
+    assert all(one.stopped for one in broker.made)

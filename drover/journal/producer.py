@@ -113,7 +113,7 @@ class LogProducer:
             await spare.start()
             # What is on its way keeps its producer: `stop` waits for it.
             spare, self._producer = self._producer, spare
-        except KafkaError as error:
+        except (KafkaError, OSError) as error:
             _log.warning("another producer could not be started; the next refusal tries again", error=repr(error))
         finally:
             await stop_client(spare.client, spare.stop())

@@ -1,4 +1,4 @@
-"""What the idempotent producer makes of a broker that refuses a record; a stub counts as aiokafka and a broker do."""
+"""What the idempotent producer makes of a broker that refuses a record; the stub counts as aiokafka and a broker do."""
 
 import asyncio
 from collections import Counter
@@ -9,10 +9,13 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaConnectionError, OutOfOrderSequenceNumber, TopicAuthorizationFailedError
 
+from drover.cluster.topics import TopicSpec, create_topics
 from drover.errors import AppendUnknownError, LogAccessError
 from drover.journal import producer
 from drover.journal.connection import LogConnection
+from drover.journal.port import RecordTooLargeError
 from drover.journal.producer import LogProducer
+from drover.local import LocalCluster
 
 CONNECTION = LogConnection("kafka:9092", security={"sasl_plain_username": "worker"})
 
@@ -77,6 +80,12 @@ async def refused_once(broker: Broker, log: LogProducer) -> None:
     broker.refused.clear()
 
 
+async def replaced(log: LogProducer) -> None:
+    """Wait until another producer has taken over, or could not."""
+    assert log._renewing is not None
+    await asyncio.wait((log._renewing,))
+
+
 async def test_a_missing_acl_is_named_with_the_command_that_prints_it(broker: Broker) -> None:
     log = LogProducer(CONNECTION, "test")
     broker.refused.add("samples")
@@ -89,7 +98,7 @@ async def test_a_topic_is_written_again_after_a_record_of_it_was_refused(broker:
     await refused_once(broker, log)
     with pytest.raises(AppendUnknownError):
         await log.send("samples", b"out of order")
-    await asyncio.sleep(0.01)
+    await replaced(log)
     await log.send("samples", b"second")
     await log.send("events", b"an event")
     assert broker.written == [b"first", b"second", b"an event"]
@@ -104,13 +113,32 @@ async def test_a_producer_that_cannot_be_replaced_now_is_replaced_later(broker: 
     broker.is_away = True
     with pytest.raises(AppendUnknownError):
         await log.send("samples", b"out of order")
-    await asyncio.sleep(0.01)
+    await replaced(log)
     await log.send("events", b"an event")
     broker.is_away = False
     with pytest.raises(AppendUnknownError):
         await log.send("samples", b"out of order")
-    await asyncio.sleep(0.01)
+    await replaced(log)
     await log.send("samples", b"second")
     assert broker.written == [b"first", b"an event", b"second"]
     await log.close()
     assert all(one.stopped for one in broker.made)
+
+
+@pytest.mark.cluster
+async def test_a_real_broker_refuses_what_follows_a_refused_record_until_another_producer_writes_it(
+    local_cluster: LocalCluster,
+) -> None:
+    await create_topics(local_cluster.bootstrap, [TopicSpec("refusing", 1, 3, {"max.message.bytes": "300"})])
+    log = LogProducer(LogConnection(local_cluster.bootstrap), "refused")
+    await log.start()
+    try:
+        assert await log.send("refusing", b"first") == 0
+        with pytest.raises(RecordTooLargeError):
+            await log.send("refusing", b"x" * 1000)
+        with pytest.raises(AppendUnknownError, match="OutOfOrderSequenceNumber"):
+            await log.send("refusing", b"out of order")
+        await replaced(log)
+        assert await log.send("refusing", b"second") == 1
+    finally:
+        await log.close()

@@ -9,7 +9,7 @@ def main() -> None:
     """Run the command line."""
     try:
         # Imported here: most of a short command's time is imports, and Ctrl-C ends them as it ends everything else.
-        from drover.cli.main import main as run  # noqa: PLC0415 - Ctrl-C while it is imported must end here
+        from drover.cli.main import main as run  # noqa: PLC0415 - Ctrl-C during this import is caught below
 
         run()
     except KeyboardInterrupt:
@@ -18,7 +18,7 @@ def main() -> None:
     finally:
         # Python ends by the signal, not with a code, once Ctrl-C has passed through the `exec` of some text, as data
         # classes use while they are imported. The next one makes it forget that.
-        exec("")  # noqa: S102 - it runs no text
+        exec("")  # noqa: S102 - an empty constant: the call itself clears the state
 
 
 if __name__ == "__main__":

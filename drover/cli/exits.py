@@ -46,8 +46,8 @@ def failure_of(error: DroverError) -> Failure:
             return Failure(str(error))
 
 
-def homeless(error: OSError) -> Failure | None:
-    """Say that the directory in which the command runs is gone, if that is what an error is about."""
+def directory_gone(error: OSError) -> Failure | None:
+    """Return the failure for a working directory that was removed; None where the error is about anything else."""
     if error.errno != errno.ENOENT or error.filename is not None:
         return None
     try:

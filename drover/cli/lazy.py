@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import click
 
-from drover.cli.exits import NO_ROOM, ExitCode, failure_of, homeless, unwritable
+from drover.cli.exits import NO_ROOM, ExitCode, directory_gone, failure_of, unwritable
 from drover.cli.invocation import Invocation
 from drover.cli.output import say
 from drover.errors import DroverError
@@ -54,7 +54,7 @@ class LazyGroup(click.Group):
                 raise
             raise failure_of(error) from error
         except OSError as error:
-            told = unwritable(error) if error.errno in NO_ROOM else homeless(error)
+            told = unwritable(error) if error.errno in NO_ROOM else directory_gone(error)
             if told is None or ctx.ensure_object(Invocation).debug:
                 raise
             raise told from error

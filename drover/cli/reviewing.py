@@ -10,12 +10,12 @@ from drover.cli.model_source import Source, live_model
 from drover.cli.parameters import parse_rate
 from drover.cli.plan_file import lists_of, parse_plan
 from drover.client.views.proposal_rows import Request, blocking, changed_brokers, proposal_document, unmet_lines
-from drover.cluster.threads import in_daemon_thread
 from drover.planning.assess import assess, basis_of, digest_of
 from drover.planning.goals import Limits
 from drover.planning.model import ClusterModel
 from drover.runtime.settings import Settings
 from drover.state.cluster import ClusterState
+from drover.threads import in_daemon_thread
 from drover.web.surveys import PastedPlan
 
 SHOWN_MOVES = 500

@@ -19,7 +19,6 @@ from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaErr
 from kafka.net.compat import KafkaNetClient
 
 from drover.cluster.sockets import DIRECT, refusal, watch_handshakes
-from drover.cluster.threads import deliver, in_daemon_thread
 from drover.errors import (
     ClusterAccessError,
     ClusterError,
@@ -28,6 +27,7 @@ from drover.errors import (
     OutcomeUnknownError,
 )
 from drover.facts import NONE, NOT_CONTROLLER
+from drover.threads import deliver, in_daemon_thread
 
 CONNECT_ATTEMPT_MS = 1500
 """How long one broker may take to accept a connection before the next one is tried."""

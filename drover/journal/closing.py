@@ -1,4 +1,4 @@
-"""Closing consumers, whatever state the log's Kafka is in."""
+"""Closing clients of the log's Kafka, whatever state it is in."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -7,8 +7,8 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError
 
+# How often connections are looked at: one that is closing at two looks in a row is aborted.
 CLOSE_S = 1.0
-"""How often the connections of a client that is stopped are looked at; twice that is what one has to be closed."""
 
 
 async def close_consumers(*consumers: AIOKafkaConsumer) -> None:
@@ -28,12 +28,12 @@ async def close_consumers(*consumers: AIOKafkaConsumer) -> None:
 
 
 async def _close(consumers: Sequence[AIOKafkaConsumer]) -> None:
-    stops = (stop_client(consumer._client, consumer.stop()) for consumer in consumers)  # noqa: SLF001 - it shows them nowhere else
+    stops = (stop_client(consumer._client, consumer.stop()) for consumer in consumers)  # noqa: SLF001 - aiokafka shows a consumer's client nowhere else
     ends = await asyncio.gather(*stops, return_exceptions=True)
     for consumer, end in zip(consumers, ends, strict=True):
         if isinstance(end, BaseException):
             # `stop` has left them open, and aiokafka has no public way to close them.
-            client = consumer._client  # noqa: SLF001 - see above
+            client = consumer._client  # noqa: SLF001 - its own `close` does nothing by now
             await stop_client(client, client.close())
     for end in ends:
         if isinstance(end, Exception) and not isinstance(end, KafkaError):
@@ -41,16 +41,16 @@ async def _close(consumers: Sequence[AIOKafkaConsumer]) -> None:
 
 
 async def stop_client(client: Any, stop: Coroutine[Any, Any, None]) -> None:
-    """Wait for the end of an aiokafka client, and abort connections that a broker which hangs keeps open.
+    """Run `stop`, which ends an aiokafka client, and abort connections that are still closing after 1 to 2 s.
 
-    Over TLS the other side has to confirm the end of a connection. asyncio waits for that for 30 s, and aiokafka has no
-    setting for it.
+    Over TLS the broker has to confirm the end of a connection. asyncio waits 30 s for one that hangs, and aiokafka has
+    no setting for it. Raises what `stop` raises; where the caller is cancelled, `stop` goes on by itself.
     """
     stopping = asyncio.ensure_future(stop)
     transports: set[asyncio.WriteTransport] = set()
     late: set[asyncio.WriteTransport] = set()
     while True:
-        writers = (connection._writer for connection in client._conns.values())  # noqa: SLF001 - see above
+        writers = (connection._writer for connection in client._conns.values())  # noqa: SLF001 - aiokafka has no public way to abort one
         transports |= {writer.transport for writer in writers if writer is not None}
         done, _ = await asyncio.wait((stopping,), timeout=CLOSE_S)
         if done:

@@ -12,7 +12,7 @@ Headers = tuple[tuple[str, bytes], ...]
 
 
 class RecordTooLargeError(DroverError):
-    """A record is larger than the producer sends: known not to have been sent."""
+    """A record is larger than the producer sends or the broker takes: known not to have been written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Journal(Protocol):
         """Append one record to a shard and return its offset once min ISR replicas hold it.
 
         Raises `AppendUnknownError` when the outcome is unknown: the process must exit and replay (R7). Raises
-        `RecordTooLargeError` when nothing was sent.
+        `RecordTooLargeError` when nothing was written.
         """
         ...
 

@@ -31,10 +31,10 @@ class LogProducer:
         self._client_id = client_id
         # The broker's time of the last record that it stamped, and when (monotonic) it told it.
         self._told: tuple[int, float] | None = None
-        self._producer = self._made()
+        self._producer = self._new_producer()
         self._renewing: asyncio.Task[None] | None = None
 
-    def _made(self) -> AIOKafkaProducer:
+    def _new_producer(self) -> AIOKafkaProducer:
         return AIOKafkaProducer(
             client_id=self._client_id,
             enable_idempotence=True,
@@ -59,8 +59,8 @@ class LogProducer:
     ) -> int:
         """Produce one record and return its offset once it is acknowledged by min ISR replicas.
 
-        Raises `RecordTooLargeError` when the client refused the size, so nothing was sent; `LogAccessError` when an ACL
-        is missing, so nothing was written; `AppendUnknownError` for a timeout, any other error, and an answer without
+        Raises `RecordTooLargeError` when the client or a broker refused the size, and `LogAccessError` when an ACL is
+        missing: nothing was written. Raises `AppendUnknownError` for a timeout, any other error, and an answer without
         an offset (Kafka said that it had seen the sequence before).
         """
         where = topic if partition is None else f"{topic}/{partition}"
@@ -108,7 +108,7 @@ class LogProducer:
             self._renewing = asyncio.create_task(self._renew())
 
     async def _renew(self) -> None:
-        spare = self._made()
+        spare = self._new_producer()
         try:
             await spare.start()
             # What is on its way keeps its producer: `stop` waits for it.

@@ -34,11 +34,11 @@ from drover.cluster.port import (
     SetBrokerRates,
     ThrottleChange,
 )
-from drover.cluster.threads import in_daemon_thread
 from drover.errors import ClusterError, ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import CallResult
 from drover.healing.planning import plan_heal
 from drover.shard.core import ShardCore
+from drover.threads import in_daemon_thread
 
 Clock = Callable[[], Moment]
 

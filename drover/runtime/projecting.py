@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import structlog
 
-from drover.cluster.threads import in_daemon_thread
 from drover.errors import DroverError, LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
@@ -21,6 +20,7 @@ from drover.runtime.metrics import Metrics
 from drover.runtime.process import collect_rarely, unless_stopped
 from drover.runtime.sending import CommandSender
 from drover.runtime.settings import Settings
+from drover.threads import in_daemon_thread
 from events.codec import encode_progress
 from events.progress import ProjectionSample
 from projections.comparing import Comparison, compare, read_feed

@@ -13,7 +13,7 @@ MAX_FILE_LINES = 400
 BROAD_EXCEPT_ALLOWED = {
     "agents/app.py": "Faust would go on half way through a rebalance",
     "agents/intake.py": "an agent that dies loses a command",
-    "drover/cluster/threads.py": "a thread hands its fault to whoever waits",
+    "drover/threads.py": "a thread hands its fault to whoever waits",
     "drover/runtime/host.py": "the supervisor of every task of a worker",
     "drover/runtime/projecting.py": "the supervisor of a view: the worker goes on, and says that it has ended",
     "drover/runtime/snapshots.py": "the supervisor of an optimisation: the shard goes on without it",

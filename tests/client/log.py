@@ -11,7 +11,7 @@ CLUSTER = "prod"
 
 
 class OneShard:
-    """What every reader of a log with one shard has: it is opened, closed and asked for the number of shards."""
+    """A reader of a log with one shard, to be derived from: it opens, closes and counts its partitions."""
 
     async def __aenter__(self) -> Self:
         return self

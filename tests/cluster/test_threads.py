@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from drover.cluster.threads import in_daemon_thread
+from drover.threads import in_daemon_thread
 
 
 async def test_the_result_comes_back_and_so_does_an_error() -> None:

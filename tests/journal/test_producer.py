@@ -1,4 +1,4 @@
-"""What the idempotent producer makes of a broker that refuses a record; the stub counts as aiokafka and a broker do."""
+"""The idempotent producer recovers after a broker refuses a record; the stub counts sequence numbers as Kafka does."""
 
 import asyncio
 from collections import Counter

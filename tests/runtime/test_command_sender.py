@@ -16,7 +16,7 @@ from tests.runtime.world import freeze
 
 @dataclass
 class Log:
-    """What connections share: those that were made, and whether the log's Kafka answers."""
+    """The log's Kafka: it keeps every connection that was made, and answers or not."""
 
     connections: list["Connection"] = field(default_factory=list)
     answers: bool = True

@@ -1,4 +1,4 @@
-"""What a worker looked at before it waited may be gone afterwards: each fake changes it in the middle of one call."""
+"""State may change while a worker awaits a call: here a fake changes it in the middle of one."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, NoReturn

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -22,6 +24,17 @@ while time.monotonic() - began < {seconds}:
     time.sleep(0.05)
 dog.close()
 """
+
+
+@contextmanager
+def running(program: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A Python process whose output goes to one pipe."""
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize(
@@ -45,31 +58,19 @@ def test_a_loop_that_waits_for_whoever_reads_its_log_is_ended_too() -> None:
     logging = "from drover.runtime import logs; logs.configure_logging('json')"
     saying = "watchdog._log.warning('x' * 50_000)"
     program = PROGRAM.format(heartbeat=0.5, deadline=100, action=logging, each=saying, seconds=20)
-    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
-    try:
+    with running(program) as process:
         # Nobody reads the pipe.
         assert process.wait(20) == 70
-    finally:
-        process.kill()
-        process.wait()
-        if process.stderr is not None:
-            process.stderr.close()
 
 
 def test_a_process_that_slept_as_a_whole_is_left_alone() -> None:
     program = PROGRAM.format(
         heartbeat=1.5, deadline=100, action="print('up', flush=True)", each="dog.beat()", seconds=5
     )
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
-    try:
+    with running(program) as process:
         assert process.stdout is not None
         process.stdout.readline()
         os.kill(process.pid, signal.SIGSTOP)
         time.sleep(3)
         os.kill(process.pid, signal.SIGCONT)
         assert process.wait(20) == 0
-    finally:
-        process.kill()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()

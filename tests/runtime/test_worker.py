@@ -99,7 +99,7 @@ async def test_a_group_that_fails_while_the_worker_stops_leaves_it_a_clean_end(
 
 
 class Beside:
-    """What runs beside a worker; only its end matters."""
+    """A projection beside a worker that only notes whether it was told to end."""
 
     def __init__(self) -> None:
         self.is_told = False

@@ -49,11 +49,13 @@ class Opening(Lane):
     def __init__(self) -> None:
         super().__init__("calls", "localhost:1", {}, 4000)
         self.tries = 0
-        self.is_back, self.client = threading.Event(), SimpleNamespace(close=lambda: None)
+        self.is_back, self.has_failed = threading.Event(), threading.Event()
+        self.client = SimpleNamespace(close=lambda: None)
 
     def _bootstrapped(self, deadline: Deadline) -> Any:
         self.tries += 1
         if not self.is_back.wait(deadline.left_s()):
+            self.has_failed.set()
             raise KafkaConnectionError
         return self.client
 
@@ -66,6 +68,7 @@ async def test_a_caller_who_has_more_time_is_not_refused_when_the_one_who_came_f
     second = asyncio.create_task(lane._open(Deadline.after_ms(20_000)))
     with pytest.raises(ClusterUnavailableError):
         await first
+    assert await asyncio.to_thread(lane.has_failed.wait, 20)  # its thread may be later than its caller
     lane.is_back.set()
     assert await second is lane.client
     assert lane.tries == 2

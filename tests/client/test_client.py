@@ -137,8 +137,8 @@ async def test_a_client_that_is_cancelled_while_it_connects_leaves_no_connection
     async with await asyncio.start_server(never_answers, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         entering = asyncio.create_task(Client(LogConnection(f"127.0.0.1:{port}")).__aenter__())
-        await asyncio.wait_for(opened.wait(), 5)
+        await asyncio.wait_for(opened.wait(), 20)
         entering.cancel()
         with pytest.raises(asyncio.CancelledError):
             await entering
-        await asyncio.wait_for(closed.wait(), 5)
+        await asyncio.wait_for(closed.wait(), 20)

@@ -28,7 +28,7 @@ from tests.hanging import hanging
 
 ANYTHING = [AlterRequest(TopicPartition("no-such-topic", 0), (1,))]
 # The calls of these tests have 0.3 to 1.5 s; a busy machine adds to that, and Kafka's client would wait for 30 s.
-AT_MOST_S = 6
+AT_MOST_S = 15
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ async def test_a_server_that_never_answers_costs_no_more_than_the_deadline_and_n
             await driver.list_moves()
         assert time.monotonic() - started < AT_MOST_S
     await driver.close()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while threading.active_count() > threads_before:
         assert time.monotonic() < deadline, threading.enumerate()
         await asyncio.sleep(0.02)
@@ -208,7 +208,7 @@ async def test_topics_are_created_once_and_described(local_cluster: LocalCluster
     assert (first[spec.name].code, first[impossible.name].accepted) == (NONE, False)
     again = await create_topics(local_cluster.bootstrap, [spec])
     assert again[spec.name].code == TOPIC_ALREADY_EXISTS
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while True:
         described = await describe_topics(local_cluster.bootstrap, [spec.name, "never-made"])
         made = described[spec.name]
@@ -232,7 +232,7 @@ async def not_the_controller(local: LocalCluster) -> int:
 
 async def answers_again(driver: KafkaDriver) -> None:
     """Wait until the cluster answers."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while True:
         try:
             await driver.list_moves()
@@ -245,7 +245,7 @@ async def answers_again(driver: KafkaDriver) -> None:
 
 async def all_four_live(driver: KafkaDriver) -> None:
     """Wait until the cluster shows all its brokers again."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while len((await driver.identify()).racks) < 4:
         assert time.monotonic() < deadline, "a broker did not come back"
         await asyncio.sleep(0.05)

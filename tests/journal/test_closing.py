@@ -164,7 +164,7 @@ async def test_connections_that_a_broker_does_not_confirm_to_be_closed_are_abort
     await asyncio.sleep(0.1)
     assert not connection.over.is_set(), "what is left is still being sent"
     go_on.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await stopping
 
 

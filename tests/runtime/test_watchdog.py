@@ -41,7 +41,7 @@ def running(program: str) -> Iterator[subprocess.Popen[bytes]]:
     ("heartbeat", "deadline", "action", "each", "code"),
     [
         pytest.param(0.5, 100, "", "", 70, id="a loop that does not beat"),
-        pytest.param(0.5, 100, "", "dog.beat()", 0, id="a loop that beats"),
+        pytest.param(1.5, 100, "", "dog.beat()", 0, id="a loop that beats"),
         pytest.param(100, 0.5, "dog.stopping('leaving')", "dog.beat()", 71, id="a stop that takes too long"),
     ],
 )

@@ -8,6 +8,7 @@ import pytest
 from events.commands import Alter
 from projections.commands import BLACKLIST, CANCEL, FREEZE, PLAN, REQUESTS
 from projections.memory import MemoryStore
+from projections.position import POSITION_PATH
 from projections.store import Create, Store
 from tests.projections.office import ORDERS, Office, plan_of
 from tests.projections.rig import clear
@@ -256,8 +257,10 @@ async def test_a_tree_that_is_removed_as_a_whole_asks_for_nothing(store: Store, 
         await made.remove(FREEZE)
         await clear(store, f"{made.base}/admin")
         await clear(store, f"{made.base}/drover")
-        await made.until(FREEZE, lambda found: found is not None, "the tree is there again")
+        await made.until(POSITION_PATH, lambda found: found is not None, "the tree is there again")
         assert made.notes.deleted == [made.base]
+        # An intake that looks while only the node is gone is asked to unfreeze.
+        await made.until(FREEZE, lambda found: (found is None) is (len(made.decided()) > 1), "what was decided")
     assert [each.type for each in made.decided()] in (["freeze"], ["freeze", "unfreeze"])
 
 

@@ -51,7 +51,7 @@ async def test_after_a_reading_nothing_is_asked_that_the_next_question_would_hav
     connection: LogConnection, reader: LogReader
 ) -> None:
     topic = connection.topics.progress
-    async with AIOKafkaProducer(bootstrap_servers=connection.bootstrap) as producer:
+    async with AIOKafkaProducer(bootstrap_servers=connection.bootstrap, acks="all") as producer:
         for shard in range(SHARDS):
             await producer.send_and_wait(topic, b"sample", partition=shard)
     found: list[LogRecord] = []
@@ -66,7 +66,7 @@ async def test_after_a_reading_nothing_is_asked_that_the_next_question_would_hav
 async def test_a_header_without_a_value_is_left_out(connection: LogConnection, reader: LogReader) -> None:
     topic = connection.topics.dead_letters
     headers: list[tuple[str, bytes | None]] = [("content-type", None), ("more", b"1")]
-    async with AIOKafkaProducer(bootstrap_servers=connection.bootstrap) as producer:
+    async with AIOKafkaProducer(bootstrap_servers=connection.bootstrap, acks="all") as producer:
         written = await producer.send_and_wait(topic, b"letter", partition=0, headers=headers)
     async for (record,) in reader.read(topic, {0: written.offset}):
         assert record.headers == (("more", b"1"),)

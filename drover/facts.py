@@ -126,6 +126,8 @@ class ThrottledReplicas:
     follower: tuple[str, ...]
 
 
+NO_REPLICAS = ThrottledReplicas((), ())
+
 # Kafka's error codes that Drover acts on (protocol constants).
 NONE = 0
 UNKNOWN_SERVER_ERROR = -1

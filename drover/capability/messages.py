@@ -175,13 +175,15 @@ class ReadThrottles:
 class ChangeThrottles:
     """Write broker rates, add and remove topic entries; every one of them may be repeated.
 
-    No write begins after `start_by_ms` (monotonic): by then another owner may want something else.
+    No write begins after `start_by_ms` (monotonic): by then another owner may want something else. `kept` are the
+    entries of Drover's that stay where some are removed.
     """
 
     cluster: str
     rates: Mapping[int, BrokerRates]
     add: Mapping[str, ThrottledReplicas]
     remove: Mapping[str, ThrottledReplicas]
+    kept: Mapping[str, ThrottledReplicas]
     start_by_ms: int
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
+from drover.facts import NO_REPLICAS, BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
 from drover.inventory import Inventory
 from drover.traits import BrokerVersion
 from events.partitions import TopicPartition
@@ -58,10 +58,15 @@ class AddThrottledReplicas:
 
 @dataclass(frozen=True, slots=True)
 class RemoveThrottledReplicas:
-    """Subtract entries from a topic's throttled replica lists; an empty list is deleted. Idempotent."""
+    """Subtract entries from a topic's throttled replica lists; an empty list is deleted. Idempotent.
+
+    `kept` are entries of Drover's that stay. A list that has some is not deleted, even if the broker that shows it is
+    behind and does not show them.
+    """
 
     topic: str
     entries: ThrottledReplicas
+    kept: ThrottledReplicas = NO_REPLICAS
 
 
 ThrottleChange = SetBrokerRates | AddThrottledReplicas | RemoveThrottledReplicas

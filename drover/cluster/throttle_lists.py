@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from drover.cluster.port import AddThrottledReplicas, RemoveThrottledReplicas, SetBrokerRates, ThrottleChange
-from drover.facts import EVERY_REPLICA, BrokerRates, CallResult, ThrottledReplicas
+from drover.facts import EVERY_REPLICA, NO_REPLICAS, BrokerRates, CallResult, ThrottledReplicas
 
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
@@ -118,19 +118,20 @@ def list_operations(
     Entries are appended and subtracted, never overwritten, so that other operators' entries stay. What Kafka
     would refuse or fail on is refused here with its own INVALID_CONFIG: an append to `*`, and a list too long.
     """
+    kept = change.kept if isinstance(change, RemoveThrottledReplicas) else NO_REPLICAS
     sides = (
-        (LEADER_REPLICAS, current.leader, change.entries.leader),
-        (FOLLOWER_REPLICAS, current.follower, change.entries.follower),
+        (LEADER_REPLICAS, current.leader, change.entries.leader, kept.leader),
+        (FOLLOWER_REPLICAS, current.follower, change.entries.follower, kept.follower),
     )
     operations: list[ConfigOperation] = []
-    for key, present, entries in sides:
+    for key, present, entries, staying in sides:
         wrong = next((entry for entry in entries if not _ENTRY.fullmatch(entry)), None)
         if wrong is not None:
             return CallResult(
                 INVALID_CONFIG, f"{wrong!r} is not a `partition:broker` entry for {key} of {change.topic}"
             )
         if isinstance(change, RemoveThrottledReplicas):
-            operations += _subtract(key, present, entries)
+            operations += _subtract(key, present, entries, staying)
         elif entries and EVERY_REPLICA in present:
             return CallResult(
                 INVALID_CONFIG,
@@ -154,10 +155,16 @@ def _append(key: str, entries: tuple[str, ...]) -> list[ConfigOperation]:
     return [ConfigOperation(key, OperationKind.APPEND, ",".join(dict.fromkeys(entries)))] if entries else []
 
 
-def _subtract(key: str, present: tuple[str, ...], entries: tuple[str, ...]) -> list[ConfigOperation]:
+def _subtract(
+    key: str, present: tuple[str, ...], entries: tuple[str, ...], staying: tuple[str, ...]
+) -> list[ConfigOperation]:
+    """Subtract what is there. Kafka would keep an emptied list as an empty value: it is deleted instead.
+
+    Not if some entries stay, which a broker that is behind does not show: a deletion would take them as well.
+    """
     gone = [entry for entry in dict.fromkeys(entries) if entry in present]
     if not gone:
         return []
-    if set(gone) == set(present):
+    if set(gone) == set(present) and not staying:
         return [ConfigOperation(key, OperationKind.DELETE)]
     return [ConfigOperation(key, OperationKind.SUBTRACT, ",".join(gone))]

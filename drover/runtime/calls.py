@@ -180,7 +180,7 @@ async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, cloc
 async def _change_lists(driver: ClusterDriver, topic: str, effect: ChangeThrottles) -> CallResult | None:
     """Remove and add entries, with one answer: the first refusal, or success."""
     for change in (
-        RemoveThrottledReplicas(topic, effect.remove[topic]),
+        RemoveThrottledReplicas(topic, effect.remove[topic], effect.kept[topic]),
         AddThrottledReplicas(topic, effect.add[topic]),
     ):
         if change.entries.leader or change.entries.follower:

@@ -22,9 +22,11 @@ from drover.state.cluster import ClusterState
 from drover.throttling.ahead import MAX_ENTRIES_PER_TOPIC
 from drover.throttling.demand import Demand, TopicDemand
 from drover.throttling.due_topics import DueTopics
+from drover.throttling.evolve import without
 from drover.throttling.ledger import ThrottlePlan, is_ready, plan_throttles
 from drover.throttling.readings import Readings
 from drover.throttling.recent_writes import RecentWrites
+from drover.throttling.state import TopicThrottle
 from drover.throttling.watch import Watch
 from events.base import PartitionEvent
 from events.plans import ClusterThrottleSet
@@ -294,7 +296,8 @@ class ThrottlingReconciler(Reconciler):
         topics = {topic: state.topic_throttles[topic] for topic in sorted(self._pending_topics)}
         add = {topic: _lists(known.add) for topic, known in topics.items()}
         remove = {topic: _lists(known.remove) for topic, known in topics.items()}
-        return ChangeThrottles(state.name, rates, add, remove, start_by_ms) if rates or add else None
+        kept = {topic: _lists(_kept(known)) for topic, known in topics.items()}
+        return ChangeThrottles(state.name, rates, add, remove, kept, start_by_ms) if rates or add else None
 
     def wants_brokers(self, now: Moment) -> bool:
         """Look which brokers are alive while the ledger may wait for dead ones."""
@@ -324,6 +327,11 @@ class ThrottlingReconciler(Reconciler):
         """Watch the cluster while the ledger holds anything."""
         ledger = self.state.broker_throttles or self.state.topic_throttles
         return Urgency.WAITING if ledger else Urgency.IDLE
+
+
+def _kept(known: TopicThrottle) -> Entries:
+    """Return what stays of a topic's entries while some are removed."""
+    return NO_ENTRIES if known.remove == NO_ENTRIES else without(known.present, known.remove)
 
 
 def _lists(entries: Entries) -> ThrottledReplicas:

@@ -53,6 +53,15 @@ def test_only_present_entries_are_subtracted_and_an_emptied_list_is_deleted() ->
     )
 
 
+def test_a_list_is_not_deleted_while_entries_stay_that_an_old_list_does_not_show() -> None:
+    """A broker that was behind showed only what was to go, and what was just added for a move went as well."""
+    change = RemoveThrottledReplicas("t", THERE, kept=ThrottledReplicas(("1:1",), ()))
+    assert list_operations(change, THERE) == (
+        ConfigOperation(LEADER_REPLICAS, SUBTRACT, ",".join(THERE.leader)),
+        ConfigOperation(FOLLOWER_REPLICAS, DELETE),
+    )
+
+
 @pytest.mark.parametrize("entry", ["*", "0", "0:1,0:2", "a:1", ""])
 def test_what_is_no_entry_is_refused(entry: str) -> None:
     result = list_operations(AddThrottledReplicas("t", ThrottledReplicas((entry,), ())), THERE)

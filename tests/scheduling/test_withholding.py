@@ -7,9 +7,11 @@ import pytest
 from drover.client.views.status_rows import cluster_document, notices
 from drover.client.views.waiting_rows import queue_rows
 from drover.reassignment.phase import Phase
+from drover.reassignment.ports import Port
 from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling.candidates import PATIENCE
+from drover.scheduling.candidates import PATIENCE, Where
 from drover.scheduling.holding import MAX_HELD_BROKERS
+from drover.scheduling.starter import Starter
 from drover.scheduling.state import HeldBroker, Limits
 from events.clusters import BrokerHeld, Budgets, HoldRole
 from events.commands import Command, HoldBroker, PausePlan, ReleaseBroker, ResumePlan
@@ -17,7 +19,7 @@ from events.partitions import TopicPartition
 from events.plans import PlanPaused, Priority
 from events.records import Outcome
 from events.refusals import RefusalCode
-from tests.shard.world import CLUSTER, World, alter, rollback
+from tests.shard.world import CLUSTER, World, alter, reconciler, rollback
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(6))
 
@@ -108,6 +110,23 @@ async def test_a_held_broker_gets_or_gives_no_further_copy(role: HoldRole, start
     await ask(made, ReleaseBroker, "r", by="bob", broker=4)
     await made.run(2000)
     assert set(made.state.moves.in_flight) == set(all_of_them)
+
+
+async def test_a_slot_of_a_held_broker_wakes_nobody_until_its_release() -> None:
+    made = world(Limits(max_moves_per_broker=1))
+    await made.send(alter({KEYS[0]: [4, 2, 3], KEYS[1]: [4, 2, 3]}))
+    await made.run(1000)
+    assert phases(made, *KEYS[:2]) == [Phase.COPYING, Phase.PENDING]
+    await ask(made, HoldBroker, "h", broker=4, role=HoldRole.DESTINATION)
+    made.model.join_isr(KEYS[0], 4)
+    await made.run(2000)
+    starter = reconciler(made, Starter)
+    assert starter is not None
+    assert [starter._room.has_room(Port(4, way)) for way in ("in", "out")] == [False, True]
+    assert starter.candidates.where(KEYS[1]) is Where.PARKED
+    await ask(made, ReleaseBroker, "r", by="bob", broker=4)
+    await made.run(2000)
+    assert phases(made, KEYS[1]) == [Phase.COPYING]
 
 
 async def test_a_hold_of_a_broker_that_nobody_has_seen_is_accepted_and_says_so() -> None:

@@ -9,10 +9,11 @@ from drover.client.views.waiting_rows import queue_rows
 from drover.reassignment.phase import Phase
 from drover.reassignment.ports import Port
 from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling.candidates import PATIENCE, Where
+from drover.scheduling.candidates import PATIENCE
 from drover.scheduling.holding import MAX_HELD_BROKERS
 from drover.scheduling.starter import Starter
 from drover.scheduling.state import HeldBroker, Limits
+from drover.scheduling.waiting_entry import Where
 from events.clusters import BrokerHeld, Budgets, HoldRole
 from events.commands import Command, HoldBroker, PausePlan, ReleaseBroker, ResumePlan
 from events.partitions import TopicPartition

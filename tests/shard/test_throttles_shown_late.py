@@ -232,3 +232,19 @@ async def test_a_new_owner_removes_what_the_last_one_added_once_every_broker_sho
     await world.finish(300_000)
     assert lists(world) == ThrottledReplicas((), ())
     sound(world)
+
+
+async def test_what_was_just_added_for_one_partition_stays_when_what_another_one_had_is_removed(
+    world: World, old: OldConfigs
+) -> None:
+    """A list that shows only what is to go was deleted as a whole, and the next move copied without a throttle."""
+    await move(world, "a", 4, 2, 3)
+    await world.run(METADATA_LAG_MS + 100)
+    old.keep()
+    await move(world, "b", 4, 2, 3, partition=1)
+    await world.run(500)
+    assert lists(world).follower == ("0:4", "1:4")
+    await world.send(rollback(KEY, TopicPartition("orders", 1)))
+    await world.run(500)
+    assert old.shown.throttled_replicas["orders"].follower == ("0:4",)
+    assert lists(world).follower == ("1:4",)

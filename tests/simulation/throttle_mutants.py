@@ -232,4 +232,18 @@ THROTTLE_MUTANTS = (
         "REREAD_MS = 1",
         layer="tests/shard/test_throttles_shown_late.py",
     ),
+    Mutant(
+        "delete-a-list-that-keeps-entries",
+        "drover/cluster/throttle_lists.py",
+        "    if set(gone) == set(present) and not staying:\n",
+        "    if set(gone) == set(present):\n",
+        layer="tests/cluster/test_throttle_lists.py",
+    ),
+    Mutant(
+        "keep-no-entries-of-a-list",
+        "drover/throttling/reconciler.py",
+        "        kept = {topic: _lists(_kept(known)) for topic, known in topics.items()}\n",
+        "        kept = {topic: _lists(NO_ENTRIES) for topic, known in topics.items()}\n",
+        layer="tests/shard/test_throttles_shown_late.py",
+    ),
 )

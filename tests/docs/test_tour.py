@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
+# It takes two and a half minutes beside all other tests, and took four on a machine that was busy with others' work.
+AT_MOST_S = 540
 FIRST_LINE = "make install && source .venv/bin/activate\n"
 DRAIN = """
 finished() { drover status -o json | grep -q '"reassignments": \\[\\]'; }
@@ -32,6 +34,7 @@ def tour() -> str:
 
 @pytest.mark.cluster
 @pytest.mark.long
+@pytest.mark.timeout(AT_MOST_S + 60)
 def test_the_readmes_five_minutes_work_as_they_are_written(tmp_path: Path) -> None:
     commands = tmp_path / "bin"
     commands.mkdir()
@@ -47,7 +50,7 @@ def test_the_readmes_five_minutes_work_as_they_are_written(tmp_path: Path) -> No
         env=environment,
         capture_output=True,
         text=True,
-        timeout=270,
+        timeout=AT_MOST_S,
         check=False,
     )
     said = f"{done.stdout}\n{done.stderr}"

@@ -237,7 +237,7 @@ THROTTLE_MUTANTS = (
         "drover/cluster/throttle_lists.py",
         "    if set(gone) == set(present) and not staying:\n",
         "    if set(gone) == set(present):\n",
-        layer="tests/cluster/test_throttle_lists.py",
+        layer="tests/shard/test_throttles_shown_late.py",
     ),
     Mutant(
         "keep-no-entries-of-a-list",

@@ -28,12 +28,12 @@ async def close_consumers(*consumers: AIOKafkaConsumer) -> None:
 
 
 async def _close(consumers: Sequence[AIOKafkaConsumer]) -> None:
-    stops = (stop_client(consumer._client, consumer.stop()) for consumer in consumers)  # noqa: SLF001 - aiokafka shows a consumer's client nowhere else
+    clients = [consumer._client for consumer in consumers]  # noqa: SLF001 - aiokafka shows a consumer's client nowhere else
+    stops = (stop_client(client, consumer.stop()) for client, consumer in zip(clients, consumers, strict=True))
     ends = await asyncio.gather(*stops, return_exceptions=True)
-    for consumer, end in zip(consumers, ends, strict=True):
+    for client, end in zip(clients, ends, strict=True):
         if isinstance(end, BaseException):
-            # `stop` has left them open, and aiokafka has no public way to close them.
-            client = consumer._client  # noqa: SLF001 - its own `close` does nothing by now
+            # `stop` has left its connections open, and does nothing the second time.
             await stop_client(client, client.close())
     for end in ends:
         if isinstance(end, Exception) and not isinstance(end, KafkaError):

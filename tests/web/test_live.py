@@ -6,12 +6,12 @@ import json
 import re
 import signal
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 from rich.console import Console
 
 from drover.cli.demo import Stage
@@ -28,7 +28,7 @@ from tests.web.showing import USER_HEADER
 
 pytestmark = pytest.mark.cluster
 ADDRESS = re.compile(r"The page is at (http://127\.0\.0\.1:\d+)/")
-RECORDED = 20
+RECORDED = 60
 # A review looks at all of the cluster.
 CLUSTER_LOOKED_AT_MS = 30_000
 # Every view, while replicas move, and something that it says.
@@ -121,21 +121,6 @@ async def test_the_cluster_itself_is_looked_at_for_a_review_and_for_strays(
     await expect(judged).to_contain_text("another preferred leader", timeout=CLUSTER_LOOKED_AT_MS)
 
 
-async def _seen_after_ms(drover: Installation, page: Page, numbers: Iterable[int]) -> list[int]:
-    """Freeze the cluster for each of these reasons; how long after its outcome the page shows each, sorted."""
-    recorded_ms: dict[str, int] = {}
-    async with Client(drover.connection) as client:
-        for number in numbers:
-            freeze = Freeze(id=f"freeze-{number}", cluster=MANAGED, by="ann", reason=f"reason {number}")
-            (answer,) = await client.outcomes([await client.submit(freeze)], 30)
-            recorded_ms[str(number)] = answer.at_ms
-            await page.wait_for_function("number => window.seen[number] !== undefined", arg=str(number))
-            unfreeze = Unfreeze(id=f"unfreeze-{number}", cluster=MANAGED, by="ann", reason="on")
-            await client.outcomes([await client.submit(unfreeze)], 30)
-    seen_ms = await page.evaluate("window.seen")
-    return sorted(seen_ms[number] - at_ms for number, at_ms in recorded_ms.items())
-
-
 async def test_what_is_recorded_is_on_the_page_within_a_second(drover: Installation, open_page: Open) -> None:
     page = await open_page(f"{await address(drover)}/?view=now")
     await expect(page.locator("header .dot:not(.off)")).to_be_visible()
@@ -148,11 +133,17 @@ async def test_what_is_recorded_is_on_the_page_within_a_second(drover: Installat
         };
         new MutationObserver(look).observe(document.body, {childList: true, subtree: true, characterData: true});
     }""")
-    # A machine that stands still for a second, as one shared with others does, is no slow page: it has three tries.
-    for first in range(0, 3 * RECORDED, RECORDED):
-        took_ms = await _seen_after_ms(drover, page, range(first, first + RECORDED))
-        if took_ms[RECORDED * 95 // 100 - 1] <= 1_000:
-            break
+    recorded_ms: dict[str, int] = {}
+    async with Client(drover.connection) as client:
+        for number in range(RECORDED):
+            freeze = Freeze(id=f"freeze-{number}", cluster=MANAGED, by="ann", reason=f"reason {number}")
+            (answer,) = await client.outcomes([await client.submit(freeze)], 30)
+            recorded_ms[str(number)] = answer.at_ms
+            await page.wait_for_function("number => window.seen[number] !== undefined", arg=str(number))
+            unfreeze = Unfreeze(id=f"unfreeze-{number}", cluster=MANAGED, by="ann", reason="on")
+            await client.outcomes([await client.submit(unfreeze)], 30)
+    seen_ms = await page.evaluate("window.seen")
+    took_ms = sorted(seen_ms[number] - at_ms for number, at_ms in recorded_ms.items())
     assert took_ms[RECORDED * 95 // 100 - 1] <= 1_000, took_ms
 
 

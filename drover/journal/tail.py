@@ -114,6 +114,8 @@ class LogTail:
             first, end = await asyncio.gather(
                 self._offsets_consumer.beginning_offsets(partitions), self._offsets_consumer.end_offsets(partitions)
             )
+        except AUTHORIZATION_ERRORS as error:
+            raise unreachable(self._connection, error) from error
         except KafkaError as error:
             topic = partitions[0].topic
             raise LogUnavailableError(f"the offsets of {topic} could not be read: {error!r}") from error

@@ -172,9 +172,15 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
     settings = Settings(
         found.log, found.clusters, found.worker, found.zookeeper, found.spark, found.planning, found.web
     )
-    _check_names(settings, place)
-    _check_variables(settings)
+    _check(settings, place)
     return settings
+
+
+def _check(settings: Settings, place: str) -> None:
+    _check_names(settings, place)
+    _check_texts(settings)
+    _check_characters(msgspec.to_builtins(settings), place)
+    _check_variables()
 
 
 def _not_toml(error: Exception) -> str:
@@ -231,8 +237,7 @@ def _check_names(settings: Settings, place: str) -> None:
             )
 
 
-def _check_variables(settings: Settings) -> None:
-    _check_texts(settings)
+def _check_variables() -> None:
     sections = [field.name for field in dataclasses.fields(Settings)]
     for variable in os.environ:
         section, nested, _ = variable.upper().removeprefix(PREFIX).partition(NESTED)
@@ -252,6 +257,18 @@ def _check_texts(settings: Settings) -> None:
         ]
         where = f"the environment variable {wrong[0]}" if wrong else f"a flag or a {PREFIX}* variable"
         raise ConfigurationError(f"{where} is not UTF-8: correct it") from None
+
+
+def _check_characters(value: object, place: str, path: str = "") -> None:
+    """Refuse NUL, which TOML can write as an escape, and no name of a file, host or user holds."""
+    if isinstance(value, str) and "\0" in value:
+        raise ConfigurationError(f"{place}: {path} holds a NUL character: remove it")
+    if isinstance(value, dict):
+        for key, held in value.items():
+            _check_characters(held, place, f"{path}.{key}" if path else key)
+    elif isinstance(value, list | tuple):
+        for held in value:
+            _check_characters(held, place, path)
 
 
 def _problem(detail: "ErrorDetails", file: Path | None) -> str:

@@ -52,14 +52,15 @@ class PageState:
         self.plots.sample(self.present.view, time.time_ns() // 1_000_000)
         self.channels.refresh(time.monotonic())
 
-    def cut(self, source: str, why: str) -> None:
-        """Say that a source is lost; the first time counts."""
-        since_ms, _ = self.cuts.get(source, (time.time_ns() // 1_000_000, why))
+    def cut(self, source: str, why: str) -> bool:
+        """Say that a source is lost; the first time counts. Returns whether that, or why, is news."""
+        since_ms, known = self.cuts.get(source, (time.time_ns() // 1_000_000, None))
         self.cuts[source] = (since_ms, why)
+        return why != known
 
-    def restore(self, source: str) -> None:
-        """Say that a source is there."""
-        self.cuts.pop(source, None)
+    def restore(self, source: str) -> bool:
+        """Say that a source is there; returns whether that is news."""
+        return self.cuts.pop(source, None) is not None
 
     @property
     def standing(self) -> dict[str, Any]:

@@ -52,12 +52,16 @@ class Sources:
                 await following()
             except DroverError as error:
                 # Away, corrupt, or its topics are not there: said on every page, and looked at again.
-                _log.warning("the page cannot follow the %s: %s", name, error)
-                self.page.cut(name, str(error))
+                if self.page.cut(name, str(error)):
+                    _log.warning("the page cannot follow the %s: %s", name, error)
             except Exception as error:  # noqa: BLE001 - the supervisor of what the page shows: it must not seem fresh
-                _log.exception("the page cannot follow the %s", name)
-                self.page.cut(name, repr(error))
+                if self.page.cut(name, repr(error)):
+                    _log.exception("the page cannot follow the %s", name)
             await asyncio.sleep(RETRY_S)
+
+    def _is_there(self, name: str) -> None:
+        if self.page.restore(name):
+            _log.info("the page follows the %s again", name)
 
     async def _watch(self) -> None:
         present: Present | None = None
@@ -74,7 +78,7 @@ class Sources:
                     present.archive.follow(view.news)
                     began_s = time.monotonic()
                     self.page.refresh()
-                    self.page.restore("log")
+                    self._is_there("log")
                     spent_s = time.monotonic() - began_s
                     if began_s - forgotten_s > FORGET_S:
                         forgotten_s = began_s
@@ -105,7 +109,7 @@ class Sources:
                         events = await reader.end_offsets(topics.events, shards)
                 except TimeoutError as error:
                     raise LogUnavailableError(f"{self.connection.bootstrap} has not answered in time") from error
-                self.page.restore("ends")
+                self._is_there("ends")
                 self.page.see_ends(LogEnds(events, _now_ms()))
                 await asyncio.sleep(LOOK_S)
 
@@ -116,7 +120,7 @@ class Sources:
             start = await reader.start_offsets(topic, partitions)
             ends = await reader.end_offsets(topic, partitions)
             recent = {shard: max(start[shard], ends[shard] - MOST_DEAD_LETTERS) for shard in start}
-            self.page.restore("dead letters")
+            self._is_there("dead letters")
             self.page.begin_dead_letters(sum(recent[shard] - start[shard] for shard in start))
             async with aclosing(reader.follow(topic, recent)) as reading:
                 async for records in reading:

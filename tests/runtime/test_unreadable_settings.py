@@ -70,3 +70,18 @@ def test_a_session_timeout_that_no_request_can_hold_is_refused(section: str, tmp
         ConfigurationError, match=f"line 4: {section}: session_timeout_ms .* at most {LONGEST_TIMEOUT_MS}"
     ):
         load_settings(written(tmp_path, f"{LOG}[{section}]\nsession_timeout_ms = {LONGEST_TIMEOUT_MS + 1}\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ('[log.security]\nsecurity_protocol = "SSL"\nssl_cafile = "a\\u0000b"', "log.security.ssl_cafile"),
+        ('[web]\nhosts = ["a", "a\\u0000b"]', "web.hosts"),
+        ('[spark]\ndirectory = "a\\u0000b"', "spark.directory"),
+    ],
+    ids=["file", "list", "directory"],
+)
+def test_a_nul_that_toml_wrote_as_an_escape_is_refused_and_named(text: str, path: str, tmp_path: Path) -> None:
+    """The operating system takes it in no name: Python raises an error of its own kind, wherever that is used."""
+    with pytest.raises(ConfigurationError, match=f"{path} holds a NUL"):
+        load_settings(written(tmp_path, f"{LOG}{text}\n"))

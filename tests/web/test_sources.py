@@ -28,15 +28,19 @@ async def no_past(_: Sources, present: Present, until: dict[int, int]) -> None:
 
 @pytest.mark.parametrize("fault", [LogUnavailableError("it is away"), RecursionError("too deep")], ids=["known", "any"])
 async def test_a_source_that_fails_cuts_the_page_and_is_followed_again(
-    monkeypatch: pytest.MonkeyPatch, fault: Exception
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
 ) -> None:
-    scene, page, is_well = Scene(), PageState(), asyncio.Event()
+    scene, page, is_well, failures = Scene(), PageState(), asyncio.Event(), 0
 
     async def watch(*_: Any) -> AsyncIterator[View]:
-        yield scene.view
+        nonlocal failures
         if not is_well.is_set():
+            failures += 1
             raise fault
+        yield scene.view
         await asyncio.Event().wait()
+
+    caplog.set_level("INFO", logger=sources.__name__)
 
     monkeypatch.setattr(sources, "watch", watch)
     monkeypatch.setattr(sources, "RETRY_S", 0.05)
@@ -47,9 +51,14 @@ async def test_a_source_that_fails_cuts_the_page_and_is_followed_again(
     try:
         await wait_until(lambda: page.standing["cut_since_ms"] is not None, what="the page to say so")
         assert str(fault) in page.standing["cut_why"]
+        await wait_until(lambda: failures > 2, what="the page to try again")
         is_well.set()
         await wait_until(lambda: page.standing["cut_since_ms"] is None, what="the page to follow again")
         assert not following.done()
+        # Not at every try: a log that is away for a night must not fill a disk.
+        refused, again = (record.getMessage() for record in caplog.records)
+        assert refused.startswith("the page cannot follow the log")
+        assert again == "the page follows the log again"
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)

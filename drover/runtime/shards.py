@@ -174,10 +174,18 @@ class HostedShard:
             await self._services.snapshots.shard_closing(self.fold, self._vouch)
         # Asked again: the group may have taken the shard away meanwhile, or another worker.
         if self.assigned and self.holds_token:
-            proposed = self.core.closing_batch(self._now())
-            if proposed is not None:
-                await self._services.log.append(self.number, proposed.record, proposed.payload)
+            await self._leave_hash()
         self.revoke()
+
+    async def _leave_hash(self) -> None:
+        proposed = self.core.closing_batch(self._now())
+        if proposed is None:
+            return
+        try:
+            await self._services.log.append(self.number, proposed.record, proposed.payload)
+        except LogUnavailableError as error:
+            # It decides nothing. The group is left all the same, so that others need not wait for the session's end.
+            _log.warning("the last record of a shard may be missing", shard=self.number, error=str(error))
 
     def _may_decide(self) -> bool:
         return self.assigned and not self._closing

@@ -160,3 +160,21 @@ async def test_a_barrier_that_fails_while_the_worker_is_stopped_is_no_fault(
     monkeypatch.setattr(shard_host.log.journal, "append", Append(shard_host, stop))
     await world.assign(shard_host, range(SHARDS), group.generation)
     assert not shard_host.is_joined
+
+
+async def test_a_last_record_that_nobody_confirms_does_not_keep_a_worker_in_its_group(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker ended without leaving it, and its shards were served by nobody until the session was over."""
+    shard_host, group, _ = await world.serving_host()
+    world.command(freeze("f0"))
+    shard_host.arrive(0, arrival_of(freeze("f0"), 0), group.generation)
+    await world.until(lambda: shard_host.shards[0].next_offsets[1] == 1, "a decision")
+
+    async def append(*_: object) -> NoReturn:
+        raise AppendUnknownError("no acknowledgement")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shard_host.log.journal, "append", append)
+        await shard_host.close_shards()
+    assert not any(shard.assigned for shard in shard_host.shards)

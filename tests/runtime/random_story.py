@@ -1,0 +1,176 @@
+"""A story for random workers: what goes wrong while clients ask for something, and what must hold at the end.
+
+`python -m tests.runtime.random_story FIRST COUNT` plays so many of them, from this seed on, and names those that fail.
+"""
+
+import asyncio
+import random
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import structlog
+
+from drover.shard.fold import RecordVerdict, ShardFold
+from events.codec import Malformed, decode_command
+from events.records import Batch, Outcome
+from events.topics import shard_of
+from tests.runtime.random_clients import Clients
+from tests.runtime.random_workers import World
+from tests.runtime.slow_ways import BROKERS, EndedError, LostError
+from tests.runtime.virtual_time import run_in_virtual_time
+from tests.runtime.world import CLUSTERS, SHARDS
+
+COMMANDS = 60
+STORY_S = 120.0
+PATIENCE_S = 900.0
+# At most that far apart.
+TROUBLES_S = 8.0
+LONGEST_HANG_S = 25.0
+
+
+async def play(seed: int) -> None:
+    """Play one story to its end: all is decided, all moves are over, and every throttle is taken off again."""
+    world, chance = World(seed), random.Random(seed + 1)
+    random.seed(seed)  # workers that contest a shard pause for random times
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda _, context: _note(world, context))
+    clients, log = Clients(world.broker, chance), Log(world)
+    for _ in range(2):
+        world.start_worker()
+    troubling = loop.create_task(_trouble(world, chance))
+    for number in range(COMMANDS):
+        await asyncio.sleep(chance.random() * 2 * STORY_S / COMMANDS)
+        clients.write_one(number)
+    troubling.cancel()
+    world.calm_down()
+    # Those in the wrong place are sent on meanwhile, and a freeze that came last would hold up everything.
+    await _until_over(world, log, log.undecided)
+    for cluster in CLUSTERS:
+        clients.unfreeze(cluster)
+    await _until_over(world, log, lambda: [*log.undecided(), *log.under_way(), *world.moving(), *world.throttled()])
+    assert not world.faults, world.faults
+    _check_outcomes(world, clients, log)
+    world.end()
+
+
+def _note(world: World, context: dict[str, Any]) -> None:
+    """A task that nobody waited for has failed: with the end of its process, or with what a run does to it."""
+    error = context.get("exception")
+    if not isinstance(error, EndedError | LostError):
+        world.faults.append((context["message"], error))
+
+
+async def _trouble(world: World, chance: random.Random) -> None:
+    """Whatever may happen to workers and clusters."""
+    while True:
+        await asyncio.sleep(chance.random() * TROUBLES_S)
+        running = [worker for worker in world.members if worker.is_running]
+        kind = chance.random()
+        if kind < 0.2 or not running:
+            world.start_worker()
+        elif kind < 0.4:
+            chance.choice(running).die()
+        elif kind < 0.55:
+            world.hang(chance.choice(running), chance.random() * LONGEST_HANG_S)
+        elif kind < 0.65:
+            world.stop(chance.choice(running))
+        elif kind < 0.8:
+            world.rebalance_soon()
+        else:
+            model = chance.choice(list(world.clusters.models.values()))
+            absent = set(BROKERS) - set(model.live_brokers())
+            for broker in absent:
+                model.start_broker(broker)
+            if not absent:
+                model.stop_broker(chance.choice(BROKERS), clean=chance.random() < 0.5)
+
+
+class Log:
+    """The log, as one sees it who only reads: what is valid, and the state that it says."""
+
+    def __init__(self, world: World) -> None:
+        self.folds = [ShardFold(shard, SHARDS) for shard in range(SHARDS)]
+        self.outcomes: defaultdict[tuple[str, int, int], list[Outcome]] = defaultdict(list)
+        self._broker = world.broker
+
+    def read(self) -> None:
+        """Read to the end."""
+        for shard, fold in enumerate(self.folds):
+            records = self._broker.partitions[self._broker.topics.events, shard]
+            for offset in range(fold.position, len(records)):
+                record = records[offset]
+                assert record is not None, "nobody writes to the log in transactions"
+                one = fold.fold(offset, record.value)
+                assert one is not None, "each record is read once"
+                if one.verdict is RecordVerdict.VALID and isinstance(one.record, Batch):
+                    for outcome in one.record.outcomes:
+                        if outcome.verdict != "held" and not outcome.more:
+                            self.outcomes[outcome.topic, shard, outcome.offset].append(outcome)
+
+    def undecided(self) -> list[Any]:
+        """Return where commands are that nobody has decided; the end of a transaction is none."""
+        found = []
+        for shard, fold in enumerate(self.folds):
+            for index, topic in enumerate(self._broker.topics.commands):
+                records = self._broker.partitions[topic, shard]
+                first = fold.cursors[index].next_offset if fold.cursors else 0
+                found += [(topic, shard, place) for place in range(first, len(records)) if records[place] is not None]
+        return found
+
+    def under_way(self) -> list[Any]:
+        """Return the moves that have not ended."""
+        states = [state for fold in self.folds for state in fold.state.clusters.values()]
+        return [(state.name, key) for state in states for key in state.reassignments]
+
+
+async def _until_over(world: World, log: Log, left: Callable[[], list[Any]]) -> None:
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + PATIENCE_S
+    while True:
+        world.clusters.catch_up()
+        log.read()
+        if not left():
+            return
+        assert loop.time() < deadline_s, (left(), world.ended)
+        await asyncio.sleep(1)
+
+
+def _check_outcomes(world: World, clients: Clients, log: Log) -> None:
+    """Each command has one outcome where its cluster is, and of those that are the same one is no duplicate."""
+    verdicts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for topic in world.broker.topics.commands:
+        for shard in range(SHARDS):
+            for offset, record in enumerate(world.broker.partitions[topic, shard]):
+                command = None if record is None else decode_command(record.value)
+                found = log.outcomes.pop((topic, shard, offset), [])
+                is_here = not isinstance(command, Malformed | None) and shard_of(command.cluster, SHARDS) == shard
+                if isinstance(command, Malformed):
+                    assert len(found) <= 1, f"{topic}/{shard} at {offset}: {found}"
+                else:
+                    assert len(found) == is_here, f"{topic}/{shard} at {offset}: {command} has {found}"
+                    verdicts.update({found[0].id: verdicts[found[0].id] + Counter([found[0].verdict])} if found else {})
+    assert not log.outcomes, f"decided, and not there: {dict(log.outcomes)}"
+    assert verdicts.keys() == {command.id for _, command in clients.sent}
+    for identity, counted in verdicts.items():
+        assert counted["accepted"] + counted["refused"] == 1, f"{identity} was decided {counted}"
+
+
+def main(first: int, count: int) -> int:
+    """Play stories, and say which have failed."""
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    failed = []
+    for seed in range(first, first + count):
+        try:
+            run_in_virtual_time(pytest.MonkeyPatch(), play(seed))
+        except AssertionError as error:
+            failed.append(seed)
+            print(f"seed {seed}: {error}"[:1000], flush=True)
+    print(f"{count} stories, {len(failed)} failed: {failed}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))

@@ -1,0 +1,136 @@
+"""One worker's ways to the log and to the clusters: slow, out of step, and some calls get lost."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from drover.cluster.model import ClusterModel
+from drover.cluster.simulated import Loss, SimulatedDriver
+from drover.errors import AppendUnknownError, ClusterUnavailableError
+from drover.journal.memory import MemoryBroker, MemoryJournal
+from drover.journal.port import Headers, TailRecord
+from tests.runtime.world import CLUSTERS, SHARDS
+
+BROKERS = (1, 2, 3, 4, 5)
+PARTITIONS = 4
+TOPICS = ("orders", "payments")
+PARTITION_BYTES, BYTES_PER_SECOND, RATE = 1_000_000, 2_000_000, 400_000
+CALL_S = 4.0
+
+Answer = TypeVar("Answer")
+# Returns while the worker's process runs: waits while it hangs, and raises in one that is dead.
+Lives = Callable[[], Awaitable[None]]
+
+
+class EndedError(BaseException):
+    """Stands for the end of a process: nothing may catch it."""
+
+
+class LostError(AppendUnknownError):
+    """What a run does to a worker, which may end for it."""
+
+
+@dataclass
+class Chance:
+    """The seeded chance of one run; `calm` ends all trouble."""
+
+    random: random.Random
+    is_calm: bool = False
+
+    async def pause(self, longest_s: float = 0.05) -> None:
+        """Wait a little, and now and then for long."""
+        longest_s = longest_s * 20 if self.strikes(0.02) else longest_s
+        await asyncio.sleep(self.random.random() * longest_s)
+
+    def strikes(self, likelihood: float) -> bool:
+        """Whether something happens that is so likely while there is trouble."""
+        return not self.is_calm and self.random.random() < likelihood
+
+
+class Clusters:
+    """The model clusters, whose time is the loop's."""
+
+    def __init__(self) -> None:
+        self.models: dict[str, ClusterModel] = {}
+        for name in CLUSTERS:
+            model = ClusterModel({one: f"r{one % 3}" for one in BROKERS}, copy_bytes_per_second=BYTES_PER_SECOND)
+            for topic in TOPICS:
+                layout = {
+                    number: [BROKERS[(number + place) % len(BROKERS)] for place in range(3)]
+                    for number in range(PARTITIONS)
+                }
+                model.create_topic(topic, layout, partition_bytes=PARTITION_BYTES)
+            self.models[name] = model
+
+    def catch_up(self) -> None:
+        """Let as much time pass in every cluster as in the loop."""
+        now_ms = int(asyncio.get_running_loop().time() * 1000)
+        for model in self.models.values():
+            if now_ms > model.now_ms:
+                model.advance(now_ms - model.now_ms)
+
+
+class Driver(SimulatedDriver):
+    """One worker's way to a cluster: slow, and calls get lost."""
+
+    def __init__(self, name: str, clusters: Clusters, chance: Chance, lives: Lives) -> None:
+        super().__init__(clusters.models[name], name)
+        self._clusters, self._chance, self._lives = clusters, chance, lives
+
+    async def _next_loss(self) -> Loss | None:
+        began_s = asyncio.get_running_loop().time()
+        await self._chance.pause()
+        await self._lives()
+        if asyncio.get_running_loop().time() - began_s > CALL_S:
+            # The process hung meanwhile. Its time limit ends the call before that sends anything.
+            raise ClusterUnavailableError("too late")
+        self._clusters.catch_up()
+        if self._chance.strikes(0.02):
+            self.lose_next(self._chance.random.choice(list(Loss)))
+        return await super()._next_loss()
+
+
+class Journal(MemoryJournal):
+    """One worker's way to the log: slow, brings the tail in pieces, and does not always say what became of a record."""
+
+    def __init__(self, broker: MemoryBroker, chance: Chance, lives: Lives) -> None:
+        super().__init__(broker, SHARDS)
+        self._chance, self._lives = chance, lives
+
+    async def append(self, shard: int, payload: bytes, headers: Headers) -> int:
+        return await self._slowly(super().append, shard, payload, headers)
+
+    async def send(self, topic: str, value: bytes, **more: Any) -> None:
+        return await self._slowly(super().send, topic, value, **more)
+
+    async def next_records(self) -> Sequence[TailRecord]:
+        await self._chance.pause()
+        records = await super().next_records()
+        await self._lives()
+        found = Counter(record.shard for record in records)
+        kept = found if self._chance.is_calm else {shard: self._part(count) for shard, count in found.items()}
+        for shard, count in found.items():
+            self._positions[shard] -= count - kept[shard]
+        return [record for record in records if record.offset < self._positions[record.shard]]
+
+    def _part(self, count: int) -> int:
+        return self._chance.random.randint(1, count)
+
+    async def bounds(self, topic: str, at_least: Sequence[int] | None = None) -> tuple[tuple[int, int], ...]:
+        return await self._slowly(super().bounds, topic, at_least)
+
+    async def first_offset(self, topic: str, partition: int, at_least: int) -> int:
+        return await self._slowly(super().first_offset, topic, partition, at_least)
+
+    async def _slowly(self, call: Callable[..., Awaitable[Answer]], *arguments: Any, **more: Any) -> Answer:
+        await self._chance.pause()
+        await self._lives()
+        done = await call(*arguments, **more)
+        await self._chance.pause()
+        await self._lives()
+        if self._chance.strikes(0.002):
+            raise LostError("the acknowledgement was lost")
+        return done

@@ -24,7 +24,7 @@ STEPS = 500
 _COPIED = (
     *("agents", "drover", "events", "projections", "pyproject.toml", "tests/__init__.py"),
     *("tests/architecture", "tests/simulation", "tests/shard", "tests/reassignment", "tests/scheduling"),
-    *("tests/throttling", "tests/capability", "tests/healing", "tests/leadership", "tests/adaptation"),
+    *("tests/throttling", "tests/capability", "tests/healing", "tests/leadership", "tests/adaptation", "tests/runtime"),
 )
 _HEAD = f"""# Deliberate faults
 

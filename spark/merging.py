@@ -50,8 +50,15 @@ def merge(table: Table, into: dict[Key, Row], rows: Iterable[Row]) -> dict[Key, 
     for row in rows:
         key = tuple(row[name] for name in table.keys)
         known = into.get(key)
-        if known is None:
+        if known is None or _begins_anew(table, known, row):
             known = into[key] = dict.fromkeys(table.names) | {name: row[name] for name in table.keys}
         for column in table.values:
             known[column.name] = joined(column.merge, known[column.name], row[column.name])
     return into
+
+
+def _begins_anew(table: Table, known: Row, row: Row) -> bool:
+    """Whether a row is about something else than the one that is there, of the same name."""
+    if table.begins_by is None:
+        return False
+    return None not in (values := (known[table.begins_by], row[table.begins_by])) and values[0] != values[1]

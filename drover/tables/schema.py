@@ -41,6 +41,9 @@ class Table(NamedTuple):
 
     `expires_by` names the column by which a row grows old, ms since epoch: sinks that keep rows for so many days remove
     it then, and keep it as long as that is null. Nothing may be added to such a row afterwards.
+
+    `begins_by` names the column that says when what a row is about began, for names that are used again: a contribution
+    with another value there replaces the whole row, sums included.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Table(NamedTuple):
     columns: tuple[Column, ...]
     is_history: bool = False
     expires_by: str | None = None
+    begins_by: str | None = None
 
     @property
     def keys(self) -> tuple[str, ...]:

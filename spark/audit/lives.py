@@ -20,7 +20,7 @@ from events import reassignments
 from events.reassignments import Call
 
 _COLUMNS: dict[str, Kind] = {
-    **dict.fromkeys(("plan", "requester", "state", "original", "target", "why"), TEXT),
+    **dict.fromkeys(("plan", "requester", "plan_reason", "state", "original", "target", "why"), TEXT),
     **dict.fromkeys(("cancel_mode", "cancelled_by", "cancel_reason"), TEXT),
     **dict.fromkeys(
         ("began_ms", "started_ms", "ended_ms", "bytes_copied", "bytes_unknown", "steps", "rejected_calls"), INTEGER
@@ -119,13 +119,16 @@ def under_way(state: ReassignmentState, memory: LivesMemory, shard: int) -> Iter
 
 def _row(place: tuple[str, int], one: Reassignment, life: Life, state: ReassignmentState, shard: int) -> Row:
     """Make the row of a reassignment that is under way, with its keys."""
+    # Of this moment: the plan's name may be another plan's later.
+    plan = state.plans[one.plan]
     return {
         "cluster": state.name,
         "topic": place[0],
         "partition": place[1],
         "number": one.number,
         "plan": one.plan,
-        "requester": state.plans[one.plan].by,
+        "requester": plan.by,
+        "plan_reason": plan.reason,
         "state": one.phase.value,
         "original": listed(one.original),
         "target": listed(one.target),

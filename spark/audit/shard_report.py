@@ -133,7 +133,7 @@ def shard_report(facts: ShardFacts, wanted: Wanted) -> ShardReport:
     named.update((life["cluster"], life["plan"]) for life in lives)
     completed_ms = _tell_lives(lives, telling)
     if REASSIGNMENTS in telling.rows:
-        telling.rows[REASSIGNMENTS] += _reassignments(lives, facts)
+        telling.rows[REASSIGNMENTS] += _reassignments(lives)
     plans = named & facts.plans.keys()
     telling.counts["plans"] = len(plans)
     if PLANS in telling.rows:
@@ -282,15 +282,10 @@ def _tell_lives(lives: Iterable[Row], telling: _Telling) -> list[int]:
     return sorted(completed_ms)
 
 
-def _reassignments(lives: Iterable[Row], facts: ShardFacts) -> Iterator[Row]:
-    nothing: Row = {}
+def _reassignments(lives: Iterable[Row]) -> Iterator[Row]:
     for life in lives:
         ended_ms = life["ended_ms"]
-        yield {
-            **life,
-            "plan_reason": facts.plans.get((life["cluster"], life["plan"]), nothing).get("reason"),
-            "duration_ms": None if ended_ms is None else ended_ms - life["began_ms"],
-        }
+        yield life | {"duration_ms": None if ended_ms is None else ended_ms - life["began_ms"]}
 
 
 def _plan(key: _Values, known: Row) -> Row:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from drover.errors import UnusableSnapshotError
 from drover.shard.fold import RecordVerdict
-from drover.tables.registry import CAPABILITIES, tables_of
+from drover.tables.registry import tables_of
 from drover.tables.sheet import Sheet
 from events.codec import chain_hash
 from events.plans import PlanOpened
@@ -24,10 +24,10 @@ from spark.audit.shard_report import ShardReport, Wanted, shard_report
 from spark.folding.carry import packed, unpacked
 from spark.folding.parts import Stored
 from spark.folding.records import verdicts
-from spark.folding.shard import TellingFold, Tellings, shards_by
+from spark.folding.shard import TELLING, TellingFold, Tellings, shards_by
 
 _PLANS, _LIVES = "plans", "lives"
-_TELLING = (*CAPABILITIES, LIVES)
+_TELLING = (*TELLING, LIVES)
 _TABLES = tables_of(_TELLING)
 _TOLD = Tellings(_TELLING, {_PLANS, _LIVES})
 # A shard is kept after so many events of it, and at its end.

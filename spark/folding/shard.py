@@ -21,6 +21,7 @@ from events.records import Batch, Genesis
 from spark.folding.carry import Memories, packed, unpacked
 from spark.folding.contribution import Contribution, contributions
 from spark.folding.records import LOG, put_record, put_unreadable
+from spark.folding.reused_names import REUSED_NAMES
 from spark.schema import TABLES
 
 RowOf = Callable[[Any, Any, Key], Row | None]
@@ -52,7 +53,8 @@ class Tellings:
                     self.memories[one.name] = one.memory
 
 
-KEPT = Tellings(CAPABILITIES)
+TELLING = (*CAPABILITIES, REUSED_NAMES)
+KEPT = Tellings(TELLING)
 
 
 class TellingFold(ShardFold):
@@ -114,7 +116,7 @@ class ShardPart:
         self._newest_ms = 0
         self._fold = TellingFold(shard, shards_by(first), Sheet(tables), KEPT)
         if carried is not None:
-            fold, self._fold.memories = unpacked(carried, CAPABILITIES)
+            fold, self._fold.memories = unpacked(carried, TELLING)
             self._fold.take_over(fold)
 
     def take(self, offset: int, appended_ms: int, payload: bytes | None) -> None:

@@ -186,11 +186,21 @@ def _upsert(table: Table) -> str:
     names = ", ".join(f'"{name}"' for name in table.names)
     places = ", ".join("coalesce(?, 0)" if column.merge is Merge.SUM else "?" for column in table.columns)
     keys = ", ".join(f'"{name}"' for name in table.keys)
-    joins = ", ".join(f'"{column.name}" = {_JOIN[column.merge].format(_quoted(column))}' for column in table.values)
+    joins = ", ".join(f"{_quoted(column)} = {_join(table, column)}" for column in table.values)
     return (
         f'insert into "{table.name}" as old ({names}) values ({places}) '  # noqa: S608 - names of our own schema
         f"on conflict ({keys}) do update set {joins}"
     )
+
+
+def _join(table: Table, column: Column) -> str:
+    name = _quoted(column)
+    joined = _JOIN[column.merge].format(name)
+    if table.begins_by is None:
+        return joined
+    # See `Table.begins_by`; no comparison with null is true.
+    began = f'"{table.begins_by}"'
+    return f"case when old.{began} <> excluded.{began} then excluded.{name} else {joined} end"
 
 
 def _quoted(column: Column) -> str:

@@ -120,6 +120,9 @@ class Oracle:
         plan = self.plans[key]
         match event["type"]:
             case "plan-opened":
+                # The name may have been an earlier plan's.
+                plan.clear()
+                self.plan_counts[key].clear()
                 plan |= {"requester": event["by"], "reason": event["reason"], "opened_ms": at_ms}
             case "plan-throttle-set" | "plan-throttle-raised":
                 plan["throttle"] = event["bytes_per_second"]

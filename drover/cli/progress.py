@@ -167,7 +167,8 @@ def _print_change(shown: dict[tuple[Any, ...], Any], key: tuple[Any, ...], row: 
 
 
 def _has_finished(view: Overview, plan: str | None) -> bool:
-    return plan is not None and any(one.finished_ms is not None for one in view.plans)
+    # Several clusters may have a plan of that name.
+    return plan is not None and bool(view.plans) and all(one.finished_ms is not None for one in view.plans)
 
 
 def _plan_line(plan: PlanProgress) -> str:

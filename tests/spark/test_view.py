@@ -140,6 +140,31 @@ def test_an_overview_is_of_one_moment_and_says_whether_a_job_runs(tmp_path: Path
     assert view.overview(files, "another", None, NOW_MS).reassignments == ()
 
 
+def test_following_a_plan_ends_when_it_has_finished_on_every_cluster_that_has_one_of_that_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = JobFiles(tmp_path)
+    sink = SqliteSink(files.tables)
+
+    def batch(number: int, **finished_ms: int | None) -> None:
+        plans = tuple(
+            dict.fromkeys(TABLES["plans"].names, 0)
+            | {"cluster": name, "plan": "friday", "requester": "ann", "reason": "drain", "finished_ms": at_ms}
+            for name, at_ms in finished_ms.items()
+        )
+        sink.apply("one", Applied(number, Part({"plans": plans}, {}, newest_ms=NOW_MS), applied_ms=NOW_MS))
+
+    batch(0, east=NOW_MS, west=None)
+    monkeypatch.setattr(progress.time, "sleep", lambda _: batch(1, west=NOW_MS))
+    progress._follow(files, None, "friday", "table")
+    sink.close()
+    assert capsys.readouterr().out.splitlines() == [
+        "east plan friday: finished, 0 completed, 0 rolled back, 0 stopped, 0 failed, 0 B copied",
+        "west plan friday: 0 under way, 0 completed, 0 rolled back, 0 stopped, 0 failed, 0 B copied",
+        "west plan friday: finished, 0 completed, 0 rolled back, 0 stopped, 0 failed, 0 B copied",
+    ]
+
+
 def test_before_the_first_batch_nothing_is_claimed(tmp_path: Path) -> None:
     files = JobFiles(tmp_path)
     SqliteSink(files.tables).close()

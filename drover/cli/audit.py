@@ -51,6 +51,8 @@ def parse_utc(text: str, now: datetime) -> int:
     text = text.strip()
     try:
         moment = now - timedelta(seconds=parse_duration(text))
+    except OverflowError:
+        raise ValueError(f"{text!r} is longer ago than dates reach") from None
     except ValueError:
         moment = _moment(text)
     return round(moment.timestamp() * 1000)

@@ -216,6 +216,8 @@ async def test_parts_that_the_log_does_not_have_and_topics_that_are_not_there_ar
     [
         (["--since", "yesterday"], "is not a time: write 2h"),
         (["--since", "2026-10-01T10:00"], "has no time zone: write 2026-10-01T10:00Z"),
+        (["--since", "999999d"], "is longer ago than dates reach"),
+        (["--until", "1790000000000"], "is longer ago than dates reach"),
         (["--since", "2026-10-02", "--until", "2026-10-01"], "--since is later than --until"),
         (["--offsets", "0:1-2", "--since", "2h"], "give one of them"),
         (["--offsets", "0-2"], "is no part of a shard"),

@@ -47,6 +47,8 @@ class Copying(Struct, array_like=True):
     grown_ms: int
     # When Kafka appended the last of them; 0 in what an earlier version carried on.
     seen_ms: int = 0
+    # What each replica had when it last showed anything in this step: one on a broker that is down shows nothing.
+    had: dict[int, int] = {}
 
 
 _samples: msgpack.Decoder[Sample] = msgpack.Decoder(Sample)
@@ -96,13 +98,17 @@ class SamplesPart:
         if before is not None and (sample.epoch, at_ms) <= (before.epoch, before.at_ms):
             return
         held = {one.broker: one.bytes for one in sample.adding}
-        self._gain(sample, at_ms, {} if before is None else before.held, held)
+        # What a broker had before it went down was copied only once.
+        had = before.had if before is not None and before.step == sample.step else {}
+        self._gain(sample, at_ms, {} if before is None else before.held | had, held)
         self._touched[place] = None
         if before is None or at_ms <= before.at_ms or _is_other(before, sample, held):
             self._copies[place] = _begun(sample, at_ms, held)
         else:
             _go_on(before, sample, at_ms, held)
-        self._copies[place].seen_ms = appended_ms
+        copying = self._copies[place]
+        copying.seen_ms = appended_ms
+        copying.had = {broker: size_bytes or had.get(broker, 0) for broker, size_bytes in held.items()}
 
     def _gain(self, sample: Progress, at_ms: int, before: Mapping[int, int], held: Mapping[int, int]) -> None:
         """Count what each replica has more than before; one that was not there before began with nothing."""

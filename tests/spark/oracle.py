@@ -27,6 +27,7 @@ from tests.spark.oracle_words import (
     is_apart,
     minute,
     numbers,
+    size_before,
     text,
     weight,
 )
@@ -120,8 +121,7 @@ class Oracle:
         plan = self.plans[key]
         match event["type"]:
             case "plan-opened":
-                # The name may have been an earlier plan's.
-                plan.clear()
+                plan.clear()  # the name may have been an earlier plan's
                 self.plan_counts[key].clear()
                 plan |= {"requester": event["by"], "reason": event["reason"], "opened_ms": at_ms}
             case "plan-throttle-set" | "plan-throttle-raised":
@@ -130,11 +130,10 @@ class Oracle:
                 plan["cancelled_ms"] = at_ms
             case "plan-finished":
                 plan["finished_ms"] = at_ms
-            case _:
-                if event["type"] == "plan-throttle-cleared":
-                    plan["throttle"] = None
-                else:
-                    assert event["type"] in {"plan-estimated", "plan-extended", "plan-paused", "plan-resumed"}, event
+            case "plan-throttle-cleared":
+                plan["throttle"] = None
+            case tag:
+                assert tag in {"plan-estimated", "plan-extended", "plan-paused", "plan-resumed"}, event
 
     def _throttle_event(self, event: dict[str, Any], key: tuple[str, int], at_ms: int) -> None:
         match event["type"]:
@@ -392,12 +391,10 @@ class Oracle:
                 row[f"moves_{side}_last"] = now
         for (cluster, _, _), samples in self.samples.items():
             for number, after in enumerate(samples):
-                had = held(samples[number - 1]) if number and not is_apart(samples[number - 1], after) else {}
                 for broker, size in held(after).items():
-                    gained = max(0, size - had.get(broker, 0))
+                    gained = max(0, size - size_before(samples, number, broker))
                     sides = [(broker, "bytes_in"), (after.get("leader"), "bytes_out")] if gained else []
-                    for one, column in sides:
-                        if one is not None:
-                            row = found[cluster, one, minute(after["at_ms"])]
-                            row[column] = row.get(column, 0) + gained
+                    for one, column in (side for side in sides if side[0] is not None):
+                        row = found[cluster, one, minute(after["at_ms"])]
+                        row[column] = row.get(column, 0) + gained
         return dict(found)

@@ -39,6 +39,18 @@ def is_apart(sample: Any, later: Any) -> bool:
     return bool(later["appended"] - sample["appended"] > 600_000)
 
 
+def size_before(samples: list[Any], number: int, broker: int) -> int:
+    """What a replica had before a sample: while its broker was down it showed nothing, and had what it had before."""
+    found, step = 0, samples[number]["step"]
+    for before in range(number - 1, -1, -1):
+        sample, later = samples[before], samples[before + 1]
+        is_over = before < number - 1 and {sample["step"], later["step"]} != {step}
+        if found or is_over or is_apart(sample, later) or broker not in held(sample):
+            break
+        found = held(sample)[broker]
+    return found
+
+
 def brokers_of(sample: Any) -> set[int]:
     return {broker for broker, size in held(sample).items() if size}
 

@@ -226,11 +226,13 @@ def _made(log: "Log", asked: dict[str, Any], named: dict[str, str]) -> "Made":
     from spark.audit.page import Made  # noqa: PLC0415 - drawing is loaded only to draw
 
     now_ms = round(datetime.now(UTC).timestamp() * 1000)
+    # Nothing is known of what is to come, nor of when the records were written that somebody has named.
+    until_ms = now_ms if asked["until_ms"] is None else min(asked["until_ms"], now_ms)
     return Made(
         log=log.source.topics.events,
         version=metadata.version("drover"),
         made_ms=now_ms,
-        end_ms=asked["until_ms"] or now_ms,
+        end_ms=until_ms if asked["offsets"] is None else None,
         since_ms=asked["since_ms"],
         asked=named,
     )

@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from events.fields import LAST_MS
 from spark.audit import plots
 from spark.audit.cells import Cell, cell, copied, span
 from spark.audit.facts import Row
@@ -35,13 +36,14 @@ _TITLES = {"completed_p50_ms": "median", "completed_p95_ms": "95th percentile", 
 class Made:
     """What the page says of itself: the log, by which version and when it was made, and the filters in words.
 
-    `since_ms` and `end_ms` are the moments between which the part lies, None for the log's beginning.
+    `since_ms` and `end_ms` are the moments between which the part lies: None for the log's beginning, and for an end of
+    which only the records are known.
     """
 
     log: str
     version: str
     made_ms: int
-    end_ms: int
+    end_ms: int | None
     since_ms: int | None = None
     asked: Mapping[str, str] = field(default_factory=dict)
 
@@ -56,8 +58,9 @@ def page(report: Report, made: Made) -> str:
         lstrip_blocks=True,
     )
     reassignments = report.sections["reassignments"]
+    end_ms = _last_ms(report) if made.end_ms is None else made.end_ms
     drawn = {
-        "Moves per broker": plots.moves_per_broker(reassignments, made.end_ms),
+        "Moves per broker": plots.moves_per_broker(reassignments, end_ms),
         "Bytes copied, summed up": plots.bytes_over_time(reassignments),
     }
     places = _Places(report)
@@ -74,6 +77,13 @@ def page(report: Report, made: Made) -> str:
         places=places,
         cell=partial(cell, moment=_moment),
     )
+
+
+def _last_ms(report: Report) -> int | None:
+    """Return the last moment that a row tells: what is under way was so then, and of later nothing is known."""
+    columns = {"reassignments": ("began_ms", "started_ms", "ended_ms"), "commands": ("at_ms",)}
+    moments = (row[one] for name, ones in columns.items() for row in report.sections[name] for one in ones)
+    return max((moment for moment in moments if moment is not None), default=None)
 
 
 def _groups(totals: Mapping[str, int | None]) -> dict[str, dict[str, Cell]]:
@@ -130,4 +140,8 @@ class _Places:
 
 
 def _moment(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(min(at_ms, LAST_MS) / 1000, UTC)
+        .isoformat(sep=" ", timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )

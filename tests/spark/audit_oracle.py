@@ -77,7 +77,7 @@ class AuditOracle:
         for event in batch.events:
             if event["type"] == "plan-opened":
                 self.plans[event["cluster"], event["plan"]] = {"by": event["by"], "reason": event["reason"]}
-            elif "partition" in event and event["type"] not in BESIDE:
+            elif "partition" in event and event["type"] not in BESIDE and not event["type"].startswith("leader-"):
                 self._event(batch, event, is_in=is_in)
 
     def _outcome(self, batch: Batch, outcome: Row, *, is_further: bool) -> None:

@@ -13,8 +13,10 @@ from msgspec import structs
 from pyarrow import parquet
 
 from drover.cli import audit_view
+from drover.cli.audit import _made
 from drover.shard.fold import Rule
 from drover.shard.inspection import Finding, Summary
+from events.fields import LAST_MS
 from spark.audit import files, plots
 from spark.audit import page as pages
 from spark.audit.cells import size, span
@@ -23,8 +25,10 @@ from spark.audit.files import csv_text, write_csv, write_parquet
 from spark.audit.page import Made, page
 from spark.audit.parts import ShardPart
 from spark.audit.report import Report
+from spark.audit.running import Log
 from spark.audit.sections import SECTIONS
 from spark.audit.verifying import Found, Verification
+from spark.reading import LogSource
 
 BEGAN_MS = 1_790_000_000_000
 HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}<img src=https://example.org/x onerror=x>$x$"
@@ -103,10 +107,12 @@ class Elements(HTMLParser):
         self.texts.append(data)
 
 
-def drawn(report: Report) -> str:
-    made = Made(
-        log="drover.events", version="1.2.3", made_ms=BEGAN_MS + 70_000, end_ms=BEGAN_MS + 60_000, asked={"by": HOSTILE}
-    )
+MADE = Made(
+    log="drover.events", version="1.2.3", made_ms=BEGAN_MS + 70_000, end_ms=BEGAN_MS + 60_000, asked={"by": HOSTILE}
+)
+
+
+def drawn(report: Report, made: Made = MADE) -> str:
     return page(report, made)
 
 
@@ -156,6 +162,24 @@ def test_the_page_says_of_what_it_is_who_made_it_and_what_was_checked() -> None:
     told = " ".join(Elements(drawn(damaged)).texts)
     assert "Shard 3 breaks a rule at offset 17" in told
     assert "None is broken." not in told
+
+
+def test_a_page_of_named_records_does_not_say_that_it_reaches_from_the_beginning_to_now() -> None:
+    log = Log(LogSource("nowhere"), {0: 0}, {0: 40}, Path("nowhere"))
+    made = _made(log, {"since_ms": None, "until_ms": None, "offsets": "0:0-39"}, {})
+    text = drawn(report_of(MOVES), made)
+    assert "<dt>time</dt><dd>that of these records; all times UTC</dd>" in text
+    drawn_to = [pages._last_ms(report_of(moves)) for moves in (MOVES, MOVES[3:4], ())]
+    assert drawn_to == [BEGAN_MS + 9000, BEGAN_MS + 3010, BEGAN_MS], "and nothing moves on until today"
+
+
+def test_a_page_says_nothing_of_a_time_that_is_still_to_come() -> None:
+    log = Log(LogSource("nowhere"), {0: 0}, {0: 40}, Path("nowhere"))
+    asked = {"since_ms": None, "until_ms": LAST_MS + 43_200_000, "offsets": None}
+    made = _made(log, asked, {})
+    assert made.end_ms == made.made_ms
+    text = drawn(report_of(MOVES), dataclasses.replace(made, since_ms=LAST_MS + 1))
+    assert "9999-12-31 23:59:59" in text, "a time that is behind the last date is written as the last"
 
 
 def test_links_lead_from_a_plan_to_its_moves_from_a_move_to_its_plan_and_to_who_asked() -> None:

@@ -19,7 +19,7 @@ from spark.heartbeat import JobState, state_of_job
 from spark.merging import Row
 from spark.schema import SCHEMA_VERSION
 from spark.sinks.port import Standing
-from spark.sinks.sqlite import read_rows, read_standing
+from spark.sinks.sqlite import OPEN, UNDER_WAY, read_rows, read_standing
 
 # A copy that has not grown for so long, by its own samples, has stalled.
 STALLED_MS = 60_000
@@ -153,22 +153,27 @@ def overview(files: JobFiles, cluster: str | None, plan: str | None, now_ms: int
     with open_tables(files) as connection:
         connection.execute("begin")  # one moment for all tables
         standing = read_standing(connection)
-        samples = {(row["cluster"], row["topic"], row["partition"]): row for row in read_rows(connection, "samples")}
-        wanted = [
-            row
-            for row in read_rows(connection, "reassignments", "where ended_ms is null")
-            if cluster in {None, row["cluster"]} and plan in {None, row["plan"]}
-        ]
         rows = tuple(
-            progress_of(row, samples.get((row["cluster"], row["topic"], row["partition"])), now_ms) for row in wanted
+            progress_of(row, _sample_of(connection, row), now_ms)
+            for row in read_rows(connection, "reassignments", f"where {UNDER_WAY}")
+            if cluster in {None, row["cluster"]} and plan in {None, row["plan"]}
         )
+        by_plan: dict[tuple[str, str], list[Progress]] = {}
+        for one in rows:
+            by_plan.setdefault((one.cluster, one.plan), []).append(one)
+        where, values = (f"where {OPEN}", ()) if plan is None else ("where plan = ?", (plan,))
         plans = tuple(
-            plan_of(row, [one for one in rows if (one.cluster, one.plan) == (row["cluster"], row["plan"])])
-            for row in read_rows(connection, "plans")
+            plan_of(row, by_plan.get((row["cluster"], row["plan"]), []))
+            for row in read_rows(connection, "plans", where, values)
             if cluster in {None, row["cluster"]}
-            and (row["plan"] == plan or (plan is None and row["finished_ms"] is None))
         )
     return Overview(standing, state_of_job(files.alive, now_ms), plans, rows)
+
+
+def _sample_of(connection: sqlite3.Connection, row: Row) -> Row | None:
+    """Read the latest sample of one partition: the table has one of every partition that was ever moved."""
+    place = (row["cluster"], row["topic"], row["partition"])
+    return next(read_rows(connection, "samples", "where cluster = ? and topic = ? and partition = ?", place), None)
 
 
 def progress_of(row: Row, sample: Row | None, now_ms: int) -> Progress:

@@ -20,6 +20,9 @@ _KEPT = {
     ),
     "carry": "key text primary key, value blob not null",
 }
+# What is open is looked for at every look, beside what has ended in three months: conditions that have indexes.
+UNDER_WAY, OPEN = "ended_ms is null", "finished_ms is null"
+_OPEN_ROWS = {"reassignments": UNDER_WAY, "plans": OPEN}
 # What to do with the value that is there and the one that comes, as SQL.
 _JOIN = {
     # SQLite adds integers as numbers with a point where their sum has no room: see `sheet.MOST`.
@@ -140,6 +143,10 @@ class SqliteSink:
                 self._connection.execute(f"create table if not exists {name} ({columns}) without rowid")
             for table in self._tables:
                 self._connection.execute(_create(table))
+            for name, condition in _OPEN_ROWS.items():
+                keys = ", ".join(f'"{one}"' for one in TABLES[name].keys)
+                index = f'create index if not exists "open_{name}" on "{name}" ({keys}) where {condition}'
+                self._connection.execute(index)
             self._connection.execute(f"pragma user_version = {SCHEMA_VERSION}")
 
     def _empty(self) -> None:

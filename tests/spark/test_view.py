@@ -3,6 +3,7 @@
 import errno
 import itertools
 import os
+import sqlite3
 import threading
 import time
 from dataclasses import replace
@@ -138,6 +139,42 @@ def test_an_overview_is_of_one_moment_and_says_whether_a_job_runs(tmp_path: Path
     assert found.standing is not None
     assert (found.standing.newest_ms, found.job) == (NOW_MS, None)
     assert view.overview(files, "another", None, NOW_MS).reassignments == ()
+
+
+def test_a_look_at_what_is_under_way_does_not_go_through_what_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect = sqlite3.connect
+
+    def work(ended: int) -> tuple[int, view.Overview]:
+        files, steps = JobFiles(tmp_path / str(ended)), itertools.count()
+        sink = SqliteSink(files.tables)
+        places = [{"topic": f"t{number // 100}", "partition": number % 100} for number in range(ended + 2)]
+        moves = [move(**place, ended_ms=NOW_MS, state="completed") for place in places[2:]]
+        plans = [dict.fromkeys(TABLES["plans"].names, 0) | {"plan": f"p{number}"} for number in range(ended)]
+        plans.append(plans.pop() | {"cluster": "local", "plan": "friday", "finished_ms": None})
+        rows: dict[str, tuple[dict[str, Any], ...]] = {
+            "reassignments": (move(**places[0]), move(**places[1]), *moves),
+            "samples": tuple(sample(cluster="local", **place) for place in places),
+            "plans": tuple(plans),
+        }
+        sink.apply("one", Applied(0, Part(rows, {}, newest_ms=NOW_MS), applied_ms=NOW_MS))
+        sink.close()
+
+        def counting(*arguments: Any, **options: Any) -> sqlite3.Connection:
+            connection = connect(*arguments, **options)
+            connection.set_progress_handler(lambda: next(steps) and None, 10)
+            return connection
+
+        with monkeypatch.context() as patched:
+            patched.setattr(view.sqlite3, "connect", counting)
+            found = view.overview(files, None, None, NOW_MS)
+        return next(steps), found
+
+    (few, _), (many, found) = work(20), work(2000)
+    assert [row.bytes_in_step for row in found.reassignments] == [400, 400]
+    assert [(plan.plan, plan.under_way) for plan in found.plans] == [("friday", 2)]
+    assert many < 2 * few
 
 
 def test_following_a_plan_ends_when_it_has_finished_on_every_cluster_that_has_one_of_that_name(

@@ -1,6 +1,6 @@
 """An audit from beginning to end: a session of Spark, one reading of the log, and the session's end."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,9 +81,10 @@ def audited(log: Log, wish: Wish, wanted: Wanted) -> Report:
     with log.reading() as read:
         found = _gathered(log, wish, wanted, files, read)
         if found.stale:  # there was another log of this name
-            for shard in found.stale:
-                files.forget(shard)
-            found = _gathered(log, wish, wanted, files, read)
+            with suppress(OSError):  # such as those of another user
+                for shard in found.stale:
+                    files.forget(shard)
+            found = _gathered(log, wish, wanted, files, read, unusable=found.stale)
     with suppress(OSError):  # a full disk makes later audits slower, and this one is made
         for one in found.kept:
             files.keep(one.shard, one.place, one.content)
@@ -91,11 +92,17 @@ def audited(log: Log, wish: Wish, wanted: Wanted) -> Report:
 
 
 def _gathered(
-    log: Log, wish: Wish, wanted: Wanted, files: KeptFiles, read: Callable[[Mapping[int, int]], DataFrame]
+    log: Log,
+    wish: Wish,
+    wanted: Wanted,
+    files: KeptFiles,
+    read: Callable[[Mapping[int, int]], DataFrame],
+    unusable: Collection[int] = (),
 ) -> "Gathered":
+    """Read each shard from where it was kept nearest; those that are `unusable` from the first record."""
     from spark.audit.gathering import gather  # noqa: PLC0415 - see _NEEDED
 
-    shards = (shard for shard in log.ends if wish.has_shard(shard))
+    shards = (shard for shard in log.ends if wish.has_shard(shard) and shard not in unusable)
     nearest = {shard: files.nearest(shard, log.ends[shard], wish, wanted.plan) for shard in shards}
     kept = {shard: one for shard, one in nearest.items() if one is not None}
     starts = {

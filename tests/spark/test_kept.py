@@ -2,13 +2,15 @@
 
 import resource
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from spark.audit import running, shards
+from spark.audit import gathering, running, shards
+from spark.audit.gathering import Gathered
 from spark.audit.kept import Kept, KeptShard, Place, decoded, encoded, thinned
 from spark.audit.kept_files import MOST_PER_SHARD, KeptFiles
 from spark.audit.parts import Wish
@@ -183,6 +185,37 @@ def test_of_many_the_newest_and_a_few_far_apart_are_kept(tmp_path: Path) -> None
     assert len(left) == MOST_PER_SHARD
     assert left[-1] == 100
     assert thinned([Place(10, 0), Place(11, 0), Place(50, 0)], 2) == {Place(11, 0), Place(50, 0)}
+
+
+def test_what_is_kept_of_another_log_and_cannot_be_removed_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where another user's audits keep theirs: nobody else may remove it."""
+    _, kept = read(shard(*random_log(1, RECORDS)), EVERYTHING, None, {})
+    files_of(tmp_path / "kept", kept)
+    log = shard(*random_log(2, RECORDS))
+
+    def forget(_files: KeptFiles, _shard: int) -> None:
+        raise PermissionError("not yours")
+
+    def gathered(
+        records: list[Stored], wish: Wish, wanted: Wanted, _starts: object, _ends: object, kept: Mapping[int, KeptShard]
+    ) -> Gathered:
+        lines = list(audited(in_order(records), wish, wanted, kept))
+        shards = [line for line in lines if isinstance(line, ShardReport)]
+        stale = tuple(line.shard for line in lines if isinstance(line, Stale))
+        return Gathered(report(shards, wish, {0: 0}, {0: len(log)}), (), stale)
+
+    @contextmanager
+    def reading(_: Log) -> Iterator[Callable[[Mapping[int, int]], list[Stored]]]:
+        yield lambda starts: [one for one in log if one.offset >= starts[one.partition]]
+
+    monkeypatch.setattr(KeptFiles, "forget", forget)
+    monkeypatch.setattr(gathering, "gather", gathered)
+    monkeypatch.setattr(Log, "reading", reading)
+    wish = Wish(since_ms=2**60)
+    found = running.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), wish, ALL)
+    assert found == read(log, wish, None, {})[0]
 
 
 def test_an_audit_reads_from_where_another_has_kept_the_shard(

@@ -29,9 +29,13 @@ from spark.sinks.sqlite import SqliteSink
 from spark.warming import workers_warmed_up
 
 APPLICATION = "drover"
+_QUERY = "drover_"
 # Each look asks Java; a stop does not wait for it.
 LOOK_S = 2.0
 DAY_MS = 86_400_000
+# How Spark says that a topic no longer has what a query has still to read. Its own advice is about an option that the
+# job sets, so only the line with the reason is told of what follows.
+_LOST, _REASON = ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException"), "Reason: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +133,7 @@ def _start(
     topics = options.source.topics
     stream = read_stream(session, options.source, (topics.events, topics.progress), options.max_records_per_batch)
     return (
-        stream.writeStream.queryName(f"drover_{sink.name}")
+        stream.writeStream.queryName(f"{_QUERY}{sink.name}")
         .option("checkpointLocation", str(checkpoint))
         .trigger(processingTime=f"{options.trigger_ms} milliseconds")
         .foreachBatch(batch_applier(sink, checkpoint, topics.progress, applied))
@@ -167,7 +171,16 @@ def _why(said: str, files: JobFiles) -> str:
 
 def _cause(query: StreamingQuery, files: JobFiles) -> str:
     error = query.exception()
-    said = root_cause("" if error is None else str(error))
+    text = "" if error is None else str(error)
+    said = root_cause(text)
+    if any(word in text for word in _LOST):
+        reasons = [line.strip() for line in text.splitlines() if line.strip().startswith(_REASON)]
+        checkpoint = files.checkpoint(query.name.removeprefix(_QUERY))
+        remedy = (
+            "a topic no longer has all that the job had still to read, such as samples after a week: remove "
+            f"{checkpoint} and start the job again, it makes the tables anew from the log"
+        )
+        said = "; ".join([said.rstrip(";"), *reasons[:1], remedy])
     return f"the query {query.name} failed: {said} (more in {files.spark_log})"
 
 

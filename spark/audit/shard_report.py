@@ -1,7 +1,9 @@
 """The report of one shard: its rows and sums, made in the task that folded it, so that it sends little. Pure."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
@@ -123,17 +125,42 @@ class _Telling:
         return {name: in_order(name, map(itemgetter(*SECTIONS[name].names), rows)) for name, rows in self.rows.items()}
 
 
+class _Times:
+    """When records were decided: where a clock was ahead, no later than a correction behind it says."""
+
+    def __init__(self, corrections: Sequence[tuple[int, int]]) -> None:
+        self._offsets = [offset for offset, _ in corrections]
+        self._least_ms = list(accumulate((to_ms for _, to_ms in reversed(corrections)), min))[::-1]
+
+    def duration_ms(self, life: Row) -> int | None:
+        """Return how long a reassignment took; None before its end."""
+        if life["ended_ms"] is None:
+            return None
+        return self._decided_ms(life["offset"], life["ended_ms"]) - self._decided_ms(
+            life["began_offset"], life["began_ms"]
+        )
+
+    def _decided_ms(self, offset: int, at_ms: int) -> int:
+        behind = bisect_right(self._offsets, offset)
+        return at_ms if behind == len(self._offsets) else min(at_ms, self._least_ms[behind])
+
+
 def shard_report(facts: ShardFacts, wanted: Wanted) -> ShardReport:
     """Make the report of a shard, with the rows that are wanted."""
     telling = _Telling(wanted)
     decided = sorted(facts.decided, key=lambda one: one[:4])
     named = _tell_commands(decided, wanted, telling)
     _tell_refusals(decided, wanted, telling)
-    lives = [life for life in _with_causes(facts.lives, decided) if _is_wanted(life, wanted)]
+    times = _Times(facts.corrections)
+    lives = [
+        life | {"duration_ms": times.duration_ms(life)}
+        for life in _with_causes(facts.lives, decided)
+        if _is_wanted(life, wanted)
+    ]
     named.update((life["cluster"], life["plan"]) for life in lives)
     completed_ms = _tell_lives(lives, telling)
     if REASSIGNMENTS in telling.rows:
-        telling.rows[REASSIGNMENTS] += _reassignments(lives)
+        telling.rows[REASSIGNMENTS] += lives
     plans = named & facts.plans.keys()
     telling.counts["plans"] = len(plans)
     if PLANS in telling.rows:
@@ -271,7 +298,7 @@ def _tell_lives(lives: Iterable[Row], telling: _Telling) -> list[int]:
         sums[2] += life["bytes_unknown"] or 0
         sums[3] += life["cancelled_by"] is not None
         if state == "completed":
-            completed_ms.append(life["ended_ms"] - life["began_ms"])
+            completed_ms.append(life["duration_ms"])
     for (requester, state), (count, copied, unknown, cancels) in found.items():
         for counts in (telling.counts, telling.of(requester)):
             _add(counts, "reassignments", count)
@@ -282,15 +309,11 @@ def _tell_lives(lives: Iterable[Row], telling: _Telling) -> list[int]:
     return sorted(completed_ms)
 
 
-def _reassignments(lives: Iterable[Row]) -> Iterator[Row]:
-    for life in lives:
-        ended_ms = life["ended_ms"]
-        yield life | {"duration_ms": None if ended_ms is None else ended_ms - life["began_ms"]}
-
-
 def _plan(key: _Values, known: Row) -> Row:
     row: Row = {name: known.get(name) for name in SECTIONS[PLANS].names}
     row |= {"cluster": key[0], "plan": key[1]} | {name: row[name] or 0 for name in _PLAN_COUNTS}
     if row["finished_ms"] is not None and row["opened_ms"] is not None:
-        row["duration_ms"] = row["finished_ms"] - row["opened_ms"]
+        lasted_ms = row["finished_ms"] - row["opened_ms"]
+        # A clock that was ahead opened it: how long it took is not known.
+        row["duration_ms"] = lasted_ms if lasted_ms >= 0 else None
     return row

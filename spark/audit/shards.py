@@ -56,6 +56,7 @@ class AuditFold(TellingFold):
         "_wanted",
         "_wish",
         "after",
+        "corrections",
         "decided",
         "first",
         "mentions",
@@ -72,6 +73,7 @@ class AuditFold(TellingFold):
         self.decided: list[Decided] = []
         self.mentions: dict[str, int] = {}
         self.unreadable: list[int] = []
+        self.corrections: list[tuple[int, int]] = []
         self._fresh_events = 0
 
     @classmethod
@@ -83,6 +85,7 @@ class AuditFold(TellingFold):
         made.memories = memories
         made.sheet.rows[_PLANS] = kept.rows
         made.mentions, made.unreadable = dict(kept.mentions), list(kept.unreadable)
+        made.corrections = list(kept.corrections)
         return made
 
     def apply(self, offset: int, record: Batch) -> None:
@@ -108,6 +111,8 @@ class AuditFold(TellingFold):
     def _note(self, offset: int, record: Batch) -> None:
         """Note what tells later audits where they may begin."""
         self._fresh_events += len(record.events)
+        if record.corrects_time:
+            self.corrections.append((offset, record.at_ms))
         for outcome in record.outcomes:
             if outcome.plan is not None:
                 self.mentions.setdefault(outcome.plan, offset)
@@ -127,6 +132,7 @@ class AuditFold(TellingFold):
             latest_ms=self.at_ms,
             mentions=self.mentions,
             unreadable=tuple(self.unreadable),
+            corrections=tuple(self.corrections),
             plans=[((str(cluster), str(plan)), row) for (cluster, plan), row in self.sheet.rows[_PLANS].items()],
             carried=packed(self, self.memories),
         )
@@ -162,6 +168,7 @@ class AuditFold(TellingFold):
             decided=self.decided,
             unreadable=self.unreadable,
             damage=None if self.damage is None else ShardDamage(self.shard, *self.damage),
+            corrections=tuple(self.corrections),
         )
 
 

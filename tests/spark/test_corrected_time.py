@@ -82,6 +82,31 @@ def test_a_part_between_two_moments_is_that_of_its_offsets_where_a_clock_was_wro
         assert found == read(log, Wish(offsets=parse_offsets(found.offsets)))[0]
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("first", [20, 40, 60])
+def test_a_clock_that_was_a_year_ahead_makes_no_move_last_a_year_nor_less_than_nothing(seed: int, first: int) -> None:
+    log = with_wrong_clock(random_log(seed, RECORDS), YEAR_MS, range(first, first + 15))
+    batches = list(valid(log))
+
+    def decided_ms(offset: int) -> int:
+        return min(one.at_ms for one in batches if one.offset >= offset)
+
+    whole, kept = read(log, EVERYTHING)
+    moves = [row for row in whole.sections["reassignments"] if row["ended_ms"] is not None]
+    assert moves
+    for row in moves:
+        assert row["duration_ms"] == decided_ms(row["offset"]) - decided_ms(row["began_offset"])
+        assert 0 <= row["duration_ms"] < YEAR_MS
+    assert 0 <= (whole.totals["completed_longest_ms"] or 0) < YEAR_MS
+    assert all((row["duration_ms"] or 0) >= 0 for row in whole.sections["plans"])
+    times = sorted(one.at_ms for one in batches)
+    wish = Wish(since_ms=times[len(times) // 2])
+    wanted, _ = read(log, wish)
+    for place in places_before((Place(one.position, one.latest_ms) for one in kept), wish, 0):
+        (near,) = (one for one in kept if one.position == place.position)
+        assert read(log, wish, {0: deepcopy(near)})[0] == wanted
+
+
 def test_what_a_wrong_clock_dated_a_year_ahead_is_in_no_later_part() -> None:
     log = with_wrong_clock(random_log(1, RECORDS), YEAR_MS, range(50, 65))
     now_ms = max(one.at_ms for one in valid(log) if one.offset >= 65)

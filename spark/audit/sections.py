@@ -67,7 +67,7 @@ COMMANDS = Section(
         _text(
             "verdict",
             "accepted, refused, duplicate, held or part",
-            "what was decided; part: more of one decided before the part audited",
+            "what was decided; held: it still waits for others; part: more of one decided before the part audited",
         ),
         _number("accepted", "partitions", "that were accepted"),
         _number("unchanged", "partitions", "that were as asked already"),

@@ -28,6 +28,7 @@ _ORDERS: Mapping[str, tuple[str, ...]] = {
     REFUSALS: ("at_ms", "shard", "offset"),
 }
 _VERDICTS = {"accepted": "accepted_commands", "refused": "refused_commands", "duplicate": "repeated_commands"}
+HELD = "held"
 _UNDONE = {"rolled-back": "rollback", "stopped": "stop"}
 _ENDED = {name: name.replace("-", "_") for name in ("completed", "rolled-back", "stopped", "failed")}
 _PLAN_COUNTS = (
@@ -95,6 +96,11 @@ class _Command:
         self.counts = {"accepted": 0, "unchanged": 0, "refused": 0}
         self.topics: set[str | None] = set()
         self.add(decided)
+
+    @property
+    def place(self) -> _Values:
+        """Where in the log it was decided first."""
+        return self.decided.offset, self.decided.number
 
     def add(self, decided: Decided) -> None:
         """Add a part of the command."""
@@ -225,18 +231,22 @@ def _tell_commands(decided: Iterable[Decided], wanted: Wanted, telling: _Telling
 
 
 def _commands(decided: Iterable[Decided]) -> Iterable[_Command]:
-    commands: list[_Command] = []
+    """Return each command once: one that was held and then decided as it was decided."""
+    commands: dict[_Values, _Command] = {}
     first: dict[_Values, _Command] = {}
     for one in decided:
         name = (one.outcome.cluster, one.outcome.id)
-        if one.verdict == PART and name in first:
-            first[name].add(one)
+        before = first.get(name)
+        if one.verdict == PART and before is not None:
+            before.add(one)
             continue
         command = _Command(one)
         if one.verdict != "duplicate":
+            if before is not None and before.decided.verdict == HELD:
+                del commands[before.place]
             first[name] = command
-        commands.append(command)
-    return commands
+        commands[command.place] = command
+    return commands.values()
 
 
 def _tell_refusals(decided: Iterable[Decided], wanted: Wanted, telling: _Telling) -> None:

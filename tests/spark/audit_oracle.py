@@ -90,6 +90,8 @@ class AuditOracle:
                 same[-1][name] += count
         else:
             verdict = "part" if is_further else outcome["verdict"]
+            if verdict != "duplicate" and same and same[-1]["verdict"] == "held":
+                self.commands.remove(same[-1])  # now it is decided
             self.commands.append(
                 named
                 | {"command": outcome["type"], "by": outcome["by"], "verdict": verdict}

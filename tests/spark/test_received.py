@@ -41,7 +41,7 @@ def received(records: list[Stored], cut: int) -> tuple[dict[int, int], int]:
     """Return what each broker received and what the leader sent, of a stream whose batches end at `cut`."""
     job = PureJob().take(records[:cut]).take(records[cut:])
     assert difference(Oracle().read(records, NAMES.progress).tables(), job.tables(), ("brokers",)) == []
-    found = {}
+    found: dict[int, int] = {}
     for (_, broker, _), row in job.rows["brokers"].items():
         found[broker] = found.get(broker, 0) + (row["bytes_in"] or 0)
     sent = sum(row["bytes_out"] or 0 for (_, broker, _), row in job.rows["brokers"].items() if broker == 1)

@@ -43,6 +43,11 @@ def sample(**values: Any) -> dict[str, Any]:
     return row | {"rate": 120.0, "closing_rate": 100.0} | values
 
 
+def plan(name: str, **values: Any) -> dict[str, Any]:
+    row: dict[str, Any] = dict.fromkeys(TABLES["plans"].names, 0)
+    return row | {"plan": name, "requester": "ann", "reason": "drain"} | values
+
+
 def test_time_to_go_is_what_is_left_over_how_fast_it_shrinks() -> None:
     row = view.progress_of(move(bytes_copied=50), sample(), NOW_MS)
     assert (row.bytes_done, row.bytes_total, row.rate, row.remaining_ms) == (450, 1050, 120.0, 6000)
@@ -149,10 +154,12 @@ def test_a_look_at_what_is_under_way_does_not_go_through_what_has_ended(
     def work(ended: int) -> tuple[int, view.Overview]:
         files, steps = JobFiles(tmp_path / str(ended)), itertools.count()
         sink = SqliteSink(files.tables)
-        places = [{"topic": f"t{number // 100}", "partition": number % 100} for number in range(ended + 2)]
+        places: list[dict[str, Any]] = [
+            {"topic": f"t{number // 100}", "partition": number % 100} for number in range(ended + 2)
+        ]
         moves = [move(**place, ended_ms=NOW_MS, state="completed") for place in places[2:]]
-        plans = [dict.fromkeys(TABLES["plans"].names, 0) | {"plan": f"p{number}"} for number in range(ended)]
-        plans.append(plans.pop() | {"cluster": "local", "plan": "friday", "finished_ms": None})
+        plans = [plan(f"p{number}", finished_ms=0) for number in range(1, ended)]
+        plans.append(plan("friday", cluster="local", finished_ms=None))
         rows: dict[str, tuple[dict[str, Any], ...]] = {
             "reassignments": (move(**places[0]), move(**places[1]), *moves),
             "samples": tuple(sample(cluster="local", **place) for place in places),
@@ -162,12 +169,12 @@ def test_a_look_at_what_is_under_way_does_not_go_through_what_has_ended(
         sink.close()
 
         def counting(*arguments: Any, **options: Any) -> sqlite3.Connection:
-            connection = connect(*arguments, **options)
+            connection: sqlite3.Connection = connect(*arguments, **options)
             connection.set_progress_handler(lambda: next(steps) and None, 10)
             return connection
 
         with monkeypatch.context() as patched:
-            patched.setattr(view.sqlite3, "connect", counting)
+            patched.setattr(sqlite3, "connect", counting)
             found = view.overview(files, None, None, NOW_MS)
         return next(steps), found
 
@@ -184,15 +191,11 @@ def test_following_a_plan_ends_when_it_has_finished_on_every_cluster_that_has_on
     sink = SqliteSink(files.tables)
 
     def batch(number: int, **finished_ms: int | None) -> None:
-        plans = tuple(
-            dict.fromkeys(TABLES["plans"].names, 0)
-            | {"cluster": name, "plan": "friday", "requester": "ann", "reason": "drain", "finished_ms": at_ms}
-            for name, at_ms in finished_ms.items()
-        )
+        plans = tuple(plan("friday", cluster=name, finished_ms=at_ms) for name, at_ms in finished_ms.items())
         sink.apply("one", Applied(number, Part({"plans": plans}, {}, newest_ms=NOW_MS), applied_ms=NOW_MS))
 
     batch(0, east=NOW_MS, west=None)
-    monkeypatch.setattr(progress.time, "sleep", lambda _: batch(1, west=NOW_MS))
+    monkeypatch.setattr(time, "sleep", lambda _: batch(1, west=NOW_MS))
     progress._follow(files, None, "friday", "table")
     sink.close()
     assert capsys.readouterr().out.splitlines() == [

@@ -61,4 +61,5 @@ def _begins_anew(table: Table, known: Row, row: Row) -> bool:
     """Whether a row is about something else than the one that is there, of the same name."""
     if table.begins_by is None:
         return False
-    return None not in (values := (known[table.begins_by], row[table.begins_by])) and values[0] != values[1]
+    began, begins = known[table.begins_by], row[table.begins_by]
+    return began is not None and begins is not None and began != begins

@@ -49,13 +49,6 @@ MUTANTS = (
     Mutant("no-wait-after-takeover", CONTRACT, "TAKEOVER_WAIT_MS = 5000", "TAKEOVER_WAIT_MS = 0"),
     Mutant("call-however-late", CALLING, "if clock().monotonic_ms > effect.start_by_ms:", "if not effect.requests:"),
     Mutant(
-        "add-however-late",
-        CALLING,
-        "            if is_late:",
-        "            if False:",
-        layer="tests/runtime/test_calls.py",
-    ),
-    Mutant(
         "count-from-the-acknowledgement",
         CORE,
         "self._proposals.at(now), self._proposals.start_by_ms",

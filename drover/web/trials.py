@@ -169,13 +169,14 @@ def _of_broker(command: HoldBroker | ReleaseBroker, state: ClusterState) -> Grou
     role = command.role if isinstance(command, HoldBroker) else state.held_brokers[broker].role
     word = "withheld" if isinstance(command, HoldBroker) else "free"
     entries = [entry for entry in state.reassignments.values() if not entry.is_cancelled]
+    # The two have no partition in common.
     into = [entry for entry in entries if broker in entry.target and broker not in entry.original]
     out = [entry for entry in entries if broker in entry.original]
-    concerned = [*(into if role is not HoldRole.SOURCE else ()), *(out if role is not HoldRole.DESTINATION else ())]
+    into, out = (into if role is not HoldRole.SOURCE else []), (out if role is not HoldRole.DESTINATION else [])
     return {
-        f"{word}: a copy into broker {broker}": [one.key for one in into if one in concerned and _waits(one)],
-        f"{word} if broker {broker} leads it": [one.key for one in out if one in concerned and _waits(one)],
-        "copying already, which goes on": [one.key for one in concerned if not _waits(one)],
+        f"{word}: a copy into broker {broker}": [one.key for one in into if _waits(one)],
+        f"{word} if broker {broker} leads it": [one.key for one in out if _waits(one)],
+        "copying already, which goes on": [one.key for one in (*into, *out) if not _waits(one)],
     }
 
 

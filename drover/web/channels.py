@@ -13,6 +13,10 @@ from drover.web.query import Query
 
 # So many changes can be caught up with; who missed more gets the whole document again.
 KEPT_CHANGES = 256
+# And so many bytes of them, except that the last change is always there.
+KEPT_BYTES = 256 * 1024
+# Changes of so many bytes are sent, without a look at what the whole document would have.
+FEW_BYTES = 16 * 1024
 # A channel that nobody looks at is kept for so long, for viewers that were cut off.
 IDLE_S = 60.0
 MAX_CHANNELS = 200
@@ -36,11 +40,12 @@ class Channel:
     boot: str
     document: Document
     version: int = 0
-    changes: deque[tuple[int, bytes]] = field(default_factory=lambda: deque(maxlen=KEPT_CHANGES))
+    changes: deque[tuple[int, bytes]] = field(default_factory=deque)
     viewers: int = 0
     idle_since_s: float = 0.0
     fresh: asyncio.Event = field(default_factory=asyncio.Event)
     _snapshot: bytes | None = None
+    _kept_bytes: int = 0
 
     def publish(self, document: Document) -> bool:
         """Make this the document; tells whether it is another one."""
@@ -50,11 +55,18 @@ class Channel:
         self.version += 1
         self.document = document
         self._snapshot = None
-        self.changes.append((self.version, encode_event("change", change, self._id)))
+        self._keep(encode_event("change", change, self._id))
         # Whoever waits holds the old event; who comes later gets the new one.
         self.fresh.set()
         self.fresh = asyncio.Event()
         return True
+
+    def _keep(self, event: bytes) -> None:
+        """Add the event of this version, and drop the oldest ones that are too many, or too large together."""
+        self.changes.append((self.version, event))
+        self._kept_bytes += len(event)
+        while len(self.changes) > 1 and (self._kept_bytes > KEPT_BYTES or len(self.changes) > KEPT_CHANGES):
+            self._kept_bytes -= len(self.changes.popleft()[1])
 
     @property
     def _id(self) -> str:
@@ -70,12 +82,23 @@ class Channel:
         return version if self.version - len(self.changes) <= version <= self.version else None
 
     def since(self, version: int | None) -> bytes:
-        """Return what a viewer lacks who has this version, or nothing yet (None): events, as one piece."""
+        """Return what a viewer lacks who has this version, or nothing yet (None): events, as one piece.
+
+        Those are the changes, or the whole document where that is less.
+        """
         if version is None or version < self.version - len(self.changes):
-            if self._snapshot is None:
-                self._snapshot = encode_event("snapshot", self.document, self._id)
-            return self._snapshot
-        return b"".join(event for number, event in self.changes if number > version)
+            return self._whole()
+        missed = [event for number, event in self.changes if number > version]
+        # Rows that change again and again make more of it than the document has.
+        missed_bytes = sum(map(len, missed))
+        if len(missed) > 1 and missed_bytes > FEW_BYTES and missed_bytes > len(self._whole()):
+            return self._whole()
+        return b"".join(missed)
+
+    def _whole(self) -> bytes:
+        if self._snapshot is None:
+            self._snapshot = encode_event("snapshot", self.document, self._id)
+        return self._snapshot
 
     def viewer(self) -> AbstractContextManager[None]:
         """Count one viewer."""

@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from drover.web.changes import Document, apply
-from drover.web.channels import IDLE_S, KEPT_CHANGES, MAX_CHANNELS, Channel, Channels, TooManyChannelsError
+from drover.web.channels import (
+    IDLE_S,
+    KEPT_BYTES,
+    KEPT_CHANGES,
+    MAX_CHANNELS,
+    Channel,
+    Channels,
+    TooManyChannelsError,
+)
 from drover.web.query import Query, ViewName
 
 NOW = Query(ViewName.NOW)
@@ -60,6 +68,42 @@ def test_who_missed_too_much_gets_the_whole() -> None:
     assert channel.version_of("boot-0") is None
     assert channel.version_of("boot-1") == 1
     assert events(channel.since(0))[0][1] == "snapshot"
+
+
+ROWS = [{"key": str(number), "text": "x" * 100} for number in range(100)]
+
+
+def churn(channel: Channel, times: int) -> None:
+    """Let every row of a table change so often."""
+    for number in range(times):
+        channel.publish({"n": number, "rows": [{**row, "done": number} for row in ROWS]})
+
+
+def test_what_is_kept_for_viewers_that_were_cut_off_has_a_bound_in_bytes() -> None:
+    channel = Channel("boot", {"n": -1, "rows": ROWS})
+    churn(channel, KEPT_CHANGES)
+    kept = sum(len(event) for _, event in channel.changes)
+    assert KEPT_BYTES / 2 < kept <= KEPT_BYTES
+    oldest = channel.changes[0][0]
+    assert channel.version_of(f"boot-{oldest - 1}") == oldest - 1
+    assert channel.version_of(f"boot-{oldest - 2}") is None
+
+
+def test_a_change_that_is_larger_than_all_that_is_kept_still_reaches_who_looks() -> None:
+    channel = Channel("boot", {"text": "", "n": 0})
+    for number in range(1, 4):
+        channel.publish({"text": str(number) * 2 * KEPT_BYTES, "n": number})
+        ((_, name, _),) = events(channel.since(number - 1))
+        assert name == "change"
+    assert len(channel.changes) == 1
+
+
+def test_a_slow_viewer_gets_no_more_than_the_whole() -> None:
+    channel = Channel("boot", {"n": -1, "rows": ROWS})
+    churn(channel, 12)
+    ((_, name, data),) = events(channel.since(0))
+    assert (name, data["n"]) == ("snapshot", 11)
+    assert [one for _, one, _ in events(channel.since(11))] == ["change"]
 
 
 class Counting:

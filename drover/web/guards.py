@@ -1,6 +1,11 @@
-"""Headers of every response, and the check of the Host: the page runs its own code only, and nobody may frame it."""
+"""Headers of every response, the check of the Host, and the end of connections that are not read any more.
 
-from collections.abc import Awaitable, Callable, Collection
+The page runs its own code only, and nobody may frame it.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Any
 
 from aiohttp import web
@@ -24,6 +29,8 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+# Who takes nothing for so long has gone without a word, or wants to keep others out.
+TAKING_S = 30.0
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -46,6 +53,33 @@ def host_guard(hosts: Collection[str]) -> Any:
         return await handler(request)
 
     return check_host
+
+
+@contextlib.asynccontextmanager
+async def taken(request: web.Request) -> AsyncIterator[None]:
+    """Cut the connection of a client that does not take in time what is sent meanwhile; raises `ConnectionError`."""
+    try:
+        async with asyncio.timeout(TAKING_S):
+            yield
+    except TimeoutError as error:
+        # Not closed in order: that would wait for the client, too.
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("the client has taken nothing of the answer in time") from error
+
+
+@web.middleware
+async def send_in_time(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Send the answer here, where that has a bound in time; aiohttp would wait for its client for ever."""
+    response = await handler(request)
+    # A stream sends by itself, and ends by itself.
+    if not response.prepared:
+        # A client may leave at any moment: aiohttp notices that by itself.
+        with contextlib.suppress(ConnectionError):
+            async with taken(request):
+                await response.prepare(request)
+                await response.write_eof()
+    return response
 
 
 def _has_port(host: str) -> bool:

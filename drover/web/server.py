@@ -16,7 +16,7 @@ from drover.web.assets import Asset, make_asset, read_assets
 from drover.web.bodies import Reply
 from drover.web.channels import Channel, TooManyChannelsError, encode_event
 from drover.web.documents import document
-from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard
+from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard, send_in_time, taken
 from drover.web.page_state import PageState
 from drover.web.past import Past, TooManyQuestionsError
 from drover.web.present import Present
@@ -60,7 +60,7 @@ class Server:
 
     def application(self) -> web.Application:
         """Return the application; it starts nothing."""
-        application = web.Application(middlewares=[host_guard(self.hosts), _say_errors])
+        application = web.Application(middlewares=[send_in_time, host_guard(self.hosts), _say_errors])
         application.on_response_prepare.append(add_headers)
         asked: dict[str, Answering] = {}
         if self.surveys is not None:
@@ -122,8 +122,9 @@ class Server:
             await response.write(RETRY)
             while True:
                 fresh, news, version = channel.fresh, channel.since(version), channel.version
-                # With every piece, so that nobody takes an old figure for a new one.
-                await response.write(news + encode_event("beat", self.page.standing))
+                async with taken(request):
+                    # With every piece, so that nobody takes an old figure for a new one.
+                    await response.write(news + encode_event("beat", self.page.standing))
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(BEAT_S):
                         await fresh.wait()
@@ -133,7 +134,8 @@ class Server:
         while not self.page.is_ready:
             if not response.prepared:
                 await response.prepare(request)
-            await response.write(encode_event("beat", {**self.page.standing, "is_reading": True}))
+            async with taken(request):
+                await response.write(encode_event("beat", {**self.page.standing, "is_reading": True}))
             await asyncio.sleep(BEAT_S / 4)
 
     async def _document(self, request: web.Request) -> web.Response:

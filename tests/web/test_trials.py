@@ -29,7 +29,9 @@ def seconds_for(command: AnyCommand, state: ClusterState) -> float:
 
 
 @pytest.mark.parametrize(
-    "command", [HoldBroker(**asked("h"), broker=BROKER), ReleaseBroker(**asked("r"), broker=BROKER)], ids=lambda one: one.id
+    "command",
+    [HoldBroker(**asked("h"), broker=BROKER), ReleaseBroker(**asked("r"), broker=BROKER)],
+    ids=lambda one: one.id,
 )
 def test_a_hold_of_a_broker_costs_what_moves_and_not_the_square_of_it(command: AnyCommand) -> None:
     """With 40,000 moves into a broker that was half a minute, in which the page answered nobody."""

@@ -1,6 +1,8 @@
 """Who looks at a stream: how many at a time, from when they count, and how an answer ends that cannot go on."""
 
 import asyncio
+import logging
+import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
@@ -8,6 +10,7 @@ import aiohttp
 import pytest
 
 from drover.web import channels as web_channels
+from drover.web import guards
 from drover.web import server as web_server
 from drover.web.page_state import PageState
 from drover.web.past import Past
@@ -79,3 +82,55 @@ async def test_only_get_opens_a_stream() -> None:
         assert shown.page.channels.viewers == 0
         async with http.head(f"{shown.address}/api/document") as response:
             assert response.status == 200
+
+
+# More than both ends of a connection keep for a client that does not read.
+LARGE = {"text": "x" * 16 * 1024 * 1024}
+
+
+async def asked_and_left_unread(port: int, path: str) -> socket.socket:
+    """Ask for something, and read nothing of it."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(client, ("127.0.0.1", port))
+    await loop.sock_sendall(client, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    return client
+
+
+async def read_to_the_end(client: socket.socket) -> int:
+    """Count the bytes that come until the server has closed the connection."""
+    count = 0
+    async with asyncio.timeout(60):
+        while more := await asyncio.get_running_loop().sock_recv(client, 1024 * 1024):
+            count += len(more)
+    return count
+
+
+@pytest.mark.parametrize("path", ["/api/stream", "/api/document"])
+async def test_who_reads_nothing_of_what_is_sent_is_cut_off(
+    path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody else would be served any more once there are so many of them as there may be viewers, or connections."""
+    monkeypatch.setattr(guards, "TAKING_S", 0.3, raising=False)
+    monkeypatch.setattr(web_server, "document", lambda *_: LARGE)
+    async with showing(Scene()) as shown:
+        shown.page.channels.build = lambda _: LARGE
+        with await asked_and_left_unread(shown.port, path) as client:
+            await asyncio.sleep(2)
+            assert shown.page.channels.viewers == 0
+            assert 0 < await read_to_the_end(client) < len(LARGE["text"])
+    assert [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == []
+
+
+async def test_who_reads_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guards, "TAKING_S", 5.0, raising=False)
+    monkeypatch.setattr(web_server, "document", lambda *_: LARGE)
+    async with showing(Scene()) as shown:
+        with await asked_and_left_unread(shown.port, "/api/document?x=") as client:
+            await asyncio.sleep(0.5)
+            count = 0
+            async with asyncio.timeout(60):
+                while count < len(LARGE["text"]):
+                    count += len(await asyncio.get_running_loop().sock_recv(client, 1024 * 1024))

@@ -20,6 +20,8 @@ from events.topics import shard_of
 
 # Samples older than this say nothing about a move that is still copying.
 SAMPLES_MS = HISTORY_MS
+# Of moves that have ended, samples are kept for up to so long.
+FORGET_MS = 10 * SAMPLES_MS
 # How often the ends of the command topics are looked up.
 UNDECIDED_S = 2.0
 
@@ -64,7 +66,8 @@ async def look(connection: LogConnection, cluster: str | None = None) -> View:
 async def watch(connection: LogConnection, cluster: str | None, pause_s: float) -> AsyncGenerator[View, None]:
     """Yield the present whenever something is new, and at least every `pause_s` seconds.
 
-    Never ends; close the generator. `news` holds what came since the last time, however long the caller took.
+    Never ends; close the generator. `news` holds what came since the last time, however long the caller took. Samples of
+    moves that have ended are forgotten after a while, since it may go on for days.
     """
     async with (
         LogReader(connection) as log_reader,
@@ -79,12 +82,16 @@ async def watch(connection: LogConnection, cluster: str | None, pause_s: float) 
             asyncio.create_task(_follow_samples(sample_reader, connection, view, starts)),
             asyncio.create_task(_keep_counting(end_reader, connection, view)),
         )
+        forgotten_ms = 0
         try:
             while True:
                 # What arrives while the caller looks is new the next time, and keeps nobody waiting.
                 fresh.clear()
                 shown = len(view.news)
                 view.now_ms = _now_ms()
+                if abs(view.now_ms - forgotten_ms) > SAMPLES_MS:
+                    forgotten_ms = view.now_ms
+                    view.transfers.forget_before(view.now_ms - FORGET_MS)
                 yield view
                 del view.news[:shown]
                 waiting = asyncio.create_task(fresh.wait())

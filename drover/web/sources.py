@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from drover.client.history import open_log, read_log
 from drover.client.views.dead_letter_rows import dead_letter
-from drover.client.watching import SAMPLES_MS, View, watch
+from drover.client.watching import watch
 from drover.errors import DroverError, LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
@@ -26,7 +26,6 @@ LOOK_S = 3.0
 LOOK_TIMEOUT_S = 4.0
 RETRY_S = 2.0
 MOST_DEAD_LETTERS = 200
-FORGET_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,6 @@ class Sources:
     async def _watch(self) -> None:
         present: Present | None = None
         past: asyncio.Task[None] | None = None
-        forgotten_s = time.monotonic()
         try:
             async with aclosing(watch(self.connection, None, PAUSE_S)) as watching:
                 async for view in watching:
@@ -80,9 +78,6 @@ class Sources:
                     self.page.refresh()
                     self._is_there("log")
                     spent_s = time.monotonic() - began_s
-                    if began_s - forgotten_s > FORGET_S:
-                        forgotten_s = began_s
-                        _forget_samples(view)
                     await asyncio.sleep(max(LEAST_PAUSE_S, spent_s / BUSY_SHARE))
         finally:
             if past is not None:
@@ -125,10 +120,6 @@ class Sources:
             async with aclosing(reader.follow(topic, recent)) as reading:
                 async for records in reading:
                     self.page.see_dead_letters([dead_letter(record) for record in records], most=MOST_DEAD_LETTERS)
-
-
-def _forget_samples(view: View) -> None:
-    view.transfers.forget_before(_now_ms() - 10 * SAMPLES_MS)
 
 
 def _now_ms() -> int:

@@ -125,6 +125,35 @@ async def test_what_arrives_while_the_caller_is_busy_is_new_the_next_time(monkey
     assert seen == [[2], [3]]
 
 
+async def test_who_follows_for_days_keeps_no_samples_of_moves_that_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_ms = 1_000_000
+    arriving: dict[str, asyncio.Queue[tuple[LogRecord, ...]]] = defaultdict(asyncio.Queue)
+    monkeypatch.setattr(watching, "LogReader", lambda _: _Reader(arriving))
+    monkeypatch.setattr(watching, "_now_ms", lambda: now_ms)
+    monkeypatch.setattr(history, "load_snapshots", _no_snapshots)
+
+    def copied(partition: int) -> Progress:
+        return Progress(
+            cluster="prod", topic="orders", partition=partition, epoch=0, step=1, at_ms=now_ms, bytes_done=1,
+            bytes_total=9, adding=(ReplicaBytes(4, 1),),
+        )  # fmt: skip
+
+    async with asyncio.timeout(10), aclosing(watch(LogConnection("nowhere:1"), None, 0.0)) as views:
+        view = await anext(views)
+        for day in range(3):
+            await arriving[TopicNames().progress].put(
+                tuple(appended(copied(100 * day + number), now_ms) for number in range(100))
+            )
+            for _ in range(20):
+                await asyncio.sleep(0)
+            await anext(views)
+            known = [
+                number for number in range(300) if view.transfers.transfer("prod", TopicPartition("orders", number), 1)
+            ]
+            assert known == list(range(100 * day, 100 * day + 100))
+            now_ms += 24 * 3_600_000
+
+
 async def _no_snapshots(*_: object) -> dict[int, ShardFold]:
     return {}
 

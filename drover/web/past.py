@@ -34,21 +34,26 @@ class Past:
 
     travel: Travelling
     _kept: OrderedDict[tuple[str, Point], ShardFold] = field(default_factory=OrderedDict)
+    _archive: Archive | None = None
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
     _asked: int = 0
 
     async def at(self, cluster: str, point: Point, archive: Archive) -> Present:
         """Return what was known at a moment; there are no samples of it.
 
+        With another archive the page has begun anew, and the log may be another one: what was kept is forgotten.
         Raises what `travel` raises, and `TooManyQuestionsError`.
         """
+        if archive is not self._archive:
+            self._archive = archive
+            self._kept.clear()
         fold = self._kept.get((cluster, point))
         if fold is None:
             async with self._turn():
                 # Whoever had the turn before may have asked for the same.
                 fold = self._kept.get((cluster, point))
                 if fold is None:
-                    fold = await self._fold(cluster, point)
+                    fold = await self._fold(cluster, point, archive)
         view = View(FoldedLog({fold.shard: fold}), Transfers())
         return Present(view, archive=archive, at_ms=point.at_ms if point.at_ms is not None else fold.at_ms)
 
@@ -68,11 +73,11 @@ class Past:
             "changes": [change.document() for change in diff(was, now, found.ended)],
         }
 
-    async def _fold(self, cluster: str, point: Point) -> ShardFold:
+    async def _fold(self, cluster: str, point: Point, archive: Archive) -> ShardFold:
         found = await self.travel(cluster, (point,))
         fold = found.reached[point]
         # Where nothing came behind it yet, what comes may still belong to it.
-        if point in found.final:
+        if point in found.final and archive is self._archive:
             self._keep(cluster, point, fold)
         return fold
 

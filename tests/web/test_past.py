@@ -19,19 +19,21 @@ class _Journeys:
     """A past of a scene that counts how often the log was read for it."""
 
     def __init__(self, scene: Scene) -> None:
-        self._shown = Showing(scene)
+        self.shown = Showing(scene)
         self.past = Past(self._travel)
+        self.archive = Archive()
         self.count = 0
         self.may_begin = asyncio.Event()
         self.may_begin.set()
 
     async def _travel(self, cluster: str, points: Sequence[Point]) -> Travel:
         self.count += 1
+        shown = self.shown
         await self.may_begin.wait()
-        return await self._shown.travel(cluster, points)
+        return await shown.travel(cluster, points)
 
     async def is_frozen(self, point: Point) -> bool:
-        present = await self.past.at(CLUSTER, point, Archive())
+        present = await self.past.at(CLUSTER, point, self.archive)
         return present.view.log.cluster(CLUSTER).freeze is not None
 
 
@@ -53,6 +55,32 @@ async def test_a_moment_behind_which_the_log_went_on_is_read_once() -> None:
         assert not await journeys.is_frozen(point)
         assert not await journeys.is_frozen(point)
     assert journeys.count == 2
+
+
+@pytest.mark.parametrize("is_under_way", [False, True])
+async def test_nothing_is_remembered_of_a_log_that_was_made_anew(is_under_way: bool) -> None:
+    scene = Scene()
+    journeys, place = _Journeys(scene), Point(offset=len(scene.writer.records))
+    freeze(scene)
+    freeze(scene)
+    if is_under_way:
+        journeys.may_begin.clear()
+    asked = asyncio.create_task(journeys.is_frozen(place))
+    if not is_under_way:
+        assert await asked
+    await asyncio.sleep(0)
+    journeys.shown = Showing(Scene())
+    for _ in range(2):
+        journeys.shown.scene.open_plan("p", "ann", "why", None, [])
+    # As the page does when it has lost the log and found it again.
+    journeys.archive = Archive()
+    if is_under_way:
+        late = asyncio.create_task(journeys.is_frozen(Point(offset=0)))
+        await asyncio.sleep(0)
+        journeys.may_begin.set()
+        await asyncio.gather(asked, late)
+    assert not await journeys.is_frozen(place)
+    assert journeys.count == 2 + is_under_way
 
 
 async def test_a_moment_that_several_ask_for_at_a_time_is_read_once() -> None:

@@ -14,6 +14,7 @@ import click
 from drover.errors import ConfigurationError
 from drover.runtime.settings import Settings
 from drover.runtime.settings_sources import load_settings
+from events.bounds import visible
 from events.commands import is_cluster_name
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -64,8 +65,12 @@ class Invocation:
 
     @property
     def author(self) -> str:
-        """The person or program that asks: `--by`, or user@host."""
-        return self.by or f"{_user()}@{socket.gethostname()}"
+        """The person or program that asks: `--by`, or user@host. Raises `ConfigurationError` for what is no text."""
+        author = f"{_user()}@{socket.gethostname()}" if self.by is None else self.by
+        if any("\ud800" <= one <= "\udfff" for one in author):
+            # Bytes of the command line, or of a variable, that are not UTF-8.
+            raise ConfigurationError(f"'{visible(author)}' is not UTF-8 text: say who asks with --by")
+        return author
 
 
 def _user() -> str:

@@ -18,6 +18,7 @@ from drover.cli.parameters import Duration
 from drover.client.answers import Answer, OutcomeMissingError, Sent
 from drover.journal.connection import LogConnection
 from drover.shard.deferral import MAX_DEFERRAL_MS
+from events.bounds import visible
 from events.codec import Malformed, decode_command, encode_command
 from events.commands import Command
 
@@ -113,7 +114,8 @@ def new_id(kind: str) -> str:
 def make_request(invocation: Invocation, kind: str, cluster: str, options: dict[str, Any]) -> Request:
     """Gather the options of a writing command."""
     return Request(
-        id=options["id_"] or new_id(kind),
+        # One that is empty, as of a variable that is not set, is refused like any other that no reader takes.
+        id=new_id(kind) if options["id_"] is None else options["id_"],
         cluster=cluster,
         by=invocation.author,
         reason=DRY_RUN_REASON if options["reason"] is None else options["reason"],
@@ -130,6 +132,11 @@ def checked(command: AnyCommandType) -> AnyCommandType:
     except OverflowError:
         # MessagePack has no such number, JSON has: its reader says which field it is, and how much it may be.
         payload = encode_command(command, as_json=True)
+    except UnicodeEncodeError as error:
+        # Bytes of the command line that are not UTF-8, as a terminal with Latin-1 sends them.
+        raise click.UsageError(
+            f"this is not a valid command: '{visible(str(error.object))}' is not UTF-8 text"
+        ) from None
     read = decode_command(payload)
     if isinstance(read, Malformed):
         raise click.UsageError(f"this is not a valid command: {read.detail}")

@@ -66,8 +66,8 @@ async def look(connection: LogConnection, cluster: str | None = None) -> View:
 async def watch(connection: LogConnection, cluster: str | None, pause_s: float) -> AsyncGenerator[View, None]:
     """Yield the present whenever something is new, and at least every `pause_s` seconds.
 
-    Never ends; close the generator. `news` holds what came since the last time, however long the caller took. Samples of
-    moves that have ended are forgotten after a while, since it may go on for days.
+    Never ends; close the generator. `news` holds what came since the last time, however long the caller took. Since it
+    may go on for days, samples of moves that have ended are forgotten after a while.
     """
     async with (
         LogReader(connection) as log_reader,

@@ -140,3 +140,35 @@ def test_what_was_decided_before_a_timeout_is_told_beside_what_was_not(
         document = json.loads(said)
         assert [row["id"] for row in document["outcomes"]] == ["f1"]
         assert document["written"] == [written]
+
+
+NOT_UTF8 = b"B\xfcro".decode("utf-8", "surrogateescape")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("freeze", "--reason", NOT_UTF8),
+        ("freeze", "--reason", "r", "--by", NOT_UTF8),
+        ("freeze", "--reason", "r", "--id", NOT_UTF8),
+        ("cancel", "--rollback", "--topic", NOT_UTF8, "--reason", "r"),
+        ("alter", "plan.json", "--plan", NOT_UTF8, "--reason", "r"),
+        ("alter", "plan.json", "--plan", NOT_UTF8, "--dry-run"),
+    ],
+)
+def test_words_that_are_not_utf8_are_refused_and_named(arguments: tuple[str, ...]) -> None:
+    """A terminal that writes Latin-1 sends such bytes, and no message can hold them."""
+    Path("plan.json").write_text(json.dumps(PLAN))
+    result = run(*arguments)
+    assert result.exit_code == ExitCode.USAGE
+    assert "'B\\udcfcro' is not UTF-8 text" in result.output
+
+
+@pytest.mark.parametrize(
+    ("option", "said"), [("--id", "id: the text must have the form"), ("--by", "by: it must not be empty")]
+)
+def test_an_option_that_is_empty_is_not_one_that_was_left_out(option: str, said: str) -> None:
+    """As with a variable that is not set: a retry under another id each time would not be harmless."""
+    result = run("freeze", "--reason", "r", option, "")
+    assert result.exit_code == ExitCode.USAGE
+    assert said in result.output

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
@@ -9,7 +10,7 @@ import click
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from drover.cli.exits import ExitCode
+from drover.cli.exits import ExitCode, Failure
 from drover.cli.output import console, plural, print_line, say, timestamp
 from drover.cli.status_view import Choice, layout, summary
 from drover.client.views.shard_rows import shard_rows
@@ -19,6 +20,8 @@ from drover.journal.connection import LogConnection
 from drover.plans.state import Plan
 
 PAUSE_S = 0.5
+# A plan that was accepted is in the log by then, even where a broker of the log lags.
+FOUND_WITHIN_S = 10.0
 # Lines of a live view that are not the table's: headings, notices, totals.
 OTHER_LINES = 8
 
@@ -29,13 +32,18 @@ def follow_status(connection: LogConnection, choice: Choice, output: str) -> Non
 
 
 def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str) -> ExitCode:
-    """Show a plan until it has ended: done if all of it completed, failed otherwise; Ctrl-C detaches."""
+    """Show a plan until it has ended: done if all of it completed, failed otherwise; Ctrl-C detaches.
+
+    Raises `Failure` for one whose end is forgotten, as of a command that repeats an old one.
+    """
     last: list[Plan] = []
+    deadline = time.monotonic() + FOUND_WITHIN_S
 
     def ended(view: View) -> bool:
         found = plan_of(view, cluster, plan)
         if found is None:
-            return False
+            # Only plans that have ended are forgotten.
+            return bool(last) or time.monotonic() > deadline
         last[:] = [found]
         return found.is_idle and not found.more
 
@@ -48,6 +56,11 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
             err=True,
         )
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
+    if not last:
+        raise Failure(
+            f"plan {plan} is not among those that are remembered: it ended days ago, or many plans ago. How, says: "
+            f"drover history --cluster {cluster} --plan {plan}"
+        )
     (found,) = last
     say(
         f"Plan {plan} has ended: {plural(found.completed, 'partition')} completed, {found.rolled_back} rolled back, "

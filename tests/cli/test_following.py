@@ -1,17 +1,21 @@
 """`--follow` after a document for programs: what changes is for people, and the document stays whole."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from drover.cli import following
+from drover.cli.exits import Failure
 from drover.cli.following import follow_plan
 from drover.cli.output import print_document
 from drover.client.watching import View
 from drover.journal.connection import LogConnection
+from drover.plans.state import Plan
 from events.plans import PlanOpened
 from events.reassignments import ReassignmentCompleted, ReassignmentQueued
 from tests.client.log import CLUSTER
@@ -63,3 +67,46 @@ def test_people_read_the_lines_where_they_read_the_rest(capsys: pytest.CaptureFi
     said = capsys.readouterr()
     assert "orders:0 ended" in said.out
     assert "Plan p has ended: 1 partition completed" in said.err
+
+
+class _Endless:
+    """A log in which a plan was forgotten before anybody looked, or while somebody did."""
+
+    def __init__(self, *, is_seen: bool) -> None:
+        self.views = 0
+        self._is_seen = is_seen
+
+    async def watch(self, *_: object) -> AsyncGenerator[View, None]:
+        scene = Scene()
+        scene.say(PlanOpened(cluster=CLUSTER, plan="p", by="ann", reason="r"))
+        state = scene.view.log.cluster(CLUSTER)
+        plan = state.plans.pop("p")
+        if self._is_seen:
+            yield replace_plan(scene.view, replace(plan, more=True))
+            state.plans.clear()
+        while True:
+            self.views += 1
+            assert self.views < 1000, "it is followed for ever"
+            yield scene.view
+            await asyncio.sleep(0.01)
+
+
+def replace_plan(view: View, plan: Plan) -> View:
+    view.log.cluster(CLUSTER).plans[plan.name] = plan
+    return view
+
+
+def test_a_plan_that_was_forgotten_is_not_followed_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For 7 days a command that is sent again is a repetition; of its plan, 10,000 later ones leave nothing."""
+    monkeypatch.setattr(following, "FOUND_WITHIN_S", 0.1, raising=False)
+    monkeypatch.setattr(following, "watch", _Endless(is_seen=False).watch)
+    with pytest.raises(Failure, match="drover history --cluster prod --plan p"):
+        followed("json")
+
+
+def test_a_plan_that_is_forgotten_while_it_is_followed_has_ended(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(following, "watch", _Endless(is_seen=True).watch)
+    followed("json")
+    assert "Plan p has ended" in capsys.readouterr().err

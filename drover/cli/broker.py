@@ -1,7 +1,7 @@
 """`drover broker`: report that a broker failed or returned (KIP-46); drain its leaders for a restart; hold it."""
 
 import time
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -9,13 +9,13 @@ import click
 from drover.cli.exits import ExitCode
 from drover.cli.invocation import Invocation, pass_invocation
 from drover.cli.output import say
-from drover.cli.parameters import Duration, Moment
+from drover.cli.parameters import Duration, Sighting
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, send, write_options
 from events.clusters import HoldRole
 from events.commands import BrokerFailed, BrokerReturned, Demote, HoldBroker, ReleaseBroker, Restore
 
-at_option = click.option("--at", type=Moment(), help="When: 5m for five minutes ago, or an ISO date.  [default: now]")
+at_option = click.option("--at", type=Sighting(), help="When: 5m for five minutes ago, or an ISO date.  [default: now]")
 number_argument = click.argument("number", metavar="N", type=click.IntRange(min=0, max=2**31 - 1))
 
 
@@ -29,11 +29,12 @@ def broker() -> None:
 @at_option
 @write_options
 @pass_invocation
-def failed(invocation: Invocation, number: int, at: datetime | None, **options: Any) -> None:
+def failed(invocation: Invocation, number: int, at: tuple[datetime, bool] | None, **options: Any) -> None:
     """Record that broker N failed; the first time reported is kept."""
+    at_ms = _milliseconds(at, options["id_"])
     connection, cluster = connect(invocation)
     request = make_request(invocation, "broker-failed", cluster, options)
-    send_one(connection, BrokerFailed(**request.envelope, broker=number, at_ms=_milliseconds(at)), request)
+    send_one(connection, BrokerFailed(**request.envelope, broker=number, at_ms=at_ms), request)
 
 
 @broker.command()
@@ -41,11 +42,12 @@ def failed(invocation: Invocation, number: int, at: datetime | None, **options: 
 @at_option
 @write_options
 @pass_invocation
-def returned(invocation: Invocation, number: int, at: datetime | None, **options: Any) -> None:
+def returned(invocation: Invocation, number: int, at: tuple[datetime, bool] | None, **options: Any) -> None:
     """Record that broker N is back."""
+    at_ms = _milliseconds(at, options["id_"])
     connection, cluster = connect(invocation)
     request = make_request(invocation, "broker-returned", cluster, options)
-    send_one(connection, BrokerReturned(**request.envelope, broker=number, at_ms=_milliseconds(at)), request)
+    send_one(connection, BrokerReturned(**request.envelope, broker=number, at_ms=at_ms), request)
 
 
 @broker.command(name="drain-leaders")
@@ -83,8 +85,15 @@ def drain_leaders(invocation: Invocation, number: int, for_s: float | None, *, u
     raise click.exceptions.Exit(code)
 
 
-def _milliseconds(at: datetime | None) -> int:
-    return round((time.time() if at is None else at.timestamp()) * 1000)
+def _milliseconds(at: tuple[datetime, bool] | None, id_: str | None) -> int:
+    """Return the moment of a report; under an id it must be the same at every try, or that is another command."""
+    moment, is_fixed = at or (None, False)
+    if id_ is not None and not is_fixed:
+        raise click.UsageError(
+            "--id makes a retry harmless only if the retry says the same: add --at with a date and a time, such as "
+            f"--at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        )
+    return round((time.time() if moment is None else moment.timestamp()) * 1000)
 
 
 @broker.command()

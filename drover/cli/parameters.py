@@ -231,3 +231,18 @@ class Moment(_Parsed):
     def parse(self, text: str) -> datetime:
         """Read a moment."""
         return parse_moment(text, datetime.now(UTC))
+
+
+class Sighting(_Parsed):
+    """A point in time, and whether the text means the same one whenever it is read."""
+
+    name = "when"
+
+    def parse(self, text: str) -> tuple[datetime, bool]:
+        """Read a moment."""
+        moment = parse_moment(text, datetime.now(UTC))
+        try:
+            parse_duration(text)
+        except ValueError:
+            return moment, True
+        return moment, False

@@ -15,6 +15,7 @@ from drover.cli.main import cli
 from drover.cli.submitting import Request, send
 from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
 from drover.journal.connection import LogConnection
+from events.codec import command_digest
 from events.commands import Command, Freeze
 from events.records import Outcome
 from events.topics import TopicNames
@@ -172,3 +173,26 @@ def test_an_option_that_is_empty_is_not_one_that_was_left_out(option: str, said:
     result = run("freeze", "--reason", "r", option, "")
     assert result.exit_code == ExitCode.USAGE
     assert said in result.output
+
+
+@pytest.mark.parametrize("what", ["failed", "returned"])
+def test_a_report_about_a_broker_is_the_same_command_at_each_try(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The moment of the report is part of it: with another one the id would be refused as another command's."""
+    sent: list[Command] = []
+
+    async def write(_: object, commands: Sequence[Command], *_rest: object) -> tuple[Answer, ...]:
+        sent.extend(commands)
+        return ()
+
+    monkeypatch.setattr("drover.cli.submitting._send", write)
+    arguments = ("broker", what, "3", "--reason", "r", "--id", "incident-7")
+    for at in ((), ("--at", "5m"), ("--at", "90")):
+        result = run(*arguments, *at)
+        assert result.exit_code == ExitCode.USAGE
+        assert "add --at with a date and a time" in result.output
+    for _ in range(2):
+        assert run(*arguments, "--at", "2026-11-20T15:04:05Z", "--no-wait").exit_code == ExitCode.DONE
+        time.sleep(0.01)
+    first, second = sent
+    assert command_digest(first) == command_digest(second)
+    assert run("broker", what, "3", "--reason", "r", "--no-wait").exit_code == ExitCode.DONE

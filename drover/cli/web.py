@@ -5,6 +5,7 @@ import signal
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Any
 
 import click
@@ -20,10 +21,12 @@ from drover.runtime.settings import Settings
 from drover.web.identity import Doorkeeper
 from drover.web.serving import serving
 from spark.files import JobFiles
-from spark.sinks.sqlite import read_rows
-from spark.view import durations, now_ms, open_tables, overview
+from spark.heartbeat import state_of_job
+from spark.sinks.sqlite import read_rows, read_standing
+from spark.view import durations, now_ms, open_tables
 
-TABLES = ("refusals", "requests", "takeovers")
+# Rows of a table that grows with time: so many, the latest first.
+SHOWN_ROWS = 100
 LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -78,21 +81,40 @@ class Tables:
         self._directory: Path = directory_of(settings.spark, None).absolute()
 
     def read(self, cluster: str | None) -> Mapping[str, Any]:
-        """Read the tables of one cluster or of all, with their age; says why when there are none."""
+        """Read the tables of one cluster or of all, with their age; says why when there are none.
+
+        Of those that grow with time there are the latest rows, the newest first.
+        """
         files = JobFiles(self._directory)
         try:
-            found = overview(files, cluster, None, now_ms())
             with open_tables(files) as connection:
-                tables = {name: _of(cluster, read_rows(connection, name)) for name in TABLES}
+                connection.execute("begin")  # one moment for all tables
+                standing = read_standing(connection)
+                tables = {name: _latest_of(connection, name, cluster) for name in ("refusals", "requests")}
+                tables["takeovers"] = _latest_takeovers(connection)
                 tables["durations"] = durations(_of(cluster, read_rows(connection, "durations")))
         except ConfigurationError as error:
             return {"missing": str(error)}
         return {
-            "job": found.job,
-            "newest_record_ms": None if found.standing is None else found.standing.newest_ms,
-            "applied_ms": None if found.standing is None else found.standing.applied_ms,
+            "job": state_of_job(files.alive, now_ms()),
+            "newest_record_ms": None if standing is None else standing.newest_ms,
+            "applied_ms": None if standing is None else standing.applied_ms,
             **tables,
         }
+
+
+def _latest_of(connection: Connection, table: str, cluster: str | None) -> list[Any]:
+    where, values = ("", ()) if cluster is None else ("where cluster = ?", (cluster,))
+    return list(read_rows(connection, table, f"{where} order by window_ms desc limit ?", (*values, SHOWN_ROWS)))
+
+
+def _latest_takeovers(connection: Connection) -> list[Any]:
+    """Read them shard by shard, as they are indexed: of all there are some for every minute and shard."""
+    (last,) = connection.execute("select max(shard) from takeovers").fetchone()
+    latest = "where shard = ? order by window_ms desc limit ?"
+    shards = range(0 if last is None else last + 1)
+    found = [row for shard in shards for row in read_rows(connection, "takeovers", latest, (shard, SHOWN_ROWS))]
+    return sorted(found, key=lambda row: (-row["window_ms"], row["shard"]))[:SHOWN_ROWS]
 
 
 def _of(cluster: str | None, rows: Iterable[Any]) -> list[Any]:

@@ -6,6 +6,8 @@ import { count, duration, moment, percent } from "../format.js";
 import { age, empty, heading } from "../parts.js";
 
 const EVERY_MS = 5000;
+// As many as the server sends: the latest.
+const SHOWN_ROWS = 100;
 const DURATIONS = [
   ["state"],
   ["how often", "num"],
@@ -22,16 +24,21 @@ export function mount(root) {
   root.append(place);
   let asked = null;
   let timer = null;
+  let isWaiting = false;
   const look = async (cluster) => {
+    isWaiting = true;
     const found = await ask("/api/telemetry", { cluster });
-    if (asked === cluster) draw(place, found);
+    if (asked !== cluster) return;
+    isWaiting = false;
+    draw(place, found);
   };
   const update = (doc) => {
     const { cluster } = doc.head;
     if (cluster === asked) return;
     asked = cluster;
     clearInterval(timer);
-    timer = setInterval(() => look(cluster), EVERY_MS);
+    // Tables that take long to read are not asked for again meanwhile.
+    timer = setInterval(() => isWaiting || look(cluster), EVERY_MS);
     look(cluster);
   };
   update.end = () => clearInterval(timer);
@@ -90,14 +97,15 @@ function plain(caption, rows) {
     typeof rows[0][name] === "number" && !(rows[0][name] > 1e12) ? "num" : "",
   ]);
   const list = table(caption, columns);
-  patch(list.body, rows.slice(0, 100), (row, existing) =>
+  const more = rows.length < SHOWN_ROWS ? "" : h("p", {}, `The latest ${SHOWN_ROWS}.`);
+  patch(list.body, rows, (row, existing) =>
     tableRow(
       existing,
       columns,
       names.map((name) => cell(name, row[name])),
     ),
   );
-  return h("div", { class: "panel" }, list);
+  return h("div", { class: "panel" }, list, more);
 }
 
 function cell(name, value) {

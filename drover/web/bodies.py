@@ -16,7 +16,8 @@ Reply = tuple[int, Mapping[str, Any]]
 
 async def read_body(request: web.Request, kind: type[Body], most_bytes: int) -> Body:
     """Read a request's body. Raises `ValueError` for one that is too large, or not of this kind."""
-    content = b""
+    # It may come in very many pieces: each is copied once.
+    content = bytearray()
     while more := await request.content.read(most_bytes + 1 - len(content)):
         content += more
         if len(content) > most_bytes:

@@ -1,0 +1,57 @@
+"""What browsers send is read in a time that its size explains, however it comes."""
+
+import asyncio
+from time import process_time
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from drover.web.bodies import read_body
+
+
+class Said(msgspec.Struct):
+    """A body."""
+
+    text: str
+
+
+class Pieces:
+    """A body that comes in pieces of a few bytes."""
+
+    def __init__(self, content: bytes, size: int) -> None:
+        self._left = memoryview(content)
+        self._size = size
+
+    async def read(self, most: int) -> bytes:
+        piece, self._left = self._left[: min(most, self._size)], self._left[min(most, self._size) :]
+        return bytes(piece)
+
+
+def request_of(content: bytes, size: int) -> Any:
+    return SimpleNamespace(content=Pieces(content, size))
+
+
+def seconds_for(size: int) -> float:
+    """Return the processor time of reading a body in so many pieces."""
+    content = msgspec.json.encode(Said("x" * 4_000_000))
+    began = process_time()
+    found = asyncio.run(read_body(request_of(content, size), Said, len(content)))
+    took = process_time() - began
+    assert len(found.text) == 4_000_000
+    return took
+
+
+def test_a_body_in_small_pieces_costs_its_pieces_and_not_the_square_of_them() -> None:
+    """Everybody else waits meanwhile: 8 MiB, a few bytes at a time, took minutes of the page's only thread."""
+    pieces = 40_000
+    assert seconds_for(4_000_000 // pieces) < 1 + 20 * seconds_for(4_000_000)
+
+
+def test_a_body_of_the_bound_is_read_and_a_longer_one_is_not() -> None:
+    content = msgspec.json.encode(Said("x"))
+    found = asyncio.run(read_body(request_of(content, 1), Said, len(content)))
+    assert found.text == "x"
+    with pytest.raises(ValueError, match="at most"):
+        asyncio.run(read_body(request_of(content, 1), Said, len(content) - 1))

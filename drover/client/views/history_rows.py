@@ -14,7 +14,7 @@ from events.brokers import BlacklistSet
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.leadership import LeaderBalanceBegun, LeadershipEvent
 from events.partitions import TopicPartition
-from events.plans import PlanCancelled, PlanOpened
+from events.plans import PlanCancelled, PlanOpened, PlansForgotten
 from events.reassignments import (
     CancelWithdrawn,
     LateChangeFound,
@@ -184,6 +184,10 @@ class Chronicle:
         cause = _named_in(event)
         if isinstance(event, OnePlanEvent):
             return self._cause_of_plan(event, cause)
+        if isinstance(event, PlansForgotten):
+            # Nothing will happen for their sake any more; whoever follows for months would keep all there ever were.
+            for plan in event.plans:
+                self._plans.pop((event.cluster, plan), None)
         if isinstance(event, BlacklistSet | LeaderBalanceBegun):
             self._leaders[event.cluster] = cause
         elif isinstance(event, LeadershipEvent):

@@ -8,14 +8,14 @@ import pytest
 
 from drover.cli.history import cells_of
 from drover.client.history import FoldedLog, ValidRecord
-from drover.client.views.history_rows import HistoryRow, Selection, Wanted, event_detail, outcome_detail
+from drover.client.views.history_rows import Chronicle, HistoryRow, Selection, Wanted, event_detail, outcome_detail
 from drover.journal.reader import LogRecord
 from events.brokers import BlacklistSet
 from events.clusters import ClusterFrozen
 from events.foreign import ForeignMoveSeen
 from events.leadership import LeaderOrdersAnswered, LeaderOrdersIntended, OrderChange, OrderOutcome
 from events.partitions import PartitionReference, TopicPartition
-from events.plans import PlanOpened
+from events.plans import PlanOpened, PlansForgotten
 from events.reassignments import (
     ReassignmentCompleted,
     ReassignmentQueued,
@@ -217,3 +217,15 @@ def test_the_rows_of_a_shard_keep_its_order_where_a_clock_was_wrong_and_lie_betw
     )
     # The time that was claimed is told.
     assert max(row.at_ms for row in found) > YEAR_MS
+
+
+def test_whoever_follows_for_months_keeps_only_plans_that_the_state_keeps() -> None:
+    writer, chronicle = Writer(), Chronicle()
+    writer.begin()
+    told: list[HistoryRow] = []
+    for number in range(50):
+        opened = PlanOpened(cluster=CLUSTER, plan=f"p{number}", by="ann", reason="drain")
+        forgotten = PlansForgotten(cluster=CLUSTER, plans=(f"p{number - 10}",))
+        told += chronicle.rows(ValidRecord(0, number, writer.batch(opened, forgotten)))
+    assert len(chronicle._plans) == 10
+    assert [row.by for row in told if row.what == "plan-opened"] == ["ann"] * 50

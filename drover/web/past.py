@@ -14,10 +14,14 @@ from drover.client.transfers import Transfers
 from drover.client.watching import View
 from drover.shard.fold import ShardFold
 from drover.state.cluster import ClusterState
+from drover.state.declared import declarations
 from drover.web.archive import Archive
 from drover.web.present import Present
 
 KEPT_MOMENTS = 32
+# And together so many moves, plans, ids of commands and whatever else they list, except that the last moment is always
+# there: each has a state of its own.
+KEPT_ENTRIES = 100_000
 # Each folds a part of the log. The page itself has two under way.
 MAX_ASKED = 32
 
@@ -95,5 +99,16 @@ class Past:
 
     def _keep(self, cluster: str, point: Point, fold: ShardFold) -> None:
         self._kept[cluster, point] = fold
-        while len(self._kept) > KEPT_MOMENTS:
-            self._kept.popitem(last=False)
+        entries = sum(map(_entries, self._kept.values()))
+        while len(self._kept) > 1 and (len(self._kept) > KEPT_MOMENTS or entries > KEPT_ENTRIES):
+            _, oldest = self._kept.popitem(last=False)
+            entries -= _entries(oldest)
+
+
+def _entries(fold: ShardFold) -> int:
+    return len(fold.known) + sum(
+        len(value)
+        for state in fold.state.clusters.values()
+        for value in (getattr(state, name) for name in declarations(ClusterState))
+        if isinstance(value, dict)
+    )

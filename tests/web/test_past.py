@@ -11,7 +11,7 @@ from drover.web import past as pasts
 from drover.web.archive import Archive
 from drover.web.past import Past, TooManyQuestionsError
 from tests.client.log import CLUSTER
-from tests.web.scene import Scene, freeze
+from tests.web.scene import Scene, freeze, keys
 from tests.web.showing import Showing, showing
 
 
@@ -55,6 +55,29 @@ async def test_a_moment_behind_which_the_log_went_on_is_read_once() -> None:
         assert not await journeys.is_frozen(point)
         assert not await journeys.is_frozen(point)
     assert journeys.count == 2
+
+
+async def test_moments_of_a_large_cluster_are_kept_while_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a state of its own: 32 of 100,000 moves took gigabytes."""
+    scene = Scene()
+    scene.open_plan("p", "ann", "why", None, keys("orders", 100))
+    for _ in range(6):
+        freeze(scene)
+    end = len(scene.writer.records) - 1
+    monkeypatch.setattr(pasts, "KEPT_ENTRIES", 350, raising=False)
+    journeys = _Journeys(scene)
+    for offset in range(end - 5, end):
+        await journeys.is_frozen(Point(offset=offset))
+    assert journeys.count == 5
+    for offset in range(end - 1, end - 4, -1):
+        await journeys.is_frozen(Point(offset=offset))
+    assert journeys.count == 5
+    await journeys.is_frozen(Point(offset=end - 4))
+    assert journeys.count == 6
+    monkeypatch.setattr(pasts, "KEPT_ENTRIES", 1)
+    for _ in range(2):
+        await journeys.is_frozen(Point(offset=end - 5))
+    assert journeys.count == 7
 
 
 @pytest.mark.parametrize("is_under_way", [False, True])

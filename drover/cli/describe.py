@@ -118,9 +118,11 @@ def _chosen(model: ClusterModel, topic: str | None, broker: str | None, rack: st
 
 def _broker(model: ClusterModel, text: str) -> set[int]:
     known = {row.broker for row in broker_rows(model)}
-    if not text.isdecimal() or int(text) not in known:
+    # Python refuses to read thousands of digits.
+    meant = {one for one in known if text.isdecimal() and text.lstrip("0").rjust(1, "0") == str(one)}
+    if not meant:
         raise ConfigurationError(f"there is no broker {text}; there are {', '.join(map(str, sorted(known)))}")
-    return {int(text)}
+    return meant
 
 
 def _on(model: ClusterModel, brokers: set[int]) -> list[Partition]:

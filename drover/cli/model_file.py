@@ -71,7 +71,8 @@ def parse_model(text: str, name: str) -> ClusterModel:
     place.
     """
     try:
-        saved = msgspec.json.decode(text, type=_SavedModel)
+        # Some editors and shells put a mark of the byte order first.
+        saved = msgspec.json.decode(text.removeprefix("\ufeff"), type=_SavedModel)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{name} is not a cluster model: {error}") from None
     except UNDECODABLE as error:

@@ -1,5 +1,6 @@
 """The steps that all `drover plan` commands share: read the cluster, propose, print, write to a file, submit."""
 
+import shlex
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -142,7 +143,7 @@ def save_proposal(
     also = " --allow-drover-topics" if internal else ""
     say(
         f"Wrote the plan to {file}. Submit it with: "
-        f"drover alter {file} --plan-hash {proposal.digest}{also} --reason WHY",
+        f"drover alter {shlex.quote(str(file))} --plan-hash {proposal.digest}{also} --reason WHY",
         err=True,
     )
 

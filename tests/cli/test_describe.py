@@ -140,6 +140,7 @@ def test_a_cluster_that_is_not_there_is_told_soon_with_1(tmp_path: Path, monkeyp
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["--broker", "9" * 5000], "there is no broker 999"),
         (["--topic", "nope"], "no topic of the cluster is called nope"),
         (["--broker", "7"], "there is no broker 7; there are 1, 2, 3, 4, 5, 6"),
         (["--broker", "one"], "there is no broker one"),

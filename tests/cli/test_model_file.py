@@ -34,6 +34,11 @@ def test_what_is_saved_is_read_back_with_one_line_for_each_thing() -> None:
     assert len(text.splitlines()) == 3 + 3 + 2 + 2
 
 
+def test_a_mark_of_the_byte_order_is_no_part_of_the_file() -> None:
+    text = '{"version": 1, "brokers": [{"id": 1}], "partitions": []}'
+    assert parse_model(f"\ufeff{text}", "c.json") == parse_model(text, "c.json")
+
+
 def test_what_people_leave_out_is_a_healthy_cluster() -> None:
     model = read(
         [{"id": 1}, {"id": 2, "alive": False}],

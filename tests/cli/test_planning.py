@@ -1,6 +1,7 @@
 """What `--apply` submits and what it does not, and how the search for a plan is ended."""
 
 import json
+import shlex
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -120,3 +121,12 @@ def test_what_was_not_planned_in_time_is_named_and_ends_with_4(tmp_path: Path) -
     assert document["interrupted"]
     assert {one["code"] for one in document["unmet"]} == {"interrupted"}
     assert shown.exit_code == ExitCode.GUARDED
+
+
+def test_the_way_to_submit_a_plan_can_be_pasted_whatever_the_file_is_called(tmp_path: Path) -> None:
+    model, file = tmp_path / "model.json", tmp_path / "friday's plan.json"
+    write_model(model)
+    done = CliRunner().invoke(cli, ["plan", "drain", "3", "--model", str(model), "--to", str(file)])
+    (told,) = (line for line in done.stderr.splitlines() if "Submit it with: " in line)
+    words = shlex.split(told.partition("Submit it with: ")[2])
+    assert words[:3] == ["drover", "alter", str(file)]

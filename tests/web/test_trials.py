@@ -1,6 +1,7 @@
 """The trial of a command costs what there is to tell, since every viewer waits while it is made."""
 
 from time import process_time
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ MOVES = 12_000
 BROKER = 4
 
 
-def asked(id_: str) -> dict[str, str]:
+def asked(id_: str) -> dict[str, Any]:
     return {"id": id_, "cluster": CLUSTER, "by": "ann", "reason": "a busy hour"}
 
 

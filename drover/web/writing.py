@@ -30,7 +30,10 @@ OUTCOME_TIMEOUT_S = 20.0
 # Each opens a connection to the log and waits: people act one after the other.
 MAX_SENDING = 8
 MAX_TRIALS_KEPT = 256
+# Of all of them together, except that the last trial is always there.
+MAX_PARTITIONS_KEPT = 200_000
 MAX_BODY_BYTES = 64 * 1024
+_NOTHING: frozenset[TopicPartition] = frozenset()
 
 Send = Callable[[AnyCommand], Awaitable[Answer]]
 
@@ -67,6 +70,7 @@ class Writes:
     doorkeeper: Doorkeeper
     send: Send
     _shown: OrderedDict[str, _Shown] = field(default_factory=OrderedDict)
+    _partitions_shown: int = 0
     _sending: int = 0
 
     async def answer_trial(self, request: web.Request) -> Reply:
@@ -140,9 +144,15 @@ class Writes:
 
     def _show(self, command: AnyCommand, found: Trial) -> dict[str, Any]:
         name = secrets.token_hex(8)
-        self._shown[name] = _Shown(command, found.keys)
-        while len(self._shown) > MAX_TRIALS_KEPT:
-            self._shown.popitem(last=False)
+        # What holds for whatever comes meanwhile is sent whatever was shown.
+        keys = found.keys if isinstance(command, SHOWN_FIRST) else _NOTHING
+        self._shown[name] = _Shown(command, keys)
+        self._partitions_shown += len(keys)
+        while len(self._shown) > 1 and (
+            len(self._shown) > MAX_TRIALS_KEPT or self._partitions_shown > MAX_PARTITIONS_KEPT
+        ):
+            _, oldest = self._shown.popitem(last=False)
+            self._partitions_shown -= len(oldest.keys)
         return {"trial": name, **found.document()}
 
 

@@ -76,7 +76,9 @@ ON_THE_PAGE = (
     "drover.web.surveys.MAX_NAME_BYTES",
     "drover.web.surveys.MAX_PLAN_BYTES",
     "drover.web.surveys.MAX_WAITING",
+    "drover.web.guards.TAKING_S",
     "drover.web.writing.MAX_BODY_BYTES",
+    "drover.web.writing.MAX_PARTITIONS_KEPT",
     "drover.web.writing.MAX_SENDING",
     "drover.web.writing.MAX_TRIALS_KEPT",
 )

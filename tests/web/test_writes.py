@@ -328,6 +328,21 @@ async def test_what_was_shown_is_forgotten_in_the_end(browser: Browser, monkeypa
     assert status == 409
 
 
+async def test_of_large_trials_only_as_many_are_kept_as_there_is_room_for(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each holds the partitions that were shown: 256 of a plan of 40,000 took a GiB."""
+    monkeypatch.setattr(writing, "MAX_PARTITIONS_KEPT", 12, raising=False)
+    first, _, third = [(await browser.post("trial", {"command": CANCEL_PLAN}))[1]["trial"] for _ in range(3)]
+    # There is room for two of five partitions each; what a freeze would withhold is not kept.
+    for _ in range(3):
+        await browser.post("trial", {"command": FREEZE})
+    sent = {**CANCEL_PLAN, "id": "c-1", "reason": "r"}
+    assert (await browser.post("command", {"command": sent, "trial": first}))[0] == 409
+    assert (await browser.post("command", {"command": sent, "trial": third}))[0] == 200
+    assert len(browser.shown.sent) == 1
+
+
 @pytest.mark.parametrize(
     ("section", "said"),
     [

@@ -8,7 +8,7 @@ from typing import Any
 
 from drover.cli.model_source import Source, live_model
 from drover.cli.parameters import parse_rate
-from drover.cli.plan_file import lists_of, parse_plan
+from drover.cli.plan_file import Lists, lists_of, parse_plan
 from drover.client.views.proposal_rows import Request, blocking, changed_brokers, proposal_document, unmet_lines
 from drover.planning.assess import assess, basis_of, digest_of
 from drover.planning.goals import Limits
@@ -34,20 +34,24 @@ class Reviewer:
         Raises `ConfigurationError` for what is no plan, `ValueError` for what is no rate, and `ClusterError` if the
         cluster does not answer.
         """
-        # Before the cluster is asked.
-        lists_of(parse_plan(plan.text, plan.name), plan.name)
+        # In threads of their own, which no stop of the page waits for; and before the cluster is asked.
+        read, _thread = in_daemon_thread("review", partial(_lists, plan))
+        await read
         if plan.throttle:
             parse_rate(plan.throttle)
         model = await live_model(self.settings, state, Source())
         limits = Limits(disk_limit=self.settings.planning.disk_limit)
-        # In a thread of its own, which no stop of the page waits for.
         judged, _thread = in_daemon_thread("review", partial(judge, model, state.name, plan, limits))
         return await judged
 
 
+def _lists(plan: PastedPlan) -> Lists:
+    return lists_of(parse_plan(plan.text, plan.name), plan.name)
+
+
 def judge(model: ClusterModel, cluster: str, plan: PastedPlan, limits: Limits) -> dict[str, Any]:
     """Return the document of `drover plan check -o json`, cut to what a page shows, and the same as command lines."""
-    lists = lists_of(parse_plan(plan.text, plan.name), plan.name)
+    lists = _lists(plan)
     proposal = assess(model, lists, limits)
     rate = parse_rate(plan.throttle) if plan.throttle else None
     request = Request(f"check {plan.name}", cluster, rate)

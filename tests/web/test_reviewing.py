@@ -1,4 +1,4 @@
-"""A review while the page is told to stop."""
+"""A review keeps nobody waiting: neither the page that is told to stop, nor its viewers."""
 
 import asyncio
 import json
@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from drover.cli import reviewing
+from drover.cli.plan_file import PlanFile, parse_plan
 from drover.cli.reviewing import Reviewer
+from drover.errors import ConfigurationError
 from drover.local import wait_until
 from drover.planning.model import ClusterModel
 from drover.runtime.settings import LogSettings, Settings
@@ -42,3 +44,25 @@ def test_a_page_that_stops_does_not_wait_for_a_review(monkeypatch: pytest.Monkey
     asyncio.run(stop())
     assert waited_for == []
     has_stopped.set()
+
+
+def test_a_plan_is_read_and_judged_away_from_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To read one of 8 MiB takes seconds, in which the page would answer nobody."""
+    readers: list[threading.Thread] = []
+
+    async def model(*_: object) -> ClusterModel:
+        return ClusterModel.of((), (), "cluster-id")
+
+    def read(text: str, name: str) -> PlanFile:
+        readers.append(threading.current_thread())
+        return parse_plan(text, name)
+
+    monkeypatch.setattr(reviewing, "live_model", model)
+    monkeypatch.setattr(reviewing, "parse_plan", read)
+    reviewer = Reviewer(Settings(LogSettings("nowhere:1")))
+    found = asyncio.run(reviewer.review(ClusterState(CLUSTER), PastedPlan(CLUSTER, PLAN)))
+    assert found["problems"]
+    assert readers
+    assert threading.current_thread() not in readers
+    with pytest.raises(ConfigurationError, match="is not JSON"):
+        asyncio.run(reviewer.review(ClusterState(CLUSTER), PastedPlan(CLUSTER, "no plan")))

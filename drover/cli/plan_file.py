@@ -115,7 +115,8 @@ def parse_plan(text: str, name: str) -> PlanFile:
         raise ConfigurationError(f"{name} is no plan: its lists and maps are nested too deeply") from None
     except UNDECODABLE as error:
         raise ConfigurationError(f"{name} is not JSON: {said_of(error)}") from None
-    except json.JSONDecodeError as error:
+    except ValueError as error:
+        # Of Python's reader, which finds the end of a block: it refuses a number of thousands of digits, too.
         raise ConfigurationError(f"{name} is not JSON: {error}") from None
     if plan.version != 1:
         raise ConfigurationError(f"{name} has version {plan.version}; only version 1 is known")

@@ -38,6 +38,7 @@ def test_of_the_output_of_generate_the_proposed_block_is_taken() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
+        ('Proposed partition reassignment configuration\n{"version": ' + "9" * 5000 + "}", "is not JSON"),
         ("", "is not JSON"),
         ("Proposed partition reassignment configuration\n{oops", "is not JSON"),
         ("[]", "not in the stock tool's format"),

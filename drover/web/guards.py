@@ -5,6 +5,7 @@ The page runs its own code only, and nobody may frame it.
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Any
 
@@ -57,20 +58,33 @@ def host_guard(hosts: Collection[str]) -> Any:
 
 @contextlib.asynccontextmanager
 async def taken(request: web.Request) -> AsyncIterator[None]:
-    """Cut the connection of a client that does not take in time what is sent meanwhile; raises `ConnectionError`."""
+    """Cut the connection of a client that takes nothing of what is sent meanwhile; who sends gets `ConnectionError`.
+
+    A slow one is waited for, however long that takes.
+    """
+    cutting = asyncio.create_task(_cut_when_idle(request))
     try:
-        async with asyncio.timeout(TAKING_S):
-            yield
-    except TimeoutError as error:
-        # Not closed in order: that would wait for the client, too.
-        if request.transport is not None:
-            request.transport.abort()
-        raise ConnectionResetError("the client has taken nothing of the answer in time") from error
+        yield
+    finally:
+        cutting.cancel()
+
+
+async def _cut_when_idle(request: web.Request) -> None:
+    left, since_s = 0, time.monotonic()
+    while (transport := request.transport) is not None:
+        before, left = left, transport.get_write_buffer_size()
+        if left == 0 or left != before:
+            since_s = time.monotonic()
+        elif time.monotonic() - since_s >= TAKING_S:
+            # Not closed in order: that would wait for the client, too.
+            transport.abort()
+            return
+        await asyncio.sleep(TAKING_S / 10)
 
 
 @web.middleware
-async def send_in_time(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Send the answer here, where that has a bound in time; aiohttp would wait for its client for ever."""
+async def send_while_taken(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Send the answer here, where a client that takes nothing is cut off; aiohttp would wait for it for ever."""
     response = await handler(request)
     # A stream sends by itself, and ends by itself.
     if not response.prepared:

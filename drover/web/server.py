@@ -16,7 +16,7 @@ from drover.web.assets import Asset, make_asset, read_assets
 from drover.web.bodies import Reply
 from drover.web.channels import Channel, TooManyChannelsError, encode_event
 from drover.web.documents import document
-from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard, send_in_time, taken
+from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard, send_while_taken, taken
 from drover.web.page_state import PageState
 from drover.web.past import Past, TooManyQuestionsError
 from drover.web.present import Present
@@ -60,7 +60,7 @@ class Server:
 
     def application(self) -> web.Application:
         """Return the application; it starts nothing."""
-        application = web.Application(middlewares=[send_in_time, host_guard(self.hosts), _say_errors])
+        application = web.Application(middlewares=[send_while_taken, host_guard(self.hosts), _say_errors])
         application.on_response_prepare.append(add_headers)
         asked: dict[str, Answering] = {}
         if self.surveys is not None:

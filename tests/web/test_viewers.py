@@ -3,12 +3,15 @@
 import asyncio
 import logging
 import socket
+from asyncio import selector_events
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
 
+from drover.local import wait_until
 from drover.web import channels as web_channels
 from drover.web import guards
 from drover.web import server as web_server
@@ -113,24 +116,39 @@ async def test_who_reads_nothing_of_what_is_sent_is_cut_off(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nobody else would be served any more once there are so many of them as there may be viewers, or connections."""
-    monkeypatch.setattr(guards, "TAKING_S", 0.3, raising=False)
+    cut: list[object] = []
+    abort = selector_events._SelectorSocketTransport.abort
+
+    def noted(transport: Any) -> None:
+        cut.append(transport)
+        abort(transport)
+
+    monkeypatch.setattr(selector_events._SelectorSocketTransport, "abort", noted)
+    monkeypatch.setattr(guards, "TAKING_S", 0.3)
     monkeypatch.setattr(web_server, "document", lambda *_: LARGE)
     async with showing(Scene()) as shown:
         shown.page.channels.build = lambda _: LARGE
         with await asked_and_left_unread(shown.port, path) as client:
-            await asyncio.sleep(2)
-            assert shown.page.channels.viewers == 0
+            await wait_until(lambda: bool(cut), what="the connection to be cut")
+            await wait_until(lambda: shown.page.channels.viewers == 0, what="the viewer to be gone")
             assert 0 < await read_to_the_end(client) < len(LARGE["text"])
     assert [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == []
 
 
 async def test_who_reads_slowly_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guards, "TAKING_S", 5.0, raising=False)
+    """All of it takes several times as long as a client may take nothing."""
+    monkeypatch.setattr(guards, "TAKING_S", 1.0)
     monkeypatch.setattr(web_server, "document", lambda *_: LARGE)
+    loop = asyncio.get_running_loop()
     async with showing(Scene()) as shown:
         with await asked_and_left_unread(shown.port, "/api/document?x=") as client:
-            await asyncio.sleep(0.5)
-            count = 0
+            began_s, count = loop.time(), 0
             async with asyncio.timeout(60):
-                while count < len(LARGE["text"]):
-                    count += len(await asyncio.get_running_loop().sock_recv(client, 1024 * 1024))
+                while more := await loop.sock_recv(client, 1024 * 1024):
+                    count += len(more)
+                    # As slow as a link that needs three seconds for all of it.
+                    await asyncio.sleep(max(0.0, began_s + 3 * count / len(LARGE["text"]) - loop.time()))
+                    if count > len(LARGE["text"]):
+                        break
+            assert count > len(LARGE["text"])
+            assert loop.time() - began_s >= 3

@@ -3,13 +3,12 @@
 import asyncio
 import logging
 import socket
-from asyncio import selector_events
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from drover.local import wait_until
 from drover.web import channels as web_channels
@@ -116,20 +115,20 @@ async def test_who_reads_nothing_of_what_is_sent_is_cut_off(
     path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nobody else would be served any more once there are so many of them as there may be viewers, or connections."""
-    cut: list[object] = []
-    abort = selector_events._SelectorSocketTransport.abort
+    is_cut, cut_when_idle = asyncio.Event(), guards._cut_when_idle
 
-    def noted(transport: Any) -> None:
-        cut.append(transport)
-        abort(transport)
+    async def noted(request: web.Request) -> None:
+        await cut_when_idle(request)
+        is_cut.set()
 
-    monkeypatch.setattr(selector_events._SelectorSocketTransport, "abort", noted)
+    monkeypatch.setattr(guards, "_cut_when_idle", noted)
     monkeypatch.setattr(guards, "TAKING_S", 0.3)
     monkeypatch.setattr(web_server, "document", lambda *_: LARGE)
     async with showing(Scene()) as shown:
         shown.page.channels.build = lambda _: LARGE
         with await asked_and_left_unread(shown.port, path) as client:
-            await wait_until(lambda: bool(cut), what="the connection to be cut")
+            async with asyncio.timeout(60):
+                await is_cut.wait()
             await wait_until(lambda: shown.page.channels.viewers == 0, what="the viewer to be gone")
             assert 0 < await read_to_the_end(client) < len(LARGE["text"])
     assert [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == []

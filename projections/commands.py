@@ -6,6 +6,7 @@ effect once (R5).
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
@@ -257,8 +258,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse what JSON readers usually take the last of: which one was meant?"""
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise _UnreadableError(f"{next(name for name in names if names.count(name) > 1)!r} stands there twice")
+        times = Counter(name for name, _ in pairs)
+        raise _UnreadableError(f"{next(name for name in times if times[name] > 1)!r} stands there twice")
     return found
 
 

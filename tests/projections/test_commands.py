@@ -1,10 +1,12 @@
 """From nodes to commands, pure: the KIPs' own blocks, the identity of a version, names of requests."""
 
 import json
+import time
 
 import pytest
 
 from events.commands import Alter, Blacklist, Cancel, Freeze, PartitionTarget, Unfreeze
+from events.refusals import RefusalCode
 from projections.commands import (
     BLACKLIST,
     CANCEL,
@@ -182,3 +184,12 @@ def test_a_request_that_makes_too_large_a_command_is_too_large() -> None:
     assert isinstance(found, Fault)
     assert found.code == "too-large"
     assert "split it" in found.detail
+
+
+def test_a_name_that_stands_twice_is_found_in_a_large_node_at_once() -> None:
+    """It took a minute, in which the projector, and a worker that projects, did nothing else."""
+    names = ",".join(f'"{number:06}":1' for number in range(46_000))
+    began = time.process_time()
+    found = read(PLAN, f'{{{names},"x":1,"x":2}}'.encode())
+    assert time.process_time() - began < 5.0
+    assert found == Fault(RefusalCode.MALFORMED, "'x' stands there twice")

@@ -106,13 +106,12 @@ class Tree:
         self._sent = None
         await self.check()
         self.position, self._version = await self.read_position()
-        found = dict(await self._store.read([f"{self.base}{path}" for path in (*PARENTS, *sorted(PROJECTED))]))
-        # An operator's node may be one that only the operator may read, and may have others below it.
-        shared = await self._store.examine([f"{self.base}{path}" for path in sorted(SHARED)])
-        leaves = [path for path, node in shared.items() if node.data is not None]
-        leaves += [path for path in found if path[len(self.base) :] in PROJECTED]
-        shared = {**shared, **await nodes_below(self._store, leaves)}
-        found.update((path, Znode(node.data or b"", node.version)) for path, node in shared.items())
+        found = dict(await self._store.read([f"{self.base}{path}" for path in PARENTS]))
+        # What others put there may be a node that only they may read, and may have others below it.
+        leaves = await self._store.examine([f"{self.base}{path}" for path in sorted(SHARED | PROJECTED)])
+        readable = [path for path, node in leaves.items() if node.data is not None]
+        leaves = {**leaves, **await nodes_below(self._store, readable)}
+        found.update((path, Znode(node.data or b"", node.version)) for path, node in leaves.items())
         for top in SUBTREES:
             found.update(await read_subtree(self._store, f"{self.base}{top}"))
         self.known = {path[len(self.base) :]: node for path, node in found.items()}

@@ -66,7 +66,8 @@ class Tree:
     async def check(self) -> None:
         """Raise `ConfigurationError` unless the tree is Drover's or may become so. Changes nothing."""
         marks = [f"{place}{mark}" for place in self._foreign_places() for mark in FOREIGN_MARKS]
-        found = await self._store.read(marks)
+        # A cluster may have the name of such a mark: then that is a tree of Drover's.
+        found = [path for path, node in (await self._store.read(marks)).items() if _cluster_of(node.data) is None]
         if found:
             raise ConfigurationError(
                 f"{min(found)} belongs to a real Kafka cluster: Drover's view never goes into its tree; choose another "
@@ -79,7 +80,7 @@ class Tree:
         node = there.get(self.base)
         if node is None:
             self._missing.append(Create(self.base, mark))
-        elif not self._is_marked(node.data):
+        elif _cluster_of(node.data) != self.cluster:
             if (await self._store.children([self.base]))[self.base]:
                 raise ConfigurationError(
                     f"{self.base} is there and was not made by Drover: choose another zookeeper.root, or remove it"
@@ -229,12 +230,14 @@ class Tree:
             case Delete():
                 return Delete(path, operation.version)
 
-    def _is_marked(self, data: bytes) -> bool:
-        try:
-            mark = msgspec.json.decode(data, type=_Mark)
-        except UNDECODABLE:
-            return False
-        return mark.made_by == "drover" and mark.cluster == self.cluster
+
+def _cluster_of(data: bytes) -> str | None:
+    """Name the cluster whose tree begins with a node that holds this; None if no tree of Drover's does."""
+    try:
+        mark = msgspec.json.decode(data, type=_Mark)
+    except UNDECODABLE:
+        return None
+    return mark.cluster if mark.made_by == "drover" else None
 
 
 def _holds_projected(path: str) -> bool:

@@ -187,3 +187,13 @@ def test_a_tree_that_anybody_could_write_must_be_meant() -> None:
         ZooKeeperSettings(allow_open_zookeeper=True).options()
     assert not ZooKeeperSettings(hosts="zk-1:2181", allow_open_zookeeper=True).options().has_credentials
     assert ZooKeeperSettings(hosts="zk-1:2181", username="a", password=OWNER).options().has_credentials
+
+
+@pytest.mark.parametrize("cluster", ["controller", "controller_epoch", "brokers", "admin", "config"])
+async def test_a_cluster_may_have_the_name_of_a_node_of_kafkas(store: Store, root: str, cluster: str) -> None:
+    """One named `controller` was taken for a real cluster's node as soon as it had a tree; no neighbour began again."""
+    writer = writer_on(store, root, "w", Notes(), cluster)
+    await writer.tree.load()
+    await writer.make_anew()
+    for name in (cluster, "prod"):
+        await Tree(store, root, name, "w").check()

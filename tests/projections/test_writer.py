@@ -25,10 +25,10 @@ from tests.shard.world import CLUSTER
 TIMES = WriterTimes(take_over_s=0.4, follow_s=0.05, verify_s=0.1, slice_s=0.01)
 
 
-def writer_on(store: Store, root: str, name: str, notes: Notes) -> ClusterWriter:
+def writer_on(store: Store, root: str, name: str, notes: Notes, cluster: str = CLUSTER) -> ClusterWriter:
     caught_up = asyncio.Event()
     caught_up.set()
-    return ClusterWriter(Feed(CLUSTER), 0, Tree(store, root, CLUSTER, name), notes, caught_up, TIMES)
+    return ClusterWriter(Feed(cluster), 0, Tree(store, root, cluster, name), notes, caught_up, TIMES)
 
 
 @asynccontextmanager

@@ -178,17 +178,23 @@ class ClusterWriter:
 
     async def _reach(self, place: Place) -> None:
         """Fold up to a place, waiting for the log to bring it."""
+        patience: float | None = None
         while self._feed.place < place:
             self._groups.clear()
             self._feed.advance(place)
             if self._feed.place >= place or self._feed.waiting:
                 return
-            if self._caught_up.is_set():
+            if not self._caught_up.is_set():
+                await self._wait()
+                continue
+            # Another projector may have written what was recorded after this one had looked where the log ends.
+            patience = patience or time.monotonic() + self._times.take_over_s
+            if time.monotonic() >= patience:
                 raise ConfigurationError(
                     f"{self.tree.base} follows a log up to {place}, this log ends before: is it another one? If it is "
                     "the right one, make the tree anew with `drover project rebuild`"
                 )
-            await self._wait()
+            await self._wait(self._times.follow_s)
 
     def _agrees(self, place: Place) -> bool:
         """Whether the view, with what was not written yet, begins where the tree is; groups that it has are dropped."""

@@ -297,3 +297,35 @@ async def test_the_end_of_a_heal_of_more_chunks_than_zookeeper_takes_at_once_is_
 
         await wait_until(is_over, what="the end of the heal")
     assert not any(path.startswith("/drover/heal/") for path in await read_tree(real_store, f"{root}-{'x' * 200}"))
+
+
+async def test_a_tree_that_is_ahead_of_what_a_projector_has_read_is_waited_for_and_not_called_another_logs(
+    root: str,
+) -> None:
+    """Another projector writes what was recorded after this one had looked where the log ends."""
+    store, log, notes = MemoryStore(), await walked_log(2), Notes()
+    wanted = prefixes(log)
+    first = writer_on(store, root, "first", Notes())
+    fed(first, log)
+    async with running(first):
+        await at_the_end(store, root, wanted)
+    second = writer_on(store, root, "second", notes)
+    fed(second, log, last=-1)
+    async with running(second):
+        await asyncio.sleep(TIMES.take_over_s / 4)
+        fed(second, log, first=-1)
+        await wait_until(lambda: second.role is Role.WRITING, what="it writes")
+    assert notes.errors == []
+
+
+async def test_a_tree_of_another_log_is_said() -> None:
+    store, log, notes = MemoryStore(), await walked_log(2), Notes()
+    first = writer_on(store, "/drover", "first", Notes())
+    fed(first, log)
+    async with running(first):
+        await wait_until(lambda: first.role is Role.WRITING and not first.backlog, what="it writes")
+    second = writer_on(store, "/drover", "second", notes)
+    fed(second, log, last=20)
+    async with running(second):
+        await wait_until(lambda: second.last_error is not None, what="it is said")
+    assert "is it another one?" in str(notes.errors[0])

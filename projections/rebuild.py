@@ -44,7 +44,7 @@ async def rebuild(read: FeedReader, store: Store, root: str, cluster: str, write
     caught_up.set()
     staged = Tree(store, aside, cluster, writer)
     await staged.load()
-    await ClusterWriter(feed, shard, staged, monitor, caught_up).make_anew()
+    await ClusterWriter(feed, shard, staged, monitor, caught_up).make_anew(ends_if_denied=True)
     await staged.load()
     wrong = differences(feed, staged)
     if wrong:
@@ -56,7 +56,7 @@ async def rebuild(read: FeedReader, store: Store, root: str, cluster: str, write
             # Somebody has gone on meanwhile: the tree must not go back.
             feed, shard = await read(cluster)
         try:
-            await ClusterWriter(feed, shard, live, monitor, caught_up).make_anew()
+            await ClusterWriter(feed, shard, live, monitor, caught_up).make_anew(ends_if_denied=True)
         except BeatenError:
             continue
         await remove(store, staged.base)

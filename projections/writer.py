@@ -83,6 +83,7 @@ class ClusterWriter:
         self._news = asyncio.Event()
         self._failures = 0
         self._has_written = False
+        self._ends_if_denied = False
         self._patrol = Patrol(tree, times.verify_s)
 
     # -- the log's side
@@ -204,8 +205,12 @@ class ClusterWriter:
             return self._groups[0].start <= place
         return self._feed.place == place
 
-    async def make_anew(self) -> None:
-        """Make the loaded tree what the end of the log says, whatever it is now; the position says so meanwhile."""
+    async def make_anew(self, *, ends_if_denied: bool = False) -> None:
+        """Make the loaded tree what the end of the log says, whatever it is now; the position says so meanwhile.
+
+        What is denied is tried again for ever, or raised as `StoreDeniedError`.
+        """
+        self._ends_if_denied = ends_if_denied
         while not self._caught_up.is_set():
             self._feed.advance_all()
             await self._wait()
@@ -314,6 +319,8 @@ class ClusterWriter:
                 await self._failed(error)
                 done = await self._resolved()
             except (StoreError, ConfigurationError) as error:
+                if self._ends_if_denied and isinstance(error, StoreDeniedError):
+                    raise
                 await self._failed(error)
         self._failures, self.last_error = 0, None
         self._monitor.projected(self.cluster, events, len(operations) + 1)

@@ -3,18 +3,20 @@
 import asyncio
 from collections.abc import Sequence
 
-from drover.local import wait_until
+import pytest
+
+from drover.local import LocalZooKeeper, wait_until
 from projections.comparing import FeedReader, compare
 from projections.feed import Feed
 from projections.position import Place
 from projections.rebuild import rebuild
-from projections.store import Create, Delete, Set, Store
+from projections.store import Create, Delete, Set, Store, StoreDeniedError
 from projections.tree import Tree
 from projections.writer import Role
 from tests.projections.logs import feed_of, prefixes, valid_batches, walked_log
 from tests.projections.notes import Notes
 from tests.projections.observer import shown
-from tests.projections.rig import clear, position_of, read_tree
+from tests.projections.rig import clear, position_of, read_tree, zookeeper_store
 from tests.projections.test_writer import WatchedStore, at_the_end, fed, running, writer_on
 from tests.shard.world import CLUSTER
 
@@ -119,3 +121,17 @@ async def test_a_projector_that_runs_carries_on_behind_a_rebuild(store: Store, r
         fed(writer, log, first=middle)
         await at_the_end(store, root, wanted)
     assert notes.drifted == []
+
+
+async def test_a_rebuild_that_may_not_write_ends_and_says_so(zookeeper: LocalZooKeeper, root: str) -> None:
+    """It tried again for ever."""
+    log = await walked_log(3)
+    owner, other = ({"username": name, "password": name} for name in ("drover", "stranger"))
+    owned = zookeeper_store(zookeeper, **owner, readers=("world:anyone",))
+    await written(owned, root, log, 20)
+    stranger = zookeeper_store(zookeeper, **other)
+    with pytest.raises(StoreDeniedError, match=r"zookeeper\.username"):
+        async with asyncio.timeout(10):
+            await rebuild(reading(log), stranger, root, CLUSTER, "rebuilder", Notes())
+    await stranger.close()
+    await owned.close()

@@ -62,6 +62,9 @@ async def compare(read: FeedReader, tree: Tree) -> Comparison:
     await load_quietly(tree)
     feed, _ = await read(tree.cluster)
     position = tree.position
+    if position is None and not feed.waiting and not tree.known:
+        # Nothing has ever happened on this cluster: no projector makes a tree of that.
+        return Comparison(tree.cluster, 0, 0, ())
     if position is None:
         missing = Difference(POSITION_PATH, "is missing or cannot be read: there is no tree that could be true")
         return Comparison(tree.cluster, 0, len(feed.waiting), (missing,))

@@ -135,3 +135,8 @@ async def test_a_rebuild_that_may_not_write_ends_and_says_so(zookeeper: LocalZoo
             await rebuild(reading(log), stranger, root, CLUSTER, "rebuilder", Notes())
     await stranger.close()
     await owned.close()
+
+
+async def test_a_cluster_of_which_nothing_was_recorded_has_no_tree_and_that_is_right(store: Store, root: str) -> None:
+    found = await compare(reading(()), Tree(store, root, CLUSTER, ""))
+    assert (found.nodes, found.behind, found.differences) == (0, 0, ())

@@ -13,7 +13,7 @@ from projections.changes import transactions
 from projections.comparing import FeedReader, differences
 from projections.monitor import Monitor
 from projections.store import Delete, Store, StoreError, read_subtree
-from projections.tree import BeatenError, Tree
+from projections.tree import BeatenError, KeptError, Tree
 from projections.writer import ClusterWriter
 
 STAGING = ".rebuild"
@@ -49,15 +49,15 @@ async def rebuild(read: FeedReader, store: Store, root: str, cluster: str, write
     wrong = differences(feed, staged)
     if wrong:
         raise RebuildError(f"{staged.base} is not what was written: {wrong[0].path} {wrong[0].what}")
+    live = Tree(store, root, cluster, writer)
     for _ in range(ATTEMPTS):
-        live = Tree(store, root, cluster, writer)
         await live.load()
         if live.position is not None and live.position.place > feed.place:
             # Somebody has gone on meanwhile: the tree must not go back.
             feed, shard = await read(cluster)
         try:
             await ClusterWriter(feed, shard, live, monitor, caught_up).make_anew(ends_if_denied=True)
-        except BeatenError:
+        except (BeatenError, KeptError):
             continue
         await remove(store, staged.base)
         return Rebuilt(cluster, len(live.known), feed.place.offset, feed.place.event_index)

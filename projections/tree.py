@@ -14,6 +14,7 @@ from projections.changes import absorb
 from projections.ownership import FOREIGN_MARKS, FOREIGN_TOPS, PARENTS, PROJECTED, SHARED, SUBTREES, parent_of
 from projections.position import POSITION_PATH, Position, decode_position, encode_position
 from projections.store import (
+    ANY_VERSION,
     ConflictError,
     Create,
     Delete,
@@ -34,6 +35,14 @@ class BeatenError(StoreError):
     """Another writer has moved the tree on; nothing of ours was written."""
 
 
+class KeptError(ConflictError):
+    """What others put into the tree cannot be removed; from now on it is left where it is."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(path)
+        self.args = (f"{path} is not Drover's, and stays, since it cannot be removed: {why}",)
+
+
 class _Mark(msgspec.Struct):
     """What the chroot itself says: who made the tree, and for which cluster."""
 
@@ -45,7 +54,8 @@ class Tree:
     """The tree of a cluster at `root`/`cluster`; `writer` names this process in the position.
 
     `known` is what stands there, as of the last `load` and our own transactions since, without what was released;
-    `position` likewise, None while there is none that can be read.
+    `position` likewise, None while there is none that can be read. `foreign` are those that whoever writes takes for
+    others'; of these, the ones that could not be removed are `kept`, with all above them: they are not deleted.
     """
 
     def __init__(self, store: Store, root: str, cluster: str, writer: str) -> None:
@@ -62,6 +72,10 @@ class Tree:
         self._sent: tuple[tuple[Operation, ...], Position] | None = None
         # Shared nodes that were found to be an operator's alone.
         self._locked: set[str] = set()
+        self.foreign: frozenset[str] = frozenset()
+        self.kept: frozenset[str] = frozenset()
+        # The highest nodes of what is kept.
+        self._obstacles: set[str] = set()
 
     async def check(self) -> None:
         """Raise `ConfigurationError` unless the tree is Drover's or may become so. Changes nothing."""
@@ -116,6 +130,14 @@ class Tree:
         for top in SUBTREES:
             found.update(await read_subtree(self._store, f"{self.base}{top}"))
         self.known = {path[len(self.base) :]: node for path, node in found.items()}
+        # Those that have gone meanwhile are none any more.
+        self._obstacles &= self.known.keys()
+        self.kept = frozenset(
+            path
+            for top in self._obstacles
+            for path in self.known
+            if path == top or path.startswith(f"{top}/") or top.startswith(f"{path}/")
+        )
 
     def release(self, paths: Iterable[str]) -> None:
         """Forget shared nodes that the fold does not have: they are requests, and not the projector's to touch."""
@@ -129,6 +151,8 @@ class Tree:
 
         Raises `BeatenError` when somebody else has written meanwhile, so that nothing is known any more.
         """
+        # One that is kept and may not be read cannot be compared.
+        paths = [path for path in paths if path not in self.kept or self.known[path].version != ANY_VERSION]
         absolute = [f"{self.base}{path}" for path in paths]
         holders = [path for path in paths if _holds_projected(path)]
         nodes = await self._store.read(absolute)
@@ -154,7 +178,7 @@ class Tree:
         """
         assert self._sent is None, "what became of the last transaction is not known yet"
         assert position.writer == self.writer, "by its name a writer knows its own transaction again"
-        if self._locked:
+        if self._locked or self.kept:
             operations = [each for operation in operations for each in self._permitted(operation)]
         data = encode_position(position)
         path = f"{self.base}{POSITION_PATH}"
@@ -168,7 +192,7 @@ class Tree:
         except ConflictError as error:
             if error.path != path:
                 self._sent = None
-                raise ConflictError(error.path[len(self.base) :]) from error
+                raise self._conflict_at(error.path[len(self.base) :], operations) from error
             if not await self.resolve():
                 raise BeatenError(f"{self.base} was written by another projector") from error
         except WriteUnknownError:
@@ -176,6 +200,15 @@ class Tree:
         except StoreDeniedError as error:
             self._sent = None
             path = (error.path or "")[len(self.base) :]
+            above = parent_of(path)
+            if (
+                above in self.foreign
+                and self._may_keep(path)
+                and any(isinstance(each, Delete) and each.path == path for each in operations)
+            ):
+                # The node above says who may remove it, and so of all beside it.
+                self._obstacles.add(above)
+                raise KeptError(path, str(error)) from error
             if path not in SHARED or path in self._locked:
                 raise
             self._locked.add(path)
@@ -212,10 +245,27 @@ class Tree:
         self._version = 0 if self._version is None else self._version + 1
 
     def _permitted(self, operation: Operation) -> tuple[Operation, ...]:
-        """Replace an operator's node as a whole where its own access control lets nobody else write it."""
+        """Replace an operator's node as a whole where its own access control lets nobody else write it.
+
+        What is kept is not deleted, and what is to be made there is set.
+        """
+        if operation.path in self.kept and not isinstance(operation, Set):
+            there = self.known[operation.path]
+            return () if isinstance(operation, Delete) else (Set(operation.path, operation.data, there.version),)
         if isinstance(operation, Set) and operation.path in self._locked:
             return (Delete(operation.path, operation.version), Create(operation.path, operation.data))
         return (operation,)
+
+    def _conflict_at(self, path: str, operations: Sequence[Operation]) -> ConflictError:
+        """Return why a transaction was refused; a node that may not be read, and is not empty, is kept from now on."""
+        if Delete(path, ANY_VERSION) in operations and self._may_keep(path):
+            self._obstacles.add(path)
+            return KeptError(path, "there are nodes below it, and its ACL does not let Drover read it")
+        return ConflictError(path)
+
+    def _may_keep(self, path: str) -> bool:
+        """Whether a node may stay that nobody needs: what operators write as well would be taken for a request."""
+        return path in self.foreign and not any(path == each or path.startswith(f"{each}/") for each in SHARED)
 
     def _parents_to_make(self) -> list[Create]:
         return [Create(path, b"") for path in PARENTS if path not in self.known]

@@ -253,10 +253,9 @@ class ClusterWriter:
         self.tree.release(SHARED - set(position.standing) - set(wanted) - coming)
 
     def _wanted(self, documents: dict[str, bytes | None]) -> dict[str, bytes | None]:
-        foreign = {
-            path: None for path in self.tree.known if path not in documents and (is_projected(path) or path in SHARED)
-        }
-        return {**foreign, **documents}
+        foreign = [path for path in self.tree.known if path not in documents and (is_projected(path) or path in SHARED)]
+        self.tree.foreign = frozenset(foreign)
+        return {**dict.fromkeys(path for path in foreign if path not in self.tree.kept), **documents}
 
     # -- writing
 

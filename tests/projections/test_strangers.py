@@ -1,13 +1,22 @@
 """Nodes that others put where Drover writes, under an access control of their own; a real ZooKeeper enforces it."""
 
+import asyncio
+
 import pytest
 
 from drover.local import LocalZooKeeper
 from projections.commands import CANCEL, PLAN
+from projections.comparing import compare
+from projections.rebuild import rebuild
 from projections.store import Store
+from projections.tree import Tree
+from tests.projections.logs import walked_log
+from tests.projections.notes import Notes
 from tests.projections.office import ORDERS, plan_of
 from tests.projections.test_intake import office, until
 from tests.projections.test_intake_nodes import write_alone
+from tests.projections.test_rebuild import reading, written
+from tests.shard.world import CLUSTER
 
 
 @pytest.mark.parametrize("path", ["/admin/reassign_partitions_queue", "/drover/leaders"])
@@ -55,3 +64,42 @@ async def test_a_note_below_an_answer_keeps_no_request(store: Store, root: str) 
         await made.write(PLAN, plan_of((0, [4, 2, 3])))
         await made.until_shown()
         await made.until_gone(f"{PLAN}.error")
+
+
+@pytest.mark.parametrize("may_read", [True, False])
+@pytest.mark.parametrize("top", ["/brokers/topics/notes", "/drover/leaders", "/drover/plans/zzz"])
+@pytest.mark.parametrize("somebody_is_there", [True, False])
+async def test_a_node_that_drover_may_not_remove_stays_and_the_view_goes_on(
+    zookeeper: LocalZooKeeper, real_store: Store, root: str, may_read: bool, top: str, somebody_is_there: bool
+) -> None:
+    made = await office(real_store, root)
+    nodes = {f"{made.base}{top}": b"", f"{made.base}{top}/kept": b""}
+    if not somebody_is_there:
+        async with made.open():
+            pass
+        await write_alone(zookeeper, nodes, may_read=may_read)
+        made.restart()
+        made.feed()
+    async with made.open():
+        if somebody_is_there:
+            await write_alone(zookeeper, nodes, may_read=may_read)
+        await made.write(PLAN, plan_of((0, [4, 2, 3])))
+        await made.until_shown()
+        await until(lambda: made.notes.errors)
+        before = len(made.notes.errors)
+        await made.let_copy()
+        await made.until_idle()
+        assert len(made.notes.errors) == before, "it is said once"
+
+
+async def test_a_rebuild_leaves_what_it_may_not_remove_and_verify_names_it(
+    zookeeper: LocalZooKeeper, real_store: Store, root: str
+) -> None:
+    log = await walked_log(3)
+    await written(real_store, root, log, 40)
+    below = [f"/brokers/topics/notes{more}" for more in ("", "/1", "/2", "/2/x")]
+    await write_alone(zookeeper, {f"{root}/{CLUSTER}{path}": b"" for path in below}, may_read=True)
+    async with asyncio.timeout(30):
+        await rebuild(reading(log), real_store, root, CLUSTER, "rebuilder", Notes())
+    found = await compare(reading(log), Tree(real_store, root, CLUSTER, ""))
+    assert [(each.path, each.what) for each in found.differences] == [(path, "must not be there") for path in below]

@@ -91,11 +91,17 @@ class _UnreadableError(Exception):
 def identity_of(path: str, node: Examined) -> str:
     """Name a version of a node, as the id of its command.
 
-    The time is part of it since another ensemble begins to count its transactions anew. Of a node that may not be read
-    nobody tells the version.
+    The time is part of it since another ensemble begins to count its transactions anew, and the path since one
+    transaction may write several nodes. Of a node that may not be read nobody tells the version.
     """
+    place = f"{crc32(path.encode()):x}"
     if node.data is None:
-        return f"{INTAKE_ID_PREFIX}denied-{crc32(path.encode()):x}"
+        return f"{INTAKE_ID_PREFIX}denied-{place}"
+    return f"{earlier_identity_of(node)}-{place}"
+
+
+def earlier_identity_of(node: Examined) -> str:
+    """Name a version of a node as it was before its path was part of that: logs have outcomes under such ids."""
     return f"{INTAKE_ID_PREFIX}{node.czxid:x}-{node.mzxid:x}-{node.mtime_ms:x}"
 
 

@@ -32,6 +32,7 @@ from projections.commands import (
     answers,
     command_of,
     command_of_removal,
+    earlier_identity_of,
     error_document,
     fault_of,
     identity_of,
@@ -237,7 +238,7 @@ class Intake:
             return False
         node, is_held = seen.nodes[path], path in seen.position.standing
         identity = identity_of(path, node)
-        recorded = self._outcomes.get(identity)
+        recorded = self._outcomes.get(identity) or self._outcomes.get(earlier_identity_of(node))
         if recorded is not None:
             # Until the tree has what came of it, the projector is about to write over it, and it must not be gone.
             is_over = recorded.place is None or seen.position.place >= recorded.place

@@ -69,7 +69,7 @@ def test_the_plan_of_the_pages_transcript_is_read_with_its_originals_as_an_asser
     assert isinstance(found, Alter)
     target = PartitionTarget(topic="test_topic", partition=25, replicas=(1, 2, 4), original_replicas=(1, 2, 3))
     assert (found.partitions, found.only_when_idle) == ((target,), True)
-    assert (found.id, found.cluster, found.by) == ("znode-10-1a-18bcfe56800", "prod", "zookeeper")
+    assert (found.id, found.cluster, found.by) == ("znode-10-1a-18bcfe56800-2a050a88", "prod", "zookeeper")
     assert PLAN in found.reason
 
 

@@ -4,9 +4,10 @@ import asyncio
 import time
 
 import pytest
+from msgspec.structs import replace
 
 from events.commands import Alter
-from projections.commands import BLACKLIST, CANCEL, FREEZE, PLAN, REQUESTS
+from projections.commands import BLACKLIST, CANCEL, FREEZE, PLAN, REQUESTS, command_of, earlier_identity_of
 from projections.memory import MemoryStore
 from projections.position import POSITION_PATH
 from projections.store import Create, Store
@@ -326,3 +327,42 @@ async def test_of_the_answers_to_requests_those_with_the_highest_numbers_are_kep
         await until(lambda: sum(path.endswith(".error") for path in store.nodes) == 100)
         left = (await store.children([above]))[above]
     assert left == {f"request_{number}.error" for number in range(51, 151)}
+
+
+async def test_nodes_that_one_transaction_writes_are_commands_of_their_own(store: Store, root: str) -> None:
+    """They have the same transaction id and time. All but the first were taken for done, and removed."""
+    made = await office(store, root)
+    async with made.open():
+        requests = {
+            f"{REQUESTS}/request_{number}": b'{"assignment":{"orders":{"%d":[4,2,3]}}}' % number for number in (0, 1)
+        }
+        await store.write([Create(f"{made.base}{path}", data) for path, data in requests.items()])
+        for path in requests:
+            await made.until_gone(path)
+        nodes = {FREEZE: b"", BLACKLIST: b'{"version":1,"config":{"preferred_leader_blacklist":"3"}}'}
+        await store.write([Create(f"{made.base}{path}", data) for path, data in nodes.items()])
+        await until(lambda: made.world.state.freeze is not None and made.world.state.blacklist)
+        await until(lambda: len(made.decided()) == 4)
+    assert [each.verdict for each in made.decided()] == ["accepted"] * 4
+    shown = made.world.state.reassignments
+    assert set(shown) == {ORDERS[0], ORDERS[1]}
+
+
+async def test_a_node_whose_outcome_is_under_an_earlier_id_is_not_carried_out_again(root: str) -> None:
+    """Its projector was of an earlier Drover, and ended before it had removed the node."""
+    made = await office(MemoryStore(), root)
+    path = f"{REQUESTS}/request_1"
+    async with made.open():
+        made.is_staffed = False
+    await made.write(path, b'{"assignment":{"orders":{"0":[4,2,3]}}}')
+    node = await made.node(path)
+    assert node is not None
+    command = command_of(path, node, CLUSTER)
+    assert isinstance(command, Alter)
+    made.world.put(replace(command, id=earlier_identity_of(node)))
+    await made.world.run(100)
+    made.restart()
+    made.feed()
+    async with made.open():
+        await made.until_gone(path)
+    assert made.submitted == []

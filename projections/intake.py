@@ -8,7 +8,7 @@ accepts is what counts (X5).
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -135,8 +135,9 @@ class Intake:
         self._asked: set[str] = set()
         # What the log was told of because it became no command.
         self._told: dict[str, None] = {}
-        # Versions of nodes that hold what others do not let Drover remove.
-        self._kept: set[str] = set()
+        # Versions of nodes that hold what others do not let Drover remove, by path; and how many were passed over.
+        self._kept: dict[str, str] = {}
+        self._passed = 0
         self._looking = asyncio.Lock()
 
     def recorded(self, offset: int, batch: Batch) -> None:
@@ -209,8 +210,7 @@ class Intake:
         if before is None or position is None or position.building:
             return None
         names = (await self._store.children([above])).get(above, frozenset())
-        numbered = sorted((number, name) for name in names if (number := request_number(name)) is not None)
-        requests = tuple(f"{REQUESTS}/{name}" for _, name in numbered[:MOST_REQUESTS])
+        requests, is_whole = self._requests_of(names)
         answered = ((request_number(name.removesuffix(ERROR_SUFFIX)), name) for name in names)
         errors = sorted((number, name) for number, name in answered if number is not None)
         nodes = await self._store.examine([f"{self._base}{path}" for path in (*sorted(SHARED), *requests)])
@@ -226,8 +226,21 @@ class Intake:
             requests=requests,
             errors=tuple(f"{REQUESTS}/{name}" for _, name in errors if name.endswith(ERROR_SUFFIX)),
             is_still=after.mzxid == before.mzxid,
-            is_whole=len(requests) == len(numbered),
+            is_whole=is_whole,
         )
+
+    def _requests_of(self, names: Iterable[str]) -> tuple[tuple[str, ...], bool]:
+        """Choose the requests to look at, by their number, and tell whether none is left that may be new.
+
+        Those that stay although they are done give way to others. They are looked at in turns: one may be written anew.
+        """
+        numbered = sorted((number, name) for name in names if (number := request_number(name)) is not None)
+        done = [each for each in numbered if f"{REQUESTS}/{each[1]}" in self._kept]
+        due = sorted({*numbered}.difference(done)) if done else numbered
+        turn = done[self._passed : self._passed + MOST_REQUESTS]
+        self._passed = self._passed + MOST_REQUESTS if self._passed + MOST_REQUESTS < len(done) else 0
+        chosen = sorted([*due[:MOST_REQUESTS], *turn])
+        return tuple(f"{REQUESTS}/{name}" for _, name in chosen), len(due) <= MOST_REQUESTS
 
     async def _treat(self, path: str, seen: _Seen) -> bool:
         """See to one path; returns whether its command is not decided yet."""
@@ -252,7 +265,7 @@ class Intake:
                 is_repeated=recorded.outcome.verdict == "duplicate",
             )
             return False
-        if identity in self._kept:
+        if self._kept.get(path) == identity:
             return False
         if identity in self._asked:
             return True
@@ -328,14 +341,14 @@ class Intake:
         Such a node stays. Since its version has been decided, it is not carried out again.
         """
         version = identity_of(path, node)
-        if version in self._kept:
+        if self._kept.get(path) == version:
             return False
         below = await nodes_below(self._store, [] if node.data is None else [f"{self._base}{path}"])
         try:
             for operations in transactions((Delete(each, there.version),) for each, there in reversed(below.items())):
                 await self._write(operations)
         except StoreDeniedError as error:
-            self._kept.add(version)
+            self._kept[path] = version
             self._monitor.projection_failed(self._cluster, error)
             return False
         return True

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from drover.local import LocalZooKeeper
-from projections.commands import CANCEL, PLAN
+from projections.commands import CANCEL, PLAN, REQUESTS
 from projections.comparing import compare
+from projections.intake import MOST_REQUESTS
 from projections.rebuild import rebuild
 from projections.store import Store
 from projections.tree import Tree
@@ -103,3 +104,20 @@ async def test_a_rebuild_leaves_what_it_may_not_remove_and_verify_names_it(
         await rebuild(reading(log), real_store, root, CLUSTER, "rebuilder", Notes())
     found = await compare(reading(log), Tree(real_store, root, CLUSTER, ""))
     assert [(each.path, each.what) for each in found.differences] == [(path, "must not be there") for path in below]
+
+
+async def test_a_hundred_requests_that_cannot_be_removed_hold_up_no_later_one(
+    zookeeper: LocalZooKeeper, real_store: Store, root: str
+) -> None:
+    """As many are looked at, at a time; those that are done and stay give way."""
+    made = await office(real_store, root)
+    async with made.open():
+        requests = [f"{made.base}{REQUESTS}/request_{number}" for number in range(MOST_REQUESTS)]
+        nodes = {path: b'{"x":1}' for top in requests for path in (top, f"{top}/notes")}
+        await write_alone(zookeeper, nodes, may_read=True)
+        await until(lambda: len(made.told()) == MOST_REQUESTS)
+        await made.write(PLAN, plan_of((0, [4, 2, 3])))
+        await made.until_shown()
+        await made.write(f"{REQUESTS}/request_{MOST_REQUESTS}", b'{"assignment":{"orders":{"0":[4,3,2]}}}')
+        await made.until_gone(f"{REQUESTS}/request_{MOST_REQUESTS}")
+        assert len(made.told()) == MOST_REQUESTS

@@ -10,7 +10,7 @@ export UV_SYSTEM_CERTS ?= $(if $(wildcard /etc/ssl/certs/ca-certificates.crt /et
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types unit pythons browser format demo bench picture soak soak-faults soak-hostile mutants clean
+.PHONY: help install test lint types unit pythons browser format demo bench picture soak soak-faults soak-hostile soak-workers mutants clean
 
 help: ## List these targets
 	@grep -hE '^[a-z%-]+:.*## ' Makefile | sed -E 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/; s/%/FOLDER/' | expand -t 20
@@ -73,6 +73,9 @@ soak-faults: install ## Break a local cluster and its workers at random for HOUR
 
 soak-hostile: install ## Send hostile and large input to whole shards for HOURS=... (default 1), from FIRST_SEED=1000 on
 	$(BIN)/python -m tests.hostile --hours $(or $(HOURS),1) --first-seed $(or $(FIRST_SEED),1000)
+
+soak-workers: install ## Let whole workers play SEEDS=200 random stories in virtual time, from FIRST_SEED=1000 on
+	$(BIN)/python -m tests.runtime.random_story $(or $(FIRST_SEED),1000) $(or $(SEEDS),200)
 
 clean: ## Remove .venv and every cache (downloaded jars stay in the user's cache)
 	rm -rf .venv .pythons .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist

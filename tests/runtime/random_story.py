@@ -1,6 +1,6 @@
 """A story for random workers: what goes wrong while clients ask for something, and what must hold at the end.
 
-`python -m tests.runtime.random_story FIRST COUNT` plays so many of them, from this seed on, and names those that fail.
+`python -m tests.runtime.random_story FIRST COUNT` plays so many, and names those that fail.
 """
 
 import asyncio

@@ -4,11 +4,13 @@ A soak takes seeds that were never run: a range that has passed before says litt
 """
 
 import gc
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import count, takewhile
 from multiprocessing import get_context
@@ -80,14 +82,15 @@ def run_seeds(seeds: range, steps: int) -> Tally:
     return tally
 
 
-def in_parallel(first: int, at_least: int, steps: int, seconds: float, processes: int | None = None) -> Iterator[Tally]:
+def in_parallel(
+    first: int, at_least: int, steps: int, seconds: float, processes: int | None = None
+) -> Generator[Tally]:
     """Run seeds from `first` on, at least so many and for at least so long; one tally per chunk, in order."""
     processes = processes or min(2, cpu_count() or 1)
     until = time.monotonic() + seconds
     starts = takewhile(lambda start: start < first + at_least or time.monotonic() < until, count(first, CHUNK))
-    # A world lives until its run ends, so frequent garbage collection finds nothing and costs a twelfth of the time.
-    rarely = (100_000, 20, 100)
-    with ProcessPoolExecutor(processes, get_context("spawn"), initializer=gc.set_threshold, initargs=rarely) as pool:
+    pool = ProcessPoolExecutor(processes, get_context("spawn"), initializer=_prepare)
+    try:
         waiting: list[Future[Tally]] = []
         for start in starts:
             waiting.append(pool.submit(run_seeds, range(start, start + CHUNK), steps))
@@ -95,6 +98,15 @@ def in_parallel(first: int, at_least: int, steps: int, seconds: float, processes
                 yield waiting.pop(0).result()
         for future in waiting:
             yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _prepare() -> None:
+    # A world lives until its run ends, so frequent garbage collection finds nothing and costs a twelfth of the time.
+    gc.set_threshold(100_000, 20, 100)
+    # Ctrl-C reaches all processes of a terminal: the first one ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def next_fresh_seed(known: Iterable[Line]) -> int:
@@ -103,16 +115,22 @@ def next_fresh_seed(known: Iterable[Line]) -> int:
 
 
 def soak(first_seed: int | None, seeds: int, steps: int, hours: float, processes: int | None = None) -> int:
-    """Run, say what fails at once, and add one line to the ledger; the exit code."""
+    """Run, say what fails at once, and add one line to the ledger; the exit code.
+
+    Ctrl-C and SIGTERM end it early: the line then tells of what has been run until there.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     fresh = next_fresh_seed(read(LEDGER))
     first = fresh if first_seed is None else first_seed
     total, began = Tally(), time.monotonic()
-    for tally in in_parallel(first, seeds, steps, hours * 3600, processes):
-        total.add(tally)
-        for seed, failure in tally.failures.items():
-            print(f"seed {seed}: {failure}\n  again: {again(seed, steps)}", flush=True)
-        if sys.stdout.isatty():
-            print(f"\r{total.seeds} seeds, {total.steps} steps", end="", flush=True)
+    with suppress(KeyboardInterrupt), closing(in_parallel(first, seeds, steps, hours * 3600, processes)) as tallies:
+        for tally in tallies:
+            total.add(tally)
+            for seed, failure in tally.failures.items():
+                print(f"seed {seed}: {failure}\n  again: {again(seed, steps)}", flush=True)
+            if sys.stdout.isatty():
+                print(f"\r{total.seeds} seeds, {total.steps} steps", end="", flush=True)
     line = Line(
         commit=_commit(),
         first_seed=first,

@@ -26,9 +26,9 @@ class Clients:
         kind = self._chance.random()
         if kind < 0.05:
             self._write(self._chance.randrange(4), self._chance.randrange(SHARDS), StoredRecord(b"no command"))
-        elif kind < 0.1:
+        elif kind < 0.2:
             self._write(self._chance.randrange(2), self._chance.randrange(SHARDS), None)
-        elif kind < 0.15 and self.sent:
+        elif kind < 0.25 and self.sent:
             self._send(*self._chance.choice(self.sent))
         else:
             self._send(*self._command(f"c{number}"))

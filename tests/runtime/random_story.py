@@ -77,8 +77,10 @@ async def _trouble(world: World, chance: random.Random) -> None:
             world.hang(chance.choice(running), chance.random() * LONGEST_HANG_S)
         elif kind < 0.65:
             world.stop(chance.choice(running))
-        elif kind < 0.8:
+        elif kind < 0.75:
             world.rebalance_soon()
+        elif kind < 0.85:
+            world.steal(chance.randrange(SHARDS))
         else:
             model = chance.choice(list(world.clusters.models.values()))
             absent = set(BROKERS) - set(model.live_brokers())

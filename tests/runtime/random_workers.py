@@ -6,6 +6,7 @@ waits for a random time, so that each seed is another order of events.
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,9 +20,10 @@ from drover.runtime.metrics import Metrics
 from drover.runtime.settings import LogSettings, Settings, WorkerSettings
 from drover.runtime.snapshots import SnapshotKeeper
 from drover.shard.arriving import arrival_of
-from events.codec import encode_record
+from drover.shard.messages import Arrival
+from events.codec import decode_record, encode_record
 from events.progress import Progress
-from events.records import SCHEMA_VERSION, Genesis
+from events.records import SCHEMA_VERSION, Acquire, Genesis
 from tests.runtime.slow_ways import BROKERS, Chance, Clusters, Driver, EndedError, Journal
 from tests.runtime.virtual_time import BEGIN_S, OWNER
 from tests.runtime.world import CLUSTERS, SHARDS, TOPIC_IDS
@@ -42,6 +44,8 @@ class Worker:
     generation: int = -1
     positions: dict[tuple[int, int], int] = field(default_factory=dict)
     held: set[tuple[int, int]] = field(default_factory=set)
+    # What was fetched in which generation, and has not been delivered yet.
+    fetched: deque[tuple[int, Arrival, int]] = field(default_factory=deque)
     barrier: asyncio.Task[None] | None = None
     host: ShardHost = field(init=False)
 
@@ -121,9 +125,12 @@ class Worker:
         while True:
             await self.world.chance.pause(0.02)
             await self.lives()
-            self._read_some()
+            if self.fetched and self.world.chance.random.random() < 0.5:
+                self.host.arrive(*self.fetched.popleft())
+            else:
+                self._fetch_some()
 
-    def _read_some(self) -> None:
+    def _fetch_some(self) -> None:
         places = [place for place in self.positions if place not in self.held]
         if not places or (self.barrier is not None and not self.barrier.done()):
             return
@@ -138,7 +145,7 @@ class Worker:
             if record is not None:
                 now_ms = int((BEGIN_S + asyncio.get_running_loop().time()) * 1000)
                 arrival = arrival_of(index, offset, now_ms, record.value, record.headers)
-                self.host.arrive(shard, arrival, self.generation)
+                self.fetched.append((shard, arrival, self.generation))
 
     async def stop(self) -> None:
         """Stop as SIGTERM does: let go of the shards, leave the group, close."""
@@ -185,6 +192,8 @@ class Worker:
             if self.generation != generation:
                 return
             self.positions = {(index, shard): positions[shard][index] for shard in shards for index in range(4)}
+            # Within a generation nothing tells apart what was fetched before; Faust forgets it, too.
+            self.fetched = deque(one for one in self.fetched if one[-1] != generation)
             self.host.positions_set({shard: positions[shard] for shard in shards})
 
 
@@ -249,6 +258,21 @@ class World:
     def _miss(self, worker: Worker) -> None:
         if not worker.awake.is_set():
             self.gone(worker)
+
+    def steal(self, shard: int) -> None:
+        """Take a shard from its owner, as a worker of another group does."""
+        topic = self.broker.topics.events
+        records = [record for record in self.broker.partitions[topic, shard] if record is not None]
+        epochs = [one.epoch for one in (decode_record(record.value) for record in records) if isinstance(one, Acquire)]
+        thief = Acquire(
+            schema=SCHEMA_VERSION,
+            epoch=max(epochs, default=0) + 1,
+            token=self.chance.random.randbytes(16),
+            owner="thief",
+            group="others",
+            generation=self.chance.random.randrange(100),
+        )
+        self.broker.put(topic, shard, StoredRecord(encode_record(thief)))
 
     def rebalance_soon(self) -> None:
         """The members join again: all that was assigned is taken away, and assigned anew."""

@@ -19,7 +19,7 @@ from events.records import Batch, Outcome
 from events.topics import shard_of
 from tests.runtime.random_clients import Clients
 from tests.runtime.random_workers import World
-from tests.runtime.slow_ways import BROKERS, EndedError, LostError
+from tests.runtime.slow_ways import BROKERS
 from tests.runtime.virtual_time import run_in_virtual_time
 from tests.runtime.world import CLUSTERS, SHARDS
 
@@ -36,7 +36,7 @@ async def play(seed: int) -> None:
     world, chance = World(seed), random.Random(seed + 1)
     random.seed(seed)  # workers that contest a shard pause for random times
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, context: _note(world, context))
+    loop.set_exception_handler(lambda _, context: world.told.append((context["message"], context.get("exception"))))
     clients, log = Clients(world.broker, chance), Log(world)
     for _ in range(2):
         world.start_worker()
@@ -51,16 +51,9 @@ async def play(seed: int) -> None:
     for cluster in CLUSTERS:
         clients.unfreeze(cluster)
     await _until_over(world, log, lambda: [*log.undecided(), *log.under_way(), *world.moving(), *world.throttled()])
-    assert not world.faults, world.faults
+    assert not world.faults(), world.faults()
     _check_outcomes(world, clients, log)
     world.end()
-
-
-def _note(world: World, context: dict[str, Any]) -> None:
-    """A task that nobody waited for has failed: with the end of its process, or with what a run does to it."""
-    error = context.get("exception")
-    if not isinstance(error, EndedError | LostError):
-        world.faults.append((context["message"], error))
 
 
 async def _trouble(world: World, chance: random.Random) -> None:
@@ -136,7 +129,7 @@ async def _until_over(world: World, log: Log, left: Callable[[], list[Any]]) -> 
         log.read()
         if not left():
             return
-        assert loop.time() < deadline_s, (left(), world.ended)
+        assert loop.time() < deadline_s, (left(), world.told)
         await asyncio.sleep(1)
 
 

@@ -24,11 +24,21 @@ from drover.shard.messages import Arrival
 from events.codec import decode_record, encode_record
 from events.progress import Progress
 from events.records import SCHEMA_VERSION, Acquire, Genesis
-from tests.runtime.slow_ways import BROKERS, Chance, Clusters, Driver, EndedError, Journal
+from tests.runtime.slow_ways import BROKERS, Chance, Clusters, Driver, EndedError, Journal, LostError
 from tests.runtime.virtual_time import BEGIN_S, OWNER
 from tests.runtime.world import CLUSTERS, SHARDS, TOPIC_IDS
 
 SESSION_S = 10.0
+
+
+class Host(ShardHost):
+    """Tells why it ends its process."""
+
+    told: list[tuple[str, BaseException | None]]
+
+    def fail(self, reason: str, error: BaseException | None) -> NoReturn:
+        self.told.append((reason, error))
+        super().fail(reason, error)
 
 
 @dataclass
@@ -47,7 +57,7 @@ class Worker:
     # What was fetched in which generation, and has not been delivered yet.
     fetched: deque[tuple[int, Arrival, int]] = field(default_factory=deque)
     barrier: asyncio.Task[None] | None = None
-    host: ShardHost = field(init=False)
+    host: Host = field(init=False)
 
     def __post_init__(self) -> None:
         self.awake.set()
@@ -64,16 +74,19 @@ class Worker:
             await world.chance.pause()
 
         drivers = {name: Driver(name, world.clusters, world.chance, self.lives) for name in CLUSTERS}
-        services = ClusterServices(drivers, publish, lambda error: self._fault("a cluster", error), metrics)
+        services = ClusterServices(
+            drivers, publish, lambda error: self._fault("watching a cluster failed", error), metrics
+        )
         snapshots = SnapshotKeeper(journal, world.broker.topics, 20, metrics)
 
         async def read_topic_ids() -> Sequence[str]:
             await world.chance.pause()
             return TOPIC_IDS
 
-        self.host = ShardHost(
+        self.host = Host(
             *(settings, TOPIC_IDS, journal, services, snapshots, metrics), read_topic_ids=read_topic_ids, end=self._end
         )
+        self.host.told = world.told
         self.host.attach(self)
 
     # -- the process
@@ -99,11 +112,10 @@ class Worker:
             raise EndedError
 
     def _fault(self, what: str, error: BaseException) -> None:
-        self.world.faults.append((what, error))
+        self.world.told.append((what, error))
         self.die()
 
-    def _end(self, code: int) -> NoReturn:
-        self.world.ended.append(code)
+    def _end(self, _code: int) -> NoReturn:
         self.die()
         raise EndedError
 
@@ -206,8 +218,8 @@ class World:
         self.clusters = Clusters()
         self.members: list[Worker] = []
         self.generation = 0
-        self.ended: list[int] = []
-        self.faults: list[tuple[str, BaseException | None]] = []
+        # Why workers have ended themselves, and what nobody has waited for.
+        self.told: list[tuple[str, BaseException | None]] = []
         self._rebalancing: asyncio.Task[None] | None = None
         self._is_due = False
         self._names = self._number()
@@ -317,6 +329,10 @@ class World:
         """End every process."""
         for worker in tuple(self.members):
             worker.die()
+
+    def faults(self) -> list[tuple[str, BaseException | None]]:
+        """Return why something has ended that a run had not done to it."""
+        return [(what, error) for what, error in self.told if not isinstance(error, EndedError | LostError)]
 
     def moving(self) -> list[tuple[str, Any]]:
         """Return what the clusters are moving."""

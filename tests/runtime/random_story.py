@@ -23,7 +23,9 @@ from tests.runtime.slow_ways import BROKERS
 from tests.runtime.virtual_time import run_in_virtual_time
 from tests.runtime.world import CLUSTERS, SHARDS
 
-COMMANDS = 60
+COMMANDS = 120
+# So many of them come right after another one.
+BURSTS = 0.6
 STORY_S = 120.0
 PATIENCE_S = 900.0
 # At most that far apart.
@@ -42,7 +44,8 @@ async def play(seed: int) -> None:
         world.start_worker()
     troubling = loop.create_task(_trouble(world, chance))
     for number in range(COMMANDS):
-        await asyncio.sleep(chance.random() * 2 * STORY_S / COMMANDS)
+        if chance.random() > BURSTS:
+            await asyncio.sleep(chance.random() * 2 * STORY_S / COMMANDS / (1 - BURSTS))
         clients.write_one(number)
     troubling.cancel()
     world.calm_down()
@@ -70,10 +73,8 @@ async def _trouble(world: World, chance: random.Random) -> None:
             world.hang(chance.choice(running), chance.random() * LONGEST_HANG_S)
         elif kind < 0.65:
             world.stop(chance.choice(running))
-        elif kind < 0.75:
+        elif kind < 0.8:
             world.rebalance_soon()
-        elif kind < 0.85:
-            world.steal(chance.randrange(SHARDS))
         else:
             model = chance.choice(list(world.clusters.models.values()))
             absent = set(BROKERS) - set(model.live_brokers())

@@ -29,6 +29,7 @@ from tests.runtime.virtual_time import BEGIN_S, OWNER
 from tests.runtime.world import CLUSTERS, SHARDS, TOPIC_IDS
 
 SESSION_S = 10.0
+LONGEST_LAG_S = 5.0
 
 
 class Host(ShardHost):
@@ -67,7 +68,7 @@ class Worker:
             clusters=CLUSTERS,
             worker=WorkerSettings(name=self.name, group="g", session_timeout_ms=int(SESSION_S * 1000)),
         )
-        journal, metrics = Journal(world.broker, world.chance, self.lives), Metrics()
+        journal, metrics = Journal(world.broker, world.chance, self.lives, world.steal), Metrics()
 
         async def publish(samples: Sequence[Progress]) -> None:
             del samples
@@ -135,7 +136,10 @@ class Worker:
         self.world.members.append(self)
         self.world.rebalance_soon()
         while True:
-            await self.world.chance.pause(0.02)
+            await self.world.chance.pause()
+            if self.world.chance.strikes(0.01):
+                # What was fetched before a rebalance may arrive after it.
+                await asyncio.sleep(self.world.chance.random.random() * LONGEST_LAG_S)
             await self.lives()
             if self.fetched and self.world.chance.random.random() < 0.5:
                 self.host.arrive(*self.fetched.popleft())

@@ -96,11 +96,14 @@ class Driver(SimulatedDriver):
 class Journal(MemoryJournal):
     """One worker's way to the log: slow, brings the tail in pieces, and does not always say what became of a record."""
 
-    def __init__(self, broker: MemoryBroker, chance: Chance, lives: Lives) -> None:
+    def __init__(self, broker: MemoryBroker, chance: Chance, lives: Lives, steal: Callable[[int], None]) -> None:
         super().__init__(broker, SHARDS)
-        self._chance, self._lives = chance, lives
+        self._chance, self._lives, self._steal = chance, lives, steal
 
     async def append(self, shard: int, payload: bytes, headers: Headers) -> int:
+        if self._chance.strikes(0.01):
+            # Somebody else's record comes first: whoever writes this one does not own the shard any more.
+            self._steal(shard)
         return await self._slowly(super().append, shard, payload, headers)
 
     async def send(self, topic: str, value: bytes, **more: Any) -> None:

@@ -5,7 +5,6 @@ The page runs its own code only, and nobody may frame it.
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Any
 
@@ -32,6 +31,7 @@ HEADERS = {
 }
 # Who takes nothing for so long has gone without a word, or wants to keep others out.
 TAKING_S = 30.0
+LOOKS = 10
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -70,16 +70,16 @@ async def taken(request: web.Request) -> AsyncIterator[None]:
 
 
 async def _cut_when_idle(request: web.Request) -> None:
-    left, since_s = 0, time.monotonic()
+    # Looks are counted, and not the time: in a page that stands still itself nobody can take anything.
+    left = idle_looks = 0
     while (transport := request.transport) is not None:
         before, left = left, transport.get_write_buffer_size()
-        if left == 0 or left != before:
-            since_s = time.monotonic()
-        elif time.monotonic() - since_s >= TAKING_S:
+        idle_looks = idle_looks + 1 if left and left == before else 0
+        if idle_looks == LOOKS:
             # Not closed in order: that would wait for the client, too.
             transport.abort()
             return
-        await asyncio.sleep(TAKING_S / 10)
+        await asyncio.sleep(TAKING_S / LOOKS)
 
 
 @web.middleware

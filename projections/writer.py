@@ -5,6 +5,7 @@ dropped before it stands in the tree. What the tree is, is only ever concluded f
 """
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ from projections.store import ConflictError, Operation, StoreDeniedError, StoreE
 from projections.tree import BeatenError, Tree
 
 FIRST_RETRY_S, MOST_RETRY_S = 0.05, 2.0
-DENIED_RETRY_S = 5.0
+DENIED_RETRY_S, LEAST_LOOKS = 5.0, 4
 
 
 class Role(StrEnum):
@@ -179,7 +180,7 @@ class ClusterWriter:
 
     async def _reach(self, place: Place) -> None:
         """Fold up to a place, waiting for the log to bring it."""
-        patience: float | None = None
+        patience, looks = math.inf, 0
         while self._feed.place < place:
             self._groups.clear()
             self._feed.advance(place)
@@ -188,9 +189,9 @@ class ClusterWriter:
             if not self._caught_up.is_set():
                 await self._wait()
                 continue
-            # Another projector may have written what was recorded after this one had looked where the log ends.
-            patience = patience or time.monotonic() + self._times.take_over_s
-            if time.monotonic() >= patience:
+            # Another projector may have written since this one looked for the end, or this process has stood still.
+            patience, looks = min(patience, time.monotonic() + self._times.take_over_s), looks + 1
+            if looks > LEAST_LOOKS and time.monotonic() >= patience:
                 raise ConfigurationError(
                     f"{self.tree.base} follows a log up to {place}, this log ends before: is it another one? If it is "
                     "the right one, make the tree anew with `drover project rebuild`"

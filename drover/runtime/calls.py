@@ -168,7 +168,7 @@ async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, cloc
     topics: dict[str, CallResult] = {}
     if clock().monotonic_ms <= effect.start_by_ms:
         rates = [_change(driver, SetBrokerRates(broker, wanted)) for broker, wanted in effect.rates.items()]
-        lists = [_change_lists(driver, topic, effect, clock) for topic in effect.remove]
+        lists = [_change_lists(driver, topic, effect) for topic in effect.remove]
         answers = await asyncio.gather(*rates, *lists)
         named = [*effect.rates, *effect.remove]
         known = {name: answer for name, answer in zip(named, answers, strict=True) if answer is not None}
@@ -177,19 +177,13 @@ async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, cloc
     return ThrottlesChanged(effect.cluster, clock().monotonic_ms, brokers, topics)
 
 
-async def _change_lists(driver: ClusterDriver, topic: str, effect: ChangeThrottles, clock: Clock) -> CallResult | None:
-    """Remove and add entries, with one answer: the first refusal, or success.
-
-    A removal that took too long leaves the rest undone: by then another owner may have taken everything off again.
-    """
+async def _change_lists(driver: ClusterDriver, topic: str, effect: ChangeThrottles) -> CallResult | None:
+    """Remove and add entries, with one answer: the first refusal, or success."""
     for change in (
         RemoveThrottledReplicas(topic, effect.remove[topic], effect.kept[topic]),
         AddThrottledReplicas(topic, effect.add[topic]),
     ):
         if change.entries.leader or change.entries.follower:
-            is_late = clock().monotonic_ms > effect.start_by_ms
-            if is_late:
-                return None
             result = await _change(driver, change)
             if result is None or not result.accepted:
                 return result

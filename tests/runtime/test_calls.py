@@ -1,7 +1,7 @@
 """What one look asks of a cluster, and from which moment on what it saw counts."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from threading import Event
 from time import monotonic
 
@@ -10,7 +10,6 @@ import pytest
 from drover.capability.contract import Urgency
 from drover.capability.messages import (
     CallEnded,
-    ChangeThrottles,
     HealPlanMade,
     Identified,
     Input,
@@ -19,9 +18,9 @@ from drover.capability.messages import (
     ThrottlesRead,
 )
 from drover.cluster.model import ClusterModel
-from drover.cluster.port import AddThrottledReplicas, Listing, ThrottleChange
+from drover.cluster.port import Listing
 from drover.cluster.simulated import SimulatedDriver
-from drover.facts import CallResult, Move, Observation, ThrottledReplicas
+from drover.facts import CallResult, Move, Observation
 from drover.healing.patient import Patient
 from drover.healing.planning import HealPlan
 from drover.runtime import calls
@@ -32,7 +31,6 @@ from tests.shard.world import CLUSTER, World, alter
 ORDERS = TopicPartition("orders", 0)
 OTHER = TopicPartition("orders", 1)
 BETWEEN_MS = 40
-TAKES_MS = 900
 
 
 @pytest.fixture
@@ -169,27 +167,3 @@ def test_a_stop_does_not_wait_for_a_plan(monkeypatch: pytest.MonkeyPatch) -> Non
     asyncio.run(stop())
     assert monotonic() - began < 30
     is_over.set()
-
-
-async def test_entries_are_not_added_after_a_removal_that_took_too_long(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever takes over writes its own five seconds later; what was added after that stayed for ever."""
-    entries = ThrottledReplicas(leader=("0:1",), follower=("0:2",))
-    others = ThrottledReplicas(leader=("1:1",), follower=())
-    await world.driver.change_throttles([AddThrottledReplicas("orders", entries)])
-    change = world.driver.change_throttles
-
-    async def slow(changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
-        world.model.advance(TAKES_MS)
-        return await change(changes)
-
-    monkeypatch.setattr(world.driver, "change_throttles", slow)
-    start_by_ms = world.now.monotonic_ms + TAKES_MS - 1
-    effect = ChangeThrottles(
-        CLUSTER, {}, {"orders": others}, {"orders": entries}, {"orders": ThrottledReplicas((), ())}, start_by_ms
-    )
-    ended = await carry_out(world.driver, effect, lambda: world.now)
-    assert isinstance(ended, ThrottlesChanged)
-    assert ended.topics == {}, "its outcome is unknown: it is written again"
-    assert (await world.driver.throttled_replicas({"orders"}))["orders"] == ThrottledReplicas((), ())

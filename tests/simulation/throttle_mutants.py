@@ -9,13 +9,6 @@ OTHERS = "tests/throttling/test_changed_by_others.py"
 
 THROTTLE_MUTANTS = (
     Mutant(
-        "add-however-late",
-        "drover/runtime/calls.py",
-        "            if is_late:",
-        "            if False:",
-        layer="tests/runtime/test_calls.py",
-    ),
-    Mutant(
         "keep-the-rate-that-a-plan-had",
         "drover/throttling/demand.py",
         "        self._rates.clear()\n",

@@ -106,10 +106,14 @@ async def wiped_rates_come_back(drover: Installation, directory: Path) -> None:
 
 
 async def a_changed_rate_is_theirs(drover: Installation) -> None:
-    await drover.change_throttles(SetBrokerRates(3, BrokerRates(RATE, 3_000_000)))
+    changed = BrokerRates(RATE, 3_000_000)
+    await drover.change_throttles(SetBrokerRates(3, changed))
 
     async def theirs() -> bool:
         known = (await drover.managed()).broker_throttles
+        if known[3].theirs.follower != 3_000_000 and (await rates(drover))[3] == OURS:
+            # Drover was still writing its own, which nothing can prevent: Kafka has no conditional change of a config.
+            await drover.change_throttles(SetBrokerRates(3, changed))
         return known[3].theirs.follower == 3_000_000
 
     await wait_for(theirs, "the log to say whose the rate is")

@@ -265,7 +265,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         times = Counter(name for name, _ in pairs)
-        raise _UnreadableError(f"{next(name for name in times if times[name] > 1)!r} stands there twice")
+        raise _UnreadableError(f"{next(name for name in times if times[name] > 1)!r} appears twice")
     return found
 
 

@@ -36,7 +36,7 @@ class BeatenError(StoreError):
 
 
 class KeptError(ConflictError):
-    """What others put into the tree cannot be removed; from now on it is left where it is."""
+    """A node that others put into the tree cannot be removed: from now on Drover leaves it in place."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(path)

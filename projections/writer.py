@@ -180,7 +180,7 @@ class ClusterWriter:
 
     async def _reach(self, place: Place) -> None:
         """Fold up to a place, waiting for the log to bring it."""
-        patience, looks = math.inf, 0
+        deadline_s, looks = math.inf, 0
         while self._feed.place < place:
             self._groups.clear()
             self._feed.advance(place)
@@ -190,8 +190,8 @@ class ClusterWriter:
                 await self._wait()
                 continue
             # Another projector may have written since this one looked for the end, or this process has stood still.
-            patience, looks = min(patience, time.monotonic() + self._times.take_over_s), looks + 1
-            if looks > LEAST_LOOKS and time.monotonic() >= patience:
+            deadline_s, looks = min(deadline_s, time.monotonic() + self._times.take_over_s), looks + 1
+            if looks > LEAST_LOOKS and time.monotonic() >= deadline_s:
                 raise ConfigurationError(
                     f"{self.tree.base} follows a log up to {place}, this log ends before: is it another one? If it is "
                     "the right one, make the tree anew with `drover project rebuild`"

@@ -175,8 +175,9 @@ class ReadThrottles:
 class ChangeThrottles:
     """Write broker rates, add and remove topic entries; every one of them may be repeated.
 
-    No write begins after `start_by_ms` (monotonic): by then another owner may want something else. `kept` are the
-    entries of Drover's that stay where some are removed.
+    The call begins by `start_by_ms` (monotonic) or not at all: later, another owner may want something else. Entries
+    are added after others of the topic were removed, however long that took. `kept` are Drover's entries that stay in
+    a list from which others are removed.
     """
 
     cluster: str

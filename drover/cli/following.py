@@ -37,13 +37,13 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
     Raises `Failure` for one whose end is forgotten, as of a command that repeats an old one.
     """
     last: list[Plan] = []
-    deadline = time.monotonic() + FOUND_WITHIN_S
+    deadline_s = time.monotonic() + FOUND_WITHIN_S
 
     def ended(view: View) -> bool:
         found = plan_of(view, cluster, plan)
         if found is None:
             # Only plans that have ended are forgotten.
-            return bool(last) or time.monotonic() > deadline
+            return bool(last) or time.monotonic() > deadline_s
         last[:] = [found]
         return found.is_idle and not found.more
 
@@ -58,7 +58,7 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
     if not last:
         raise Failure(
-            f"plan {plan} is not among those that are remembered: it ended days ago, or many plans ago. How, says: "
+            f"plan {plan} ended long ago, and Drover no longer keeps it; to see how it ended, run: "
             f"drover history --cluster {cluster} --plan {plan}"
         )
     (found,) = last

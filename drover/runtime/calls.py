@@ -163,7 +163,7 @@ async def _take_inventory(driver: ClusterDriver, effect: TakeInventory, clock: C
 
 
 async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, clock: Clock) -> ThrottlesChanged:
-    """Write everything at once: a broker that hangs delays no other, and nothing begins late."""
+    """Write everything at once, so that a broker that hangs delays no other; nothing begins late but additions."""
     brokers: dict[int, CallResult] = {}
     topics: dict[str, CallResult] = {}
     if clock().monotonic_ms <= effect.start_by_ms:

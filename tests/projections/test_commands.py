@@ -192,4 +192,4 @@ def test_a_name_that_stands_twice_is_found_in_a_large_node_at_once() -> None:
     began = time.process_time()
     found = read(PLAN, f'{{{names},"x":1,"x":2}}'.encode())
     assert time.process_time() - began < 5.0
-    assert found == Fault(RefusalCode.MALFORMED, "'x' stands there twice")
+    assert found == Fault(RefusalCode.MALFORMED, "'x' appears twice")

@@ -7,7 +7,7 @@ from drover.journal.memory import MemoryBroker, StoredRecord
 from events.codec import encode_command
 from events.commands import Alter, AnyCommand, Cancel, ChangeLimits, Freeze, PartitionName, PartitionTarget, Unfreeze
 from events.topics import shard_of
-from tests.runtime.slow_ways import BROKERS, PARTITIONS, RATE, TOPICS
+from tests.runtime.slow_connections import BROKERS, PARTITIONS, RATE, TOPICS
 from tests.runtime.world import CLUSTERS, SHARDS
 
 ALTER, CANCEL = 0, 1

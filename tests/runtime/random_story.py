@@ -19,7 +19,7 @@ from events.records import Batch, Outcome
 from events.topics import shard_of
 from tests.runtime.random_clients import Clients
 from tests.runtime.random_workers import World
-from tests.runtime.slow_ways import BROKERS
+from tests.runtime.slow_connections import BROKERS
 from tests.runtime.virtual_time import run_in_virtual_time
 from tests.runtime.world import CLUSTERS, SHARDS
 

@@ -24,7 +24,7 @@ from drover.shard.messages import Arrival
 from events.codec import decode_record, encode_record
 from events.progress import Progress
 from events.records import SCHEMA_VERSION, Acquire, Genesis
-from tests.runtime.slow_ways import BROKERS, Chance, Clusters, Driver, EndedError, Journal, LostError
+from tests.runtime.slow_connections import BROKERS, Chance, Clusters, Driver, EndedError, Journal, LostError
 from tests.runtime.virtual_time import BEGIN_S, OWNER
 from tests.runtime.world import CLUSTERS, SHARDS, TOPIC_IDS
 
@@ -33,7 +33,7 @@ LONGEST_LAG_S = 5.0
 
 
 class Host(ShardHost):
-    """Tells why it ends its process."""
+    """A host that keeps the reason why it ended its process."""
 
     told: list[tuple[str, BaseException | None]]
 
@@ -99,7 +99,7 @@ class Worker:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """What is begun here belongs to this process."""
+        """Let every task that starts in this context belong to this process."""
         token = OWNER.set(self.tasks)
         try:
             yield

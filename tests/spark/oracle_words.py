@@ -40,7 +40,7 @@ def is_apart(sample: Any, later: Any) -> bool:
 
 
 def size_before(samples: list[Any], number: int, broker: int) -> int:
-    """What a replica had before a sample: while its broker was down it showed nothing, and had what it had before."""
+    """Return a replica's size before a sample; samples from while its broker was down do not count."""
     found, step = 0, samples[number]["step"]
     for before in range(number - 1, -1, -1):
         sample, later = samples[before], samples[before + 1]

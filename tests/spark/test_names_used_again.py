@@ -55,8 +55,8 @@ def two_fridays() -> list[Stored]:
     )
 
 
-def audit(log: Iterable[Stored], wish: Wish = Wish()) -> Report:  # noqa: B008 - it is a value
-    records = list(log)
+def audit(log: Iterable[Stored], wish: Wish | None = None) -> Report:
+    records, wish = list(log), wish or Wish()
     lines = audited(in_order(records), wish, Wanted())
     shards = [line for line in lines if isinstance(line, ShardReport)]
     return report(shards, wish, {0: 0}, {0: len(records)})

@@ -1,4 +1,4 @@
-"""What brokers received, by the samples: each byte once, also where a broker is down for a while in the middle."""
+"""Bytes received per broker, from the samples: each byte counts once, even if a broker restarts during a copy."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""What browsers send is read in a time that its size explains, however it comes."""
+"""Reading a request's body takes time in proportion to its size, however many pieces it arrives in."""
 
 import asyncio
 from time import process_time

@@ -1,4 +1,4 @@
-"""One worker's ways to the log and to the clusters: slow, out of step, and some calls get lost."""
+"""One worker's connections to the log and to the clusters: slow, out of step, and some calls get lost."""
 
 import asyncio
 import random
@@ -30,12 +30,12 @@ class EndedError(BaseException):
 
 
 class LostError(AppendUnknownError):
-    """What a run does to a worker, which may end for it."""
+    """An acknowledgement that the story loses on purpose: a worker may end because of it."""
 
 
 @dataclass
 class Chance:
-    """The seeded chance of one run; `calm` ends all trouble."""
+    """The seeded chance of one run; no trouble strikes while `is_calm`."""
 
     random: random.Random
     is_calm: bool = False
@@ -74,7 +74,7 @@ class Clusters:
 
 
 class Driver(SimulatedDriver):
-    """One worker's way to a cluster: slow, and calls get lost."""
+    """One worker's connection to a cluster: slow, and calls get lost."""
 
     def __init__(self, name: str, clusters: Clusters, chance: Chance, lives: Lives) -> None:
         super().__init__(clusters.models[name], name)
@@ -94,7 +94,7 @@ class Driver(SimulatedDriver):
 
 
 class Journal(MemoryJournal):
-    """One worker's way to the log: slow, brings the tail in pieces, and does not always say what became of a record."""
+    """One worker's connection to the log: slow, delivers the tail in pieces, and loses some acknowledgements."""
 
     def __init__(self, broker: MemoryBroker, chance: Chance, lives: Lives, steal: Callable[[int], None]) -> None:
         super().__init__(broker, SHARDS)

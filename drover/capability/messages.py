@@ -175,9 +175,9 @@ class ReadThrottles:
 class ChangeThrottles:
     """Write broker rates, add and remove topic entries; every one of them may be repeated.
 
-    The call begins by `start_by_ms` (monotonic) or not at all: later, another owner may want something else. Entries
-    are added after others of the topic were removed, however long that took. `kept` are Drover's entries that stay in
-    a list from which others are removed.
+    The calls begin by `start_by_ms` (monotonic) or not at all: later, another owner may want something else. Entries
+    of a topic are added after others were removed, in one call with one time limit. `kept` are Drover's entries that
+    stay in a list from which others are removed.
     """
 
     cluster: str

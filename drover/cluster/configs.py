@@ -13,6 +13,7 @@ from drover.cluster.throttle_lists import (
     LEADER_REPLICAS,
     ConfigOperation,
     has_taken_effect,
+    left_out,
     list_operations,
     parse_rates,
     parse_throttled,
@@ -111,14 +112,17 @@ async def change_throttles(
 ) -> Results:
     """Make throttle changes in order; changes of different resources are sent together.
 
+    A resource is not changed further once one of its changes was refused.
+
     Raises:
         ClusterUnavailableError: nothing was changed.
         OutcomeUnknownError: something may have been changed; all changes are idempotent, so look or repeat.
     """
     results: Results = {}
     for wave in waves(changes):
-        rates = [change for change in wave if isinstance(change, SetBrokerRates)]
-        lists = [change for change in wave if not isinstance(change, SetBrokerRates)]
+        results |= left_out(wave, results)
+        rates = [change for change in wave if change not in results and isinstance(change, SetBrokerRates)]
+        lists = [change for change in wave if change not in results and not isinstance(change, SetBrokerRates)]
         parts = [_set_rates(lane, change, live_brokers, deadline) for change in rates]
         answers = await asyncio.gather(*parts, _change_lists(lane, lists, deadline), return_exceptions=True)
         problems: list[ClusterUnavailableError | OutcomeUnknownError] = []

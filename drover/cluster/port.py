@@ -150,8 +150,9 @@ class ClusterDriver(Protocol):
     async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
         """Make the changes, one call per broker so that a dead one does not affect the others; collect every answer.
 
-        Changes of one topic happen in their order. A broker that is not alive is answered with code 8
-        (BROKER_NOT_AVAILABLE), entries for a `*` with code 40 (INVALID_CONFIG).
+        Changes of one topic or broker happen in their order. Once one of them is refused, the later ones are not made
+        and get the same answer. All of them together have the time limit of one call. A broker that is not alive is
+        answered with code 8 (BROKER_NOT_AVAILABLE), entries for a `*` with code 40 (INVALID_CONFIG).
         """
         ...
 

@@ -1,6 +1,7 @@
 """The simulated twin of the real driver: the same port on a `ClusterModel`, with a network's faults to switch on."""
 
 import asyncio
+import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
@@ -22,7 +23,14 @@ from drover.cluster.port import (
     SetBrokerRates,
     ThrottleChange,
 )
-from drover.cluster.throttle_lists import list_operations, parse_rates, parse_throttled, rate_operations
+from drover.cluster.throttle_lists import (
+    left_out,
+    list_operations,
+    parse_rates,
+    parse_throttled,
+    rate_operations,
+    waves,
+)
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import (
     NOT_CONTROLLER,
@@ -174,7 +182,15 @@ class SimulatedDriver:
 
     async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
         """See `ClusterDriver.change_throttles`."""
-        return await self._change(lambda: {change: self._change_throttle(change) for change in changes})
+        results: dict[ThrottleChange, CallResult] = {}
+        for wave in waves(changes):
+            try:
+                results |= await self._change(functools.partial(self._change_wave, wave, results))
+            except ClusterUnavailableError as error:
+                if any(answer.accepted for answer in results.values()):
+                    raise OutcomeUnknownError(str(error)) from error
+                raise
+        return results
 
     async def close(self) -> None:
         """See `ClusterDriver.close`; there is nothing to close."""
@@ -339,6 +355,12 @@ class SimulatedDriver:
             for name in sorted(set(topics) & known.keys())
             for partition in (TopicPartition(name, number) for number in known[name].partitions)
         }
+
+    def _change_wave(
+        self, wave: Sequence[ThrottleChange], before: Mapping[ThrottleChange, CallResult]
+    ) -> dict[ThrottleChange, CallResult]:
+        unmade = left_out(wave, before)
+        return {change: unmade.get(change) or self._change_throttle(change) for change in wave}
 
     def _change_throttle(self, change: ThrottleChange) -> CallResult:
         if isinstance(change, SetBrokerRates):

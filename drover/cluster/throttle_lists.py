@@ -86,6 +86,14 @@ def waves(changes: Sequence[ThrottleChange]) -> list[list[ThrottleChange]]:
     return split
 
 
+def left_out(
+    wave: Sequence[ThrottleChange], before: Mapping[ThrottleChange, CallResult]
+) -> dict[ThrottleChange, CallResult]:
+    """Answer the changes that are not made, since an earlier change of the same resource was refused: alike."""
+    refused = {resource_of(change): answer for change, answer in before.items() if not answer.accepted}
+    return {change: refused[resource_of(change)] for change in wave if resource_of(change) in refused}
+
+
 def has_taken_effect(operations: Sequence[ConfigOperation], configs: Mapping[str, str]) -> bool:
     """Tell whether configs that were read show what the operations did."""
     for operation in operations:

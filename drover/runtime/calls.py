@@ -5,7 +5,7 @@ Nothing is retried here, because the core decides what follows.
 
 import asyncio
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from drover.capability.contract import Urgency
 from drover.capability.messages import (
@@ -163,12 +163,12 @@ async def _take_inventory(driver: ClusterDriver, effect: TakeInventory, clock: C
 
 
 async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, clock: Clock) -> ThrottlesChanged:
-    """Write everything at once, so that a broker that hangs delays no other; nothing begins late but additions."""
+    """Write everything at once, so that a broker that hangs delays no other; nothing begins late."""
     brokers: dict[int, CallResult] = {}
     topics: dict[str, CallResult] = {}
     if clock().monotonic_ms <= effect.start_by_ms:
-        rates = [_change(driver, SetBrokerRates(broker, wanted)) for broker, wanted in effect.rates.items()]
-        lists = [_change_lists(driver, topic, effect) for topic in effect.remove]
+        rates = [_change(driver, [SetBrokerRates(broker, wanted)]) for broker, wanted in effect.rates.items()]
+        lists = [_change(driver, _list_changes(topic, effect)) for topic in effect.remove]
         answers = await asyncio.gather(*rates, *lists)
         named = [*effect.rates, *effect.remove]
         known = {name: answer for name, answer in zip(named, answers, strict=True) if answer is not None}
@@ -177,22 +177,24 @@ async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, cloc
     return ThrottlesChanged(effect.cluster, clock().monotonic_ms, brokers, topics)
 
 
-async def _change_lists(driver: ClusterDriver, topic: str, effect: ChangeThrottles) -> CallResult | None:
-    """Remove and add entries, with one answer: the first refusal, or success."""
-    for change in (
+def _list_changes(topic: str, effect: ChangeThrottles) -> Sequence[ThrottleChange]:
+    """Remove, then add: a list that is nearly full has room only then."""
+    changes = (
         RemoveThrottledReplicas(topic, effect.remove[topic], effect.kept[topic]),
         AddThrottledReplicas(topic, effect.add[topic]),
-    ):
-        if change.entries.leader or change.entries.follower:
-            result = await _change(driver, change)
-            if result is None or not result.accepted:
-                return result
-    return CallResult(0)
+    )
+    return [change for change in changes if change.entries.leader or change.entries.follower]
 
 
-async def _change(driver: ClusterDriver, change: ThrottleChange) -> CallResult | None:
-    """Write one throttle; None when the outcome is unknown: it is written again."""
+async def _change(driver: ClusterDriver, changes: Sequence[ThrottleChange]) -> CallResult | None:
+    """Make changes of one resource in one call, since only a call has a time limit.
+
+    The answer is the first refusal, or success; None when the outcome is unknown: they are made again.
+    """
+    if not changes:
+        return CallResult(0)
     try:
-        return (await driver.change_throttles([change]))[change]
+        answers = await driver.change_throttles(changes)
     except ClusterError:
         return None
+    return next((answer for answer in answers.values() if not answer.accepted), CallResult(0))

@@ -81,3 +81,16 @@ async def test_a_list_that_kafka_could_not_take_is_refused_before_it_is_sent(clu
     assert result.code == INVALID_CONFIG
     assert result.message is not None
     assert "32767" in result.message
+
+
+async def test_nothing_is_added_once_the_removal_before_it_is_refused(cluster: ClusterUnderTest) -> None:
+    topic = await cluster.create_topic({0: (1, 2, 3)})
+    other = await cluster.create_topic({0: (1, 2, 3)})
+    entries = ThrottledReplicas(("0:1",), ("0:2",))
+    refused = RemoveThrottledReplicas(topic, ThrottledReplicas(("first:1",), ()))
+    changes: list[ThrottleChange] = [refused, *(AddThrottledReplicas(name, entries) for name in (topic, other))]
+    results = await cluster.driver.change_throttles(changes)
+    assert [results[change].code for change in changes] == [INVALID_CONFIG, INVALID_CONFIG, NONE]
+    assert results[changes[1]] == results[refused]
+    found = await cluster.driver.throttled_replicas([topic, other])
+    assert found == {topic: ThrottledReplicas((), ()), other: entries}

@@ -3,13 +3,16 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from drover.cluster.model import ClusterModel
+from drover.cluster.port import ThrottleChange
 from drover.cluster.simulated import Loss, SimulatedDriver
 from drover.errors import AppendUnknownError, ClusterUnavailableError
+from drover.facts import CallResult
 from drover.journal.memory import MemoryBroker, MemoryJournal
 from drover.journal.port import Headers, TailRecord
 from tests.runtime.world import CLUSTERS, SHARDS
@@ -21,6 +24,8 @@ PARTITION_BYTES, BYTES_PER_SECOND, RATE = 1_000_000, 2_000_000, 400_000
 CALL_S = 4.0
 
 Answer = TypeVar("Answer")
+# When the call under way began that sends several requests, if it is one: they have one time limit.
+_BEGAN_S: ContextVar[float | None] = ContextVar("_BEGAN_S", default=None)
 # Returns while the worker's process runs: waits while it hangs, and raises in one that is dead.
 Lives = Callable[[], Awaitable[None]]
 
@@ -80,8 +85,17 @@ class Driver(SimulatedDriver):
         super().__init__(clusters.models[name], name)
         self._clusters, self._chance, self._lives = clusters, chance, lives
 
+    async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
+        began = _BEGAN_S.set(asyncio.get_running_loop().time())
+        try:
+            return await super().change_throttles(changes)
+        finally:
+            _BEGAN_S.reset(began)
+
     async def _next_loss(self) -> Loss | None:
-        began_s = asyncio.get_running_loop().time()
+        began_s = _BEGAN_S.get()
+        if began_s is None:
+            began_s = asyncio.get_running_loop().time()
         await self._chance.pause()
         await self._lives()
         if asyncio.get_running_loop().time() - began_s > CALL_S:

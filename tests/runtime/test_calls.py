@@ -1,7 +1,7 @@
 """What one look asks of a cluster, and from which moment on what it saw counts."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from threading import Event
 from time import monotonic
 
@@ -10,6 +10,7 @@ import pytest
 from drover.capability.contract import Urgency
 from drover.capability.messages import (
     CallEnded,
+    ChangeThrottles,
     HealPlanMade,
     Identified,
     Input,
@@ -18,9 +19,9 @@ from drover.capability.messages import (
     ThrottlesRead,
 )
 from drover.cluster.model import ClusterModel
-from drover.cluster.port import Listing
+from drover.cluster.port import AddThrottledReplicas, Listing, RemoveThrottledReplicas, ThrottleChange
 from drover.cluster.simulated import SimulatedDriver
-from drover.facts import CallResult, Move, Observation
+from drover.facts import NO_REPLICAS, CallResult, Move, Observation, ThrottledReplicas
 from drover.healing.patient import Patient
 from drover.healing.planning import HealPlan
 from drover.runtime import calls
@@ -144,6 +145,50 @@ async def test_a_heal_is_planned_while_the_loop_goes_on(world: World, monkeypatc
     await asyncio.sleep(0)
     loop_went_on.set()
     assert await made == HealPlanMade(CLUSTER, wanted.patient, HealPlan((), ()))
+
+
+@pytest.fixture
+def throttle_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ThrottleChange, ...]]:
+    """What each call of the driver changes."""
+    made: list[tuple[ThrottleChange, ...]] = []
+    change = SimulatedDriver.change_throttles
+
+    async def noted(driver: SimulatedDriver, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
+        made.append(tuple(changes))
+        return await change(driver, changes)
+
+    monkeypatch.setattr(SimulatedDriver, "change_throttles", noted)
+    return made
+
+
+async def change_lists(world: World, remove: ThrottledReplicas, add: ThrottledReplicas) -> CallResult:
+    wanted = ChangeThrottles(
+        CLUSTER, {}, {"orders": add}, {"orders": remove}, {"orders": NO_REPLICAS}, world.now.monotonic_ms
+    )
+    changed = await carry_out(world.driver, wanted, lambda: world.now)
+    assert isinstance(changed, ThrottlesChanged)
+    return changed.topics["orders"]
+
+
+async def test_entries_are_removed_and_added_within_the_time_limit_of_one_call(
+    world: World, throttle_calls: list[tuple[ThrottleChange, ...]]
+) -> None:
+    """A second call could add entries after a successor had written its own."""
+    first, second = ThrottledReplicas(("0:1",), ()), ThrottledReplicas(("0:2",), ("0:3",))
+    for remove, add in ((NO_REPLICAS, first), (first, second), (NO_REPLICAS, NO_REPLICAS), (second, NO_REPLICAS)):
+        assert (await change_lists(world, remove, add)).accepted
+    assert [[type(change) for change in changes] for changes in throttle_calls] == [
+        [AddThrottledReplicas],
+        [RemoveThrottledReplicas, AddThrottledReplicas],
+        [RemoveThrottledReplicas],
+    ]
+    assert await world.driver.throttled_replicas(["orders"]) == {"orders": NO_REPLICAS}
+
+
+async def test_no_entries_are_added_when_the_removal_is_refused(world: World) -> None:
+    added = ThrottledReplicas(("0:1",), ())
+    assert not (await change_lists(world, ThrottledReplicas(("first:1",), ()), added)).accepted
+    assert await world.driver.throttled_replicas(["orders"]) == {"orders": NO_REPLICAS}
 
 
 def test_a_stop_does_not_wait_for_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:

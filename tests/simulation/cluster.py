@@ -8,7 +8,7 @@ from drover.cluster.controller_model import Election
 from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest, ThrottleChange
 from drover.cluster.simulated import SimulatedDriver
-from drover.cluster.throttle_lists import FOLLOWER_RATE, LEADER_RATE
+from drover.cluster.throttle_lists import FOLLOWER_RATE, LEADER_RATE, waves
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import CallResult
 from events.partitions import TopicPartition
@@ -86,12 +86,15 @@ class Wire(SimulatedDriver):
     async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
         loss = self._take_loss()
         results: dict[ThrottleChange, CallResult] = {}
-        for change in changes:
-            self._watch.throttle_changes(self._cluster, change)
-            results[change] = self._change_throttle(change)
-        if loss is Loss.UNANSWERED:
-            raise OutcomeUnknownError("the answer was lost")
+        for wave in waves(changes):
+            results |= self._change_wave(wave, results)
+            if loss is Loss.UNANSWERED:
+                raise OutcomeUnknownError("the answer was lost")
         return results
+
+    def _change_throttle(self, change: ThrottleChange) -> CallResult:
+        self._watch.throttle_changes(self._cluster, change)
+        return super()._change_throttle(change)
 
     def _take_loss(self) -> Loss | None:
         """The fault that is due; raises what its caller sees if the request does not arrive."""

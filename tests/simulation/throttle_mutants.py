@@ -246,4 +246,18 @@ THROTTLE_MUTANTS = (
         "        kept = {topic: _lists(NO_ENTRIES) for topic, known in topics.items()}\n",
         layer="tests/shard/test_throttles_shown_late.py",
     ),
+    Mutant(
+        "remove-and-add-in-two-calls",
+        "drover/runtime/calls.py",
+        "        answers = await driver.change_throttles(changes)\n",
+        "        answers = {one: (await driver.change_throttles([one]))[one] for one in changes}\n",
+        layer="tests/runtime/test_calls.py",
+    ),
+    Mutant(
+        "add-after-a-refused-removal",
+        "drover/cluster/throttle_lists.py",
+        "for change in wave if resource_of(change) in refused}",
+        "for change in wave if resource_of(change) in {}}",
+        layer="tests/runtime/test_calls.py",
+    ),
 )

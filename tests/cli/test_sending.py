@@ -197,3 +197,25 @@ def test_a_report_about_a_broker_is_the_same_command_at_each_try(what: str, monk
     first, second = sent
     assert command_digest(first) == command_digest(second)
     assert run("broker", what, "3", "--reason", "r", "--no-wait").exit_code == ExitCode.DONE
+
+
+@pytest.mark.parametrize(
+    ("partitions", "after", "said"),
+    [
+        (2, (), None),
+        (12_000, (), "This takes 3 commands, a1 to a1.3. What has to come after all of them needs `--after a1.3`"),
+        (12_000, ("--after", "a0"), "What has to come after all of them needs each of them in `--after`."),
+    ],
+)
+def test_a_plan_in_several_commands_says_what_comes_after_all_of_them(
+    partitions: int, after: tuple[str, ...], said: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("drover.cli.altering.send", lambda *_: ())
+    targets = [{"topic": "t", "partition": number, "replicas": [1, 2]} for number in range(partitions)]
+    Path("plan.json").write_text(json.dumps({"version": 1, "partitions": targets}))
+    done = run("alter", "plan.json", "--reason", "r", "--id", "a1", "--no-wait", *after)
+    assert done.exit_code == ExitCode.DONE
+    if said is None:
+        assert done.stderr == ""
+    else:
+        assert said in done.stderr

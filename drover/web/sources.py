@@ -19,7 +19,8 @@ from drover.web.present import LogEnds, Present
 _log = logging.getLogger(__name__)
 
 PAUSE_S = 1.0
-# At most this part of one core goes into computing documents: the next ones wait accordingly.
+# At most this part of one core goes into computing documents: the next ones wait accordingly. Time in which others had
+# the processor does not count.
 BUSY_SHARE = 0.2
 LEAST_PAUSE_S = 0.1
 LOOK_S = 3.0
@@ -74,10 +75,10 @@ class Sources:
                     elif past is not None and past.done():
                         past.result()
                     present.archive.follow(view.news)
-                    began_s = time.monotonic()
+                    began_s = time.thread_time()
                     self.page.refresh()
                     self._is_there("log")
-                    spent_s = time.monotonic() - began_s
+                    spent_s = time.thread_time() - began_s
                     await asyncio.sleep(max(LEAST_PAUSE_S, spent_s / BUSY_SHARE))
         finally:
             if past is not None:

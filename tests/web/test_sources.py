@@ -1,6 +1,7 @@
-"""A page whose source has failed says so, whatever has failed, and follows it again."""
+"""A page whose source has failed says so, whatever has failed, and follows it again; how often it is computed."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -59,6 +60,33 @@ async def test_a_source_that_fails_cuts_the_page_and_is_followed_again(
         refused, again = (record.getMessage() for record in caplog.records)
         assert refused.startswith("the page cannot follow the log")
         assert again == "the page follows the log again"
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+async def test_a_page_that_waits_for_the_processor_is_not_slowed_down_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, page, refreshed = Scene(), PageState(), 0
+
+    async def watch(*_: Any) -> AsyncIterator[View]:
+        while True:
+            yield scene.view
+
+    def refresh(_: PageState) -> None:
+        nonlocal refreshed
+        refreshed += 1
+        time.sleep(0.2)  # others compute
+
+    monkeypatch.setattr(sources, "watch", watch)
+    # By the time that a refresh takes, each would wait for more than three minutes.
+    monkeypatch.setattr(sources, "BUSY_SHARE", 0.001)
+    monkeypatch.setattr(PageState, "refresh", refresh)
+    monkeypatch.setattr(Sources, "_look_at_ends", nothing)
+    monkeypatch.setattr(Sources, "_follow_dead_letters", nothing)
+    monkeypatch.setattr(Sources, "_read_past", no_past)
+    following = asyncio.create_task(Sources(LogConnection("127.0.0.1:1", TopicNames()), page).run())
+    try:
+        await wait_until(lambda: refreshed > 2, what="the page to be computed three times")
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)

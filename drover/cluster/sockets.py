@@ -1,17 +1,22 @@
-"""Workarounds for kafka-python 3.0.12: it leaks sockets, and hides why a connection failed.
+"""Workarounds for kafka-python 3.0.12: it leaks sockets, waits for ever, and hides why a connection failed.
 
 A direct connection closes its socket when it fails, instead of leaving it to the garbage collector; registered through
 kafka-python's own extension point for proxies: `proxy_url="direct://"` selects it.
 """
 
 import ssl
+import time
 from collections.abc import Callable
 from typing import Any
 
 from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
+from kafka.net import manager as connecting
 from kafka.net.inet import KafkaNetSocket
+from kafka.net.transport import KafkaSSLTransport
 
 DIRECT = "direct://"
+HANDSHAKE_S = 1.5
+"""How long a broker that has accepted a connection may take to agree on TLS."""
 
 
 class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python ships no types
@@ -30,11 +35,37 @@ class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python ships
         return connected
 
 
+class ClosingTransport(KafkaSSLTransport):  # type: ignore[misc]  # kafka-python ships no types
+    """TLS as kafka-python does it, but its handshake ends, and closes the socket if it fails.
+
+    kafka-python has no limit for this step alone: behind a broker that hangs there, or is gone without a word, its
+    bootstrap never came to the next server, and the broker was not connected to again when it had returned.
+    """
+
+    async def handshake(self) -> None:
+        """Agree on TLS, or close the socket."""
+        timeout_at = time.monotonic() + HANDSHAKE_S
+        is_agreed = False
+        try:
+            while not is_agreed:
+                try:
+                    self._sock.do_handshake()
+                    is_agreed = True
+                except ssl.SSLWantReadError:
+                    await self._net.wait_read(self._sock, timeout_at=timeout_at)
+                except ssl.SSLWantWriteError:
+                    await self._net.wait_write(self._sock, timeout_at=timeout_at)
+        finally:
+            if not is_agreed:
+                self.close()
+
+
 def watch_handshakes(manager: Any, on_failure: Callable[[Exception], None]) -> None:
     """Report why connections fail before they are usable; the client itself says only that it could not bootstrap.
 
-    `manager` is a client's connection manager; `on_failure` is called on its I/O thread.
+    `manager` is a client's connection manager; `on_failure` is called on its I/O thread. Handshakes of TLS end.
     """
+    connecting.KafkaSSLTransport = ClosingTransport
     connect = manager.get_connection
 
     def watched(*arguments: Any, **options: Any) -> Any:

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import socket
+import ssl
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -62,8 +63,11 @@ async def test_an_option_that_does_not_exist_is_the_operators_to_mend() -> None:
     await driver.close()
 
 
-async def test_a_server_that_never_answers_costs_no_more_than_the_deadline_and_no_threads(deaf_server: str) -> None:
-    driver = KafkaDriver("deaf", deaf_server, call_timeout_ms=300)
+@pytest.mark.parametrize("security", [{}, {"security_protocol": "SSL", "ssl_context": ssl.create_default_context()}])
+async def test_a_server_that_never_answers_costs_no_more_than_the_deadline_and_no_threads(
+    deaf_server: str, security: dict[str, object]
+) -> None:
+    driver = KafkaDriver("deaf", deaf_server, security, call_timeout_ms=300)
     threads_before = threading.active_count()
     for _again in range(MAX_CLIENTS_CLOSING * 2):
         started = time.monotonic()

@@ -49,7 +49,8 @@ class KafkaDriver:
 
     `bootstrap` is `host:port,host:port`; `client_options` are kafka-python's own (`security_protocol`, `ssl_cafile`,
     `sasl_mechanism`, ...). Calls, observations and byte samples have connections of their own, so that what is slow
-    or hangs delays nothing else. Brokers may die and return; it reconnects by itself. Use it from one event loop.
+    or hangs delays nothing else; nothing is sent to another cluster than the one that was observed last. Brokers may
+    die and return; it reconnects by itself. Use it from one event loop.
     """
 
     def __init__(
@@ -233,7 +234,11 @@ class KafkaDriver:
         return Deadline.after_ms(self._call_timeout_ms)
 
     async def _metadata(self, lane: Lane, topics: Collection[str] | None, deadline: Deadline) -> Metadata:
-        return messages.read_metadata(await lane.send(messages.metadata_request(topics), deadline))
+        metadata = messages.read_metadata(await lane.send(messages.metadata_request(topics), deadline))
+        if lane is self._observations:
+            for other in (self._calls, self._samples):
+                other.must_be(metadata.kafka_cluster_id)
+        return metadata
 
     async def _list(self, deadline: Deadline) -> Listing:
         started_ms = _now_ms()

@@ -95,6 +95,15 @@ class Lane:
         self._opening: asyncio.Future[KafkaAdminClient] | None = None
         self._closing: list[threading.Thread] = []
         self._closed = False
+        self._must_be: str | None = None
+
+    def must_be(self, kafka_cluster_id: str) -> None:
+        """Send nothing to another cluster from now on.
+
+        Lanes look the bootstrap servers up at times of their own: a name may lead to another cluster by then, while
+        the one that it led to before still serves a lane that has found it.
+        """
+        self._must_be = kafka_cluster_id
 
     async def send(self, request: Any, deadline: Deadline, *, broker: int | None = None, changes: bool = False) -> Any:
         """Send one protocol request and return the decoded response.
@@ -108,11 +117,13 @@ class Lane:
         Raises:
             ConfigurationError: kafka-python rejects the client options.
             ClusterAccessError: the cluster refuses the password, or its certificate is not trusted.
-            ClusterUnavailableError: it was not sent, it only reads and got no answer, or no controller took it in time.
+            ClusterUnavailableError: it was not sent, it only reads and got no answer, no controller took it in time, or
+                another cluster is there.
             OutcomeUnknownError: it changes something, was sent, and got no answer.
         """
         while True:
             client = await self._open(deadline)
+            self._check_identity(client, request)
             answer = await self._exchange(client, request, deadline, broker, changes=changes)
             if broker is not None or not _came_from_another(answer):
                 return answer
@@ -122,6 +133,14 @@ class Lane:
                 raise self._fault(request, "its controller has moved, and no broker names the new one", changed=False)
             await asyncio.sleep(CONTROLLER_PAUSE_S)
             await self._refresh(client, deadline)
+
+    def _check_identity(self, client: KafkaAdminClient, request: Any) -> None:
+        """Refuse a client that has found another cluster; the next call looks the bootstrap servers up again."""
+        found = client._manager.cluster.cluster_id  # noqa: SLF001  # the one door to its insides
+        if self._must_be is not None and found not in (None, self._must_be):
+            self._replace(client)
+            reason = f"the Kafka cluster {found} is there, and not {self._must_be}, which is being watched"
+            raise self._fault(request, f"{reason}: see where the names of the bootstrap servers lead", changed=False)
 
     async def _exchange(
         self, client: KafkaAdminClient, request: Any, deadline: Deadline, broker: int | None, *, changes: bool

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 # How often connections are looked at: one that is closing at two looks in a row is aborted.
 CLOSE_S = 1.0
+# How long a producer that is closed may send what is left.
+SEND_REST_S = 5.0
 
 
 async def close_consumers(*consumers: AIOKafkaConsumer) -> None:
@@ -38,6 +40,25 @@ async def _close(consumers: Sequence[AIOKafkaConsumer]) -> None:
     for end in ends:
         if isinstance(end, Exception) and not isinstance(end, KafkaError):
             raise end
+
+
+async def stop_producer(producer: AIOKafkaProducer, patience_s: float | None = None) -> None:
+    """Let a producer send what is left, for `SEND_REST_S` or as long as told, and let go of its connections.
+
+    An idempotent one tries again for ever what brokers refuse for now, as they do below min.insync.replicas, and
+    aiokafka waits for that as long.
+    """
+    stopping = asyncio.ensure_future(stop_client(producer.client, producer.stop()))
+    done, _ = await asyncio.wait((stopping,), timeout=SEND_REST_S if patience_s is None else patience_s)
+    if not done:
+        # In this order: a request under way puts back what it could not write.
+        await producer._sender.close()  # noqa: SLF001 - aiokafka has no public way to give up
+        rest = producer._message_accumulator  # noqa: SLF001 - see above
+        for batches in rest._batches.values():  # noqa: SLF001 - see above
+            rest._pending_batches.update(batches)  # noqa: SLF001 - aiokafka takes each out of there when it is over
+            for batch in batches:
+                batch.future.cancel()
+    await stopping
 
 
 async def stop_client(client: Any, stop: Coroutine[Any, Any, None]) -> None:

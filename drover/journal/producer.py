@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError, OutOfOrderSequ
 
 from drover.errors import AppendUnknownError
 from drover.journal.access import AUTHORIZATION_ERRORS, could_not_connect, unreachable
-from drover.journal.closing import stop_client
+from drover.journal.closing import stop_producer
 from drover.journal.connection import LogConnection
 from drover.journal.port import Headers, RecordTooLargeError
 
@@ -17,6 +17,8 @@ from drover.journal.port import Headers, RecordTooLargeError
 # would end every worker at once, although nothing is lost.
 APPEND_TIMEOUT_S = 30.0
 REQUEST_TIMEOUT_MS = 5_000
+# aiokafka asks for ever for the id of a producer; brokers that have no controller run out of them.
+START_TIMEOUT_S = 30.0
 MAX_REQUEST_BYTES = 8 * 1024 * 1024
 # What Kafka calls the kind of a timestamp that the broker made.
 LOG_APPEND_TIME = 1
@@ -47,11 +49,12 @@ class LogProducer:
         )
 
     async def start(self) -> None:
-        """Connect; raises `LogUnavailableError` when no broker answers."""
+        """Connect; raises `LogUnavailableError` when no broker answers, or gives the producer an id."""
         try:
-            await self._producer.start()
-        except KafkaError as error:
-            await self._producer.stop()
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await self._producer.start()
+        except (KafkaError, TimeoutError) as error:
+            await stop_producer(self._producer)
             raise await could_not_connect(self._connection, error) from error
 
     async def send(
@@ -92,11 +95,11 @@ class LogProducer:
         return told_ms + int((time.monotonic() - when) * 1000)
 
     async def close(self) -> None:
-        """Send what is left and let go; idempotent."""
+        """Send what is left, for some seconds at most, and let go; idempotent."""
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.wait((self._renewing,))
-        await stop_client(self._producer.client, self._producer.stop())
+        await stop_producer(self._producer)
 
     def _begin_anew(self) -> None:
         """Let another producer take over, with sequence numbers of its own.
@@ -110,10 +113,11 @@ class LogProducer:
     async def _renew(self) -> None:
         spare = self._new_producer()
         try:
-            await spare.start()
-            # What is on its way keeps its producer: `stop` waits for it.
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await spare.start()
+            # What is on its way keeps its producer, for as long as anybody waits for it.
             spare, self._producer = self._producer, spare
         except (KafkaError, OSError) as error:
             _log.warning("another producer could not be started; the next refusal tries again", error=repr(error))
         finally:
-            await stop_client(spare.client, spare.stop())
+            await stop_producer(spare, APPEND_TIMEOUT_S)

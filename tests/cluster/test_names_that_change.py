@@ -12,7 +12,7 @@ from drover.cluster.port import AlterRequest
 from drover.cluster.sockets import ClosingSocket
 from drover.errors import ClusterUnavailableError
 from events.partitions import TopicPartition
-from tests.cluster.scripted import ALTER, LIST, ScriptedKafka, serving
+from tests.scripted import ALTER, LIST, ScriptedKafka, serving
 
 NAME = "kafka.example"
 ANYTHING = [AlterRequest(TopicPartition("orders", 0), (1,))]

@@ -10,13 +10,17 @@ import pytest
 from aiokafka.errors import KafkaConnectionError, OutOfOrderSequenceNumber, TopicAuthorizationFailedError
 
 from drover.cluster.topics import TopicSpec, create_topics
-from drover.errors import AppendUnknownError, LogAccessError
-from drover.journal import producer
+from drover.errors import AppendUnknownError, LogAccessError, LogUnavailableError
+from drover.journal import closing, producer
 from drover.journal.connection import LogConnection
 from drover.journal.port import RecordTooLargeError
 from drover.journal.producer import LogProducer
 from drover.local import LocalCluster
+from drover.local.waiting import wait_until
+from tests.scripted import INIT_PRODUCER, PRODUCE, TOPIC, ScriptedKafka, serving
 
+LOADING = 14  # COORDINATOR_LOAD_IN_PROGRESS: what a broker says that has no producer ids left, and no controller
+NOT_ENOUGH_REPLICAS = 19
 CONNECTION = LogConnection("kafka:9092", security={"sasl_plain_username": "worker"})
 
 
@@ -123,6 +127,68 @@ async def test_a_producer_that_cannot_be_replaced_now_is_replaced_later(broker: 
     assert broker.written == [b"first", b"an event", b"second"]
     await log.close()
     assert all(one.stopped for one in broker.made)
+
+
+async def test_a_producer_that_is_given_no_id_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a controller brokers run out of producer ids; aiokafka asks again for ever."""
+    monkeypatch.setattr(producer, "START_TIMEOUT_S", 1.0)
+    kafka = ScriptedKafka()
+    kafka.codes[INIT_PRODUCER] = LOADING
+    async with serving(kafka):
+        log = LogProducer(LogConnection(kafka.address), "test")
+        async with asyncio.timeout(20):
+            with pytest.raises(LogUnavailableError, match="did not answer"):
+                await log.start()
+            await log.close()
+    assert INIT_PRODUCER in kafka.asked
+
+
+async def test_what_brokers_refuse_for_now_does_not_keep_a_producer_from_being_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Below min.insync.replicas `drover topics init`, and a worker that was stopped, waited until the end of that."""
+    monkeypatch.setattr(producer, "APPEND_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(closing, "SEND_REST_S", 0.5)
+    kafka = ScriptedKafka()
+    kafka.codes[PRODUCE] = NOT_ENOUGH_REPLICAS
+    async with serving(kafka):
+        log = LogProducer(LogConnection(kafka.address), "test")
+        await log.start()
+        with pytest.raises(AppendUnknownError):
+            await log.send(TOPIC, b"any", partition=0)
+        async with asyncio.timeout(20):
+            await log.close()
+            await log.close()
+
+
+async def test_what_is_on_its_way_is_not_given_up_when_another_producer_takes_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(closing, "SEND_REST_S", 0.1)
+    kafka = ScriptedKafka()
+    kafka.codes[PRODUCE] = NOT_ENOUGH_REPLICAS
+    async with serving(kafka), asyncio.timeout(20):
+        log = LogProducer(LogConnection(kafka.address), "test")
+        await log.start()
+        sending = asyncio.create_task(log.send(TOPIC, b"any", partition=0))
+        await wait_until(lambda: PRODUCE in kafka.asked, what="the record to be refused")
+        log._begin_anew()
+        await asyncio.sleep(0.5)
+        kafka.codes[PRODUCE] = 0
+        assert await sending == 0
+        await replaced(log)
+        await log.close()
+
+
+async def test_what_is_left_is_sent_before_a_producer_is_closed() -> None:
+    kafka = ScriptedKafka()
+    async with serving(kafka):
+        log = LogProducer(LogConnection(kafka.address), "test")
+        await log.start()
+        sending = asyncio.create_task(log.send(TOPIC, b"any", partition=0))
+        await asyncio.sleep(0)
+        await asyncio.gather(sending, log.close())
+    assert PRODUCE in kafka.asked
 
 
 @pytest.mark.cluster

@@ -8,19 +8,25 @@ from typing import Any
 
 from kafka.protocol.admin import AlterPartitionReassignmentsResponse, ListPartitionReassignmentsResponse
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
+from kafka.protocol.producer import InitProducerIdResponse, ProduceResponse
 
-API_VERSIONS, METADATA, ALTER, LIST = 18, 3, 45, 46
-VERSIONS = {API_VERSIONS: 2, METADATA: 5, ALTER: 0, LIST: 0}
+PRODUCE, METADATA, API_VERSIONS, INIT_PRODUCER, ALTER, LIST = 0, 3, 18, 22, 45, 46
+VERSIONS = {PRODUCE: 7, METADATA: 5, API_VERSIONS: 2, INIT_PRODUCER: 0, ALTER: 0, LIST: 0}
+TOPIC = "scripted"
 BROKER = 1
 _HEAD = struct.Struct(">hhi")
 
 
 class ScriptedKafka:
-    """What the broker says; `asked` has the key of each request that came."""
+    """What the broker says, by `codes` to producers; `asked` has the key of each request that came.
+
+    It has one topic of one partition.
+    """
 
     def __init__(self, cluster_id: str = "one", host: str = "127.0.0.1") -> None:
         self.cluster_id, self.host = cluster_id, host
         self.asked: list[int] = []
+        self.codes = {PRODUCE: 0, INIT_PRODUCER: 0}
         self.port = 0
         self._connections: set[asyncio.StreamWriter] = set()
 
@@ -57,10 +63,20 @@ class ScriptedKafka:
             known = [(one, 0, newest) for one, newest in VERSIONS.items()]
             return ApiVersionsResponse(error_code=0, api_keys=known, throttle_time_ms=0)
         if key == METADATA:
-            brokers = [(BROKER, self.host, self.port, None)]
             return MetadataResponse(
-                throttle_time_ms=0, brokers=brokers, cluster_id=self.cluster_id, controller_id=BROKER, topics=[]
+                throttle_time_ms=0,
+                brokers=[(BROKER, self.host, self.port, None)],
+                cluster_id=self.cluster_id,
+                controller_id=BROKER,
+                topics=[(0, TOPIC, False, [(0, 0, BROKER, [BROKER], [BROKER], [])])],
             )
+        if key == INIT_PRODUCER:
+            return InitProducerIdResponse(
+                throttle_time_ms=0, error_code=self.codes[key], producer_id=7, producer_epoch=0
+            )
+        if key == PRODUCE:
+            written = [(TOPIC, [(0, self.codes[key], 0, -1, 0)])]
+            return ProduceResponse(responses=written, throttle_time_ms=0)
         if key == ALTER:
             return AlterPartitionReassignmentsResponse(
                 throttle_time_ms=0, error_code=0, error_message=None, responses=[]

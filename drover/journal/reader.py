@@ -13,7 +13,7 @@ from typing import Any, Self
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from drover.errors import ConfigurationError
+from drover.errors import ConfigurationError, LogUnavailableError
 from drover.journal.access import could_not_connect, unreachable
 from drover.journal.closing import close_consumers
 from drover.journal.connection import LogConnection
@@ -24,6 +24,8 @@ from drover.journal.stale_leader import RETRY_S, Suspicion
 # What a client aborted was never asked for, so commands are read committed.
 COMMAND_ISOLATION = "read_committed"
 FETCH_BYTES = 8 * 1024 * 1024
+# For an answer of that size, and for a server that hangs before the next one is tried. aiokafka would wait 40 s.
+REQUEST_TIMEOUT_MS = 10_000
 POLL_MS = 500
 # Making records of what was fetched leaves the loop free for everything else in between.
 RECORDS_PER_POLL = 1000
@@ -71,6 +73,8 @@ class LogReader:
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="none",
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            fetch_max_bytes=FETCH_BYTES,
             max_partition_fetch_bytes=FETCH_BYTES,
             fetch_max_wait_ms=POLL_MS,
             isolation_level=self._isolation,
@@ -181,7 +185,7 @@ class LogReader:
             fetched = await self._consumer.getmany(timeout_ms=POLL_MS)
         except OffsetOutOfRangeError as error:
             if self._suspicion.is_over(time.monotonic()):
-                raise unreachable(self._connection, error) from error
+                raise _gone(self._connection, error) from error
             await asyncio.sleep(RETRY_S)
             return []
         except KafkaError as error:
@@ -200,6 +204,15 @@ class LogReader:
             )
             for shard, records in fetched.items()
         ]
+
+
+def _gone(connection: LogConnection, error: OffsetOutOfRangeError) -> LogUnavailableError:
+    """Say that a place in a topic is not there any more, or not there again yet."""
+    places = ", ".join(f"offset {offset} of {where.topic}/{where.partition}" for where, offset in error.args[0].items())
+    return LogUnavailableError(
+        f"the log's Kafka at {connection.bootstrap} answers, but does not have {places}: records were deleted, or the "
+        "topic was made anew"
+    )
 
 
 def count_partitions(metadata: Any, topic: str, connection: LogConnection) -> int:

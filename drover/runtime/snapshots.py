@@ -21,7 +21,7 @@ SHORTEST_PAUSE_S = 30.0
 # A clean stop is a good moment: a tenth of the usual amount is enough.
 AT_STOP = 10
 STOP_TIMEOUT_S = 5.0
-# A producer that is closed sends what is left, for up to ten seconds where brokers do not take it: a stop has no time for that.
+# A producer that is closed sends what is left, for up to ten seconds where brokers hang: a stop has no time for that.
 LET_GO_S = 0.5
 Vouch = Callable[[bytes], None]
 _log = structlog.get_logger(__name__)

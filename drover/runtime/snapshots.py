@@ -1,13 +1,13 @@
 """When a worker starts from a snapshot and when it writes one; nothing that goes wrong here is fatal."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 
 import structlog
 
-from drover.errors import CorruptLogError, DroverError
+from drover.errors import CorruptLogError, DroverError, LogUnavailableError
 from drover.journal.folding import FoldedLog
 from drover.journal.port import Journal
 from drover.journal.snapshots import load_snapshots, write_snapshot
@@ -50,28 +50,36 @@ class SnapshotKeeper:
 
     async def replay(self, log: FoldedLog) -> int:
         """Fold the log to its end, from snapshots where there are any; see `FoldedLog.replay`."""
-        if self._every_records:
+        folds = await self._found() if self._every_records else {}
+        if not folds:
+            return await log.replay()
+        log.restore(folds)
+        positions = {shard: fold.position for shard, fold in folds.items()}
+        try:
+            replayed = await log.replay()
+        except CorruptLogError as error:
+            # Snapshot and log disagree, or the log is corrupt: a fold from its first record will tell.
+            return await self._replay_without(log, positions, str(error))
+        damaged = {fold.shard: str(fold.damage) for fold in log.folds if fold.damage is not None}
+        if damaged.keys() & folds.keys():
+            return await self._replay_without(log, positions, damaged)
+        _log.info("snapshots are used", positions=positions)
+        for shard, position in positions.items():
+            self._shards[shard].position = position
+        return replayed
+
+    async def _found(self) -> dict[int, ShardFold]:
+        """Return the folds of the snapshots that may be used; none where nobody can be asked for them."""
+        try:
             async with self._journal.reader() as reader:
-                folds = await load_snapshots(reader, self._topics, range(self._journal.shards), self._doubt)
-            if folds:
-                log.restore(folds)
-                positions = {shard: fold.position for shard, fold in folds.items()}
-                try:
-                    replayed = await log.replay()
-                except CorruptLogError as error:
-                    # Snapshot and log disagree, or the log is corrupt: a fold from its first record will tell.
-                    _log.warning("snapshots are not used", snapshots=positions, why=str(error))
-                    log.restore({})
-                else:
-                    damaged = {fold.shard: str(fold.damage) for fold in log.folds if fold.damage is not None}
-                    if damaged.keys() & folds.keys():
-                        _log.warning("snapshots are not used", snapshots=positions, why=damaged)
-                        log.restore({})
-                        return await log.replay()
-                    _log.info("snapshots are used", positions=positions)
-                    for shard, position in positions.items():
-                        self._shards[shard].position = position
-                    return replayed
+                return await load_snapshots(reader, self._topics, range(self._journal.shards), self._doubt)
+        except LogUnavailableError as error:
+            _log.warning("snapshots are not used", why=str(error))
+            return {}
+
+    async def _replay_without(self, log: FoldedLog, positions: Mapping[int, int], why: object) -> int:
+        _log.warning("snapshots are not used", snapshots=positions, why=why)
+        log.restore({})
         return await log.replay()
 
     def batch_appended(self, fold: ShardFold, payload_bytes: int, vouch: Vouch) -> None:

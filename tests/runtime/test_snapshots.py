@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import NoReturn
 
 import pytest
 import pytest_asyncio
 
+from drover.errors import LogUnavailableError
 from drover.journal import snapshots as stored_snapshots
 from drover.journal.memory import MemoryJournal, MemorySender, StoredRecord
 from drover.journal.snapshots import write_snapshot
@@ -113,6 +115,22 @@ async def test_a_clean_stop_leaves_a_snapshot_and_the_next_worker_starts_from_it
     second.arrive(0, arrival_of(freeze("f0"), 7), group.generation)
     await world.until(lambda: len(world.outcomes()) == 8, "the duplicate's outcome")
     assert world.outcomes()[-1].verdict == "duplicate"
+
+
+async def test_a_worker_starts_without_its_snapshots_where_nobody_lets_it_look_for_them(
+    world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, group = await serving(world)
+    await decide(world, host, group, 5)
+    await host.close_shards()
+
+    def reader(*_: object, **__: object) -> NoReturn:
+        raise LogUnavailableError("no further connection is taken")
+
+    monkeypatch.setattr(MemoryJournal, "reader", reader)
+    second, _ = await serving(world, "second")
+    assert second.shards[0].fold.state.hash() == replayed(world).state.hash()
+    assert "no further connection is taken" in said(capsys)
 
 
 async def test_a_snapshot_that_the_tail_contradicts_is_not_used(

@@ -47,7 +47,7 @@ def check(invocation: Invocation, output: str) -> None:
         print_document({"findings": rows}, rows, output)
     else:
         for finding in findings:
-            say(f"{finding.detail}; correct it with\n  {finding.remedy}")
+            say(str(finding))
         if not findings:
             say("Every topic is configured as Drover needs it.")
     raise click.exceptions.Exit(ExitCode.FAILED if findings else ExitCode.DONE)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from drover.cluster.configs import NOT_AUTHORIZED
@@ -10,7 +11,8 @@ from drover.errors import ConfigurationError, LogUnavailableError
 from drover.facts import INVALID_REPLICATION_FACTOR
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
-from events.codec import encode_record, record_headers
+from drover.journal.reader import LogReader
+from events.codec import UndecodableError, decode_record, encode_record, record_headers
 from events.records import SCHEMA_VERSION, Genesis
 from events.topics import DEFAULT_SHARDS, TopicNames
 
@@ -56,7 +58,7 @@ _AT_LEAST = frozenset({"max.message.bytes", "min.insync.replicas"})
 class TopicRule:
     """The rules for one topic; only `required` settings are checked, `initial` ones are the operator's to change.
 
-    A worker runs without an `optional` one.
+    A worker runs without an `optional` one. The log's own topic, once begun, can be neither enlarged nor made anew.
     """
 
     name: str
@@ -64,6 +66,7 @@ class TopicRule:
     required: Mapping[str, str] = field(default_factory=dict)
     initial: Mapping[str, str] = field(default_factory=dict)
     optional: bool = False
+    is_log: bool = False
 
     @property
     def spec(self) -> TopicSpec:
@@ -78,6 +81,10 @@ class Finding:
     topic: str
     detail: str
     remedy: str
+
+    def __str__(self) -> str:
+        """Say it to people."""
+        return f"{self.detail}; correct it with\n  {self.remedy}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +106,7 @@ def rules(topics: TopicNames, shards: int) -> tuple[TopicRule, ...]:
     append_time = {**_DURABLE, **_READABLE, "message.timestamp.type": "LogAppendTime"}
     commands = {**append_time, "max.message.bytes": str(2 * _MEGABYTE)}
     return (
-        TopicRule(topics.events, shards, {**append_time, "max.message.bytes": str(8 * _MEGABYTE)}),
+        TopicRule(topics.events, shards, {**append_time, "max.message.bytes": str(8 * _MEGABYTE)}, is_log=True),
         *(TopicRule(name, shards, commands) for name in topics.commands),
         TopicRule(topics.snapshots, shards, _SNAPSHOTS, _SNAPSHOTS_INITIAL, optional=True),
         TopicRule(topics.progress, shards, initial=_PROGRESS_INITIAL),
@@ -116,7 +123,10 @@ async def init(connection: LogConnection, shards: int = DEFAULT_SHARDS) -> tuple
     names = connection.topics
     present = await describe_topics(connection.bootstrap, (names.events,), connection.security)
     events = present[names.events]
-    shards = shards if events is None else events.partitions
+    if events is not None:
+        shards = events.partitions
+        if (begun := await _begun_with(connection, shards)) != shards:
+            raise ConfigurationError(str(_enlarged(names.events, shards, begun)))
     wanted = rules(names, shards)
     answers = await create_topics(connection.bootstrap, [rule.spec for rule in wanted], connection.security)
     for name, answer in answers.items():
@@ -160,22 +170,19 @@ async def _begin_shards(connection: LogConnection, shards: int) -> None:
 
 async def check(connection: LogConnection) -> tuple[Finding, ...]:
     """Compare every topic with its rules; a worker starts only if all findings are about optional topics."""
-    described = await _describe(connection)
-    return _findings(connection, described)
+    return await _findings(connection, await _describe(connection))
 
 
 async def verify(connection: LogConnection) -> VerifiedTopics:
     """Do what `check` does and return what a worker needs of them; raises `ConfigurationError` on findings."""
     described = await _describe(connection)
     names = {rule.name for rule in rules(connection.topics, DEFAULT_SHARDS) if rule.optional}
-    found = _findings(connection, described)
+    found = await _findings(connection, described)
     findings = [finding for finding in found if finding.topic not in names]
     events = described[connection.topics.events]
     commands = [described[name] for name in connection.topics.commands]
     if findings or events is None:
-        raise ConfigurationError(
-            "\n".join(f"{finding.detail}; correct it with\n  {finding.remedy}" for finding in findings)
-        )
+        raise ConfigurationError("\n".join(map(str, findings)))
     ids = tuple(topic.topic_id for topic in commands if topic is not None)
     return VerifiedTopics(events.partitions, ids, tuple(finding for finding in found if finding.topic in names))
 
@@ -192,10 +199,14 @@ async def _describe(connection: LogConnection) -> Mapping[str, TopicDescription 
     return await describe_topics(connection.bootstrap, names, connection.security)
 
 
-def _findings(connection: LogConnection, described: Mapping[str, TopicDescription | None]) -> tuple[Finding, ...]:
+async def _findings(connection: LogConnection, described: Mapping[str, TopicDescription | None]) -> tuple[Finding, ...]:
     events = described[connection.topics.events]
     shards = DEFAULT_SHARDS if events is None else events.partitions
     found: list[Finding] = []
+    commands = (described[topic] for topic in connection.topics.commands)
+    if events is not None and any(topic is not None and topic.partitions != shards for topic in commands):
+        # It may be the log's own topic that somebody has changed.
+        shards = await _begun_with(connection, shards)
     for rule in rules(connection.topics, shards):
         description = described[rule.name]
         if description is None:
@@ -203,6 +214,23 @@ def _findings(connection: LogConnection, described: Mapping[str, TopicDescriptio
         else:
             found += _compare(connection.bootstrap, rule, description)
     return tuple(found)
+
+
+async def _begun_with(connection: LogConnection, partitions: int) -> int:
+    """Return how many shards the log was begun with; where it does not say, as many as its topic has partitions."""
+    async with LogReader(connection) as reader, aclosing(reader.read(connection.topics.events, {0: 0})) as reading:
+        async for records in reading:
+            try:
+                first = decode_record(records[0].payload)
+            except UndecodableError:
+                break
+            return first.shards if isinstance(first, Genesis) else partitions
+    return partitions
+
+
+def _enlarged(name: str, partitions: int, begun: int) -> Finding:
+    detail = f"topic {name} has {partitions} partitions, but the log was begun with {begun} shards, fixed for ever"
+    return Finding(name, f"{detail}: it can only be begun anew", "DROVER_LOG__PREFIX=ANOTHER drover topics init")
 
 
 def _compare(bootstrap: str, rule: TopicRule, description: TopicDescription) -> list[Finding]:
@@ -234,6 +262,8 @@ def _compare(bootstrap: str, rule: TopicRule, description: TopicDescription) -> 
 def _partitions_finding(bootstrap: str, rule: TopicRule, partitions: int) -> Finding:
     detail = f"topic {rule.name} has {partitions} partitions instead of {rule.partitions}, one per shard"
     kafka_topics = f"kafka-topics --bootstrap-server {bootstrap} --topic {rule.name}"
+    if rule.is_log:
+        return _enlarged(rule.name, partitions, rule.partitions)
     if partitions < rule.partitions:
         return Finding(rule.name, detail, f"{kafka_topics} --alter --partitions {rule.partitions}")
     return Finding(rule.name, detail, f"{kafka_topics} --delete && drover topics init")

@@ -126,6 +126,30 @@ async def test_another_number_of_partitions_is_found_either_way(local_cluster: L
     assert "--delete" in found[names.commands[1]].remedy
 
 
+async def test_partitions_that_were_added_to_the_log_are_named_and_not_asked_for_everywhere(
+    local_cluster: LocalCluster,
+) -> None:
+    """The remedy was to add as many to every other topic: commands would have gone where no shard is."""
+    connection = _connection(local_cluster, "topics-enlarged")
+    await topics.init(connection, shards=2)
+    name = connection.topics.events
+    admin = KafkaAdminClient(bootstrap_servers=local_cluster.bootstrap.split(","))
+    try:
+        admin.create_partitions({name: NewPartitions(3)})
+    finally:
+        admin.close()
+    await wait_until(lambda: finds(connection, 1), what="the added partition shows")
+    (finding,) = await topics.check(connection)
+    assert finding.topic == name
+    assert "has 3 partitions, but the log was begun with 2 shards" in finding.detail
+    assert "kafka-topics" not in finding.remedy
+    for refusing in (topics.verify(connection), topics.init(connection, shards=2)):
+        with pytest.raises(ConfigurationError, match="begun with 2 shards"):
+            await refusing
+    async with LogReader(connection) as reader:
+        assert (await reader.end_offsets(name, [2])) == {2: 0}, "no shard was begun there"
+
+
 async def test_too_few_brokers_are_named_with_what_to_do(
     local_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

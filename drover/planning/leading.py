@@ -1,7 +1,8 @@
 """Leaders: who comes first in the lists, changed in as few partitions as possible."""
 
 import math
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from heapq import heappop, heappush
 
 from drover.planning.bands import ROUNDING, water_level
 from drover.planning.budget import Budget
@@ -20,19 +21,25 @@ class Leading:
 
     def __init__(self, layout: Layout, partitions: Iterable[int]) -> None:
         self.layout = layout
+        self.able = layout.may_lead
         self.mean = _fair_share(layout)
         self.high = max(math.ceil(self.mean - ROUNDING), math.floor(self.mean * (1 + layout.limits.leaders_above)))
         self.low = math.floor(self.mean * (1 - layout.limits.below))
-        self.led: dict[int, set[int]] = {number: set() for number in layout.count}
-        self.mine: dict[int, set[int]] = {number: set() for number in sorted(layout.may_lead)}
-        for partition in partitions:
-            replicas = layout.replicas[partition]
-            if len(replicas) > 1:
-                first = layout.first[partition]
-                self.led[first].add(partition)
-                for broker in replicas:
-                    if broker != first and self._may_lead(partition, broker):
-                        self.mine[broker].add(partition)
+        # By giver and by taker the partitions that one leads and the other could, the first on top of each heap; one
+        # that another broker leads by now is dropped when it comes to the top.
+        self._takers: dict[int, dict[int, list[int]]] = {number: {} for number in layout.count}
+        self._givers: dict[int, dict[int, list[int]]] = {number: {} for number in layout.count}
+        for partition in sorted(partitions):
+            self._link(partition)
+
+    def _link(self, partition: int) -> None:
+        """Take note of who could lead a partition instead of its leader."""
+        giver = self.layout.first[partition]
+        for taker in self.layout.replicas[partition]:
+            if taker != giver and self._may_lead(partition, taker):
+                heap = self._takers[giver].setdefault(taker, [])
+                self._givers[taker][giver] = heap
+                heappush(heap, partition)
 
     def choose(self, partitions: Collection[int], budget: Budget) -> None:
         """Choose the leader of partitions that lose theirs, so that the fewest lead more than others."""
@@ -58,10 +65,10 @@ class Leading:
     def even_out(self, budget: Budget) -> None:
         """Bring every broker between `low` and `high`, as far as orders can, by the shortest chains of reorders."""
         leaders = self.layout.leaders
-        for broker in sorted(self.led, key=lambda number: (-leaders[number], number)):
-            while leaders[broker] > self.high and broker in self.mine and self._hand_on(broker, budget):
+        for broker in sorted(self.able, key=lambda number: (-leaders[number], number)):
+            while leaders[broker] > self.high and self._hand_on(broker, budget):
                 pass
-        for broker in sorted(self.mine, key=lambda number: (leaders[number], number)):
+        for broker in sorted(self.able, key=lambda number: (leaders[number], number)):
             while leaders[broker] < self.low and self._take_over(broker, budget):
                 pass
 
@@ -88,24 +95,29 @@ class Leading:
             self._lead(partition, taker)
         return True
 
-    def _successors(self, broker: int, budget: Budget) -> Iterable[tuple[int, int]] | None:
-        """Return the partitions that a broker leads, each with a broker that could lead it; None beyond the budget."""
-        if not budget.spend(len(self.led[broker])):
-            return None
-        return (
-            (partition, other)
-            for partition in sorted(self.led[broker])
-            for other in self.layout.replicas[partition]
-            if self._may_lead(partition, other)
-        )
+    def _successors(self, broker: int, budget: Budget) -> list[tuple[int, int]] | None:
+        """Return who could lead instead of a broker, each with the first such partition; None beyond the budget."""
+        return self._first_links(self._takers[broker], lambda _: broker, budget)
 
-    def _predecessors(self, broker: int, budget: Budget) -> Iterable[tuple[int, int]] | None:
-        """Return the partitions that a broker could lead, each with its leader; None beyond the budget."""
-        if broker not in self.mine:
-            return ()
-        if not budget.spend(len(self.mine[broker])):
+    def _predecessors(self, broker: int, budget: Budget) -> list[tuple[int, int]] | None:
+        """Return whom a broker could lead instead of, each with the first such partition; None beyond the budget."""
+        return self._first_links(self._givers[broker], lambda giver: giver, budget)
+
+    def _first_links(
+        self, heaps: Mapping[int, list[int]], leader_of: Callable[[int], int], budget: Budget
+    ) -> list[tuple[int, int]] | None:
+        if not budget.spend(len(heaps)):
             return None
-        return ((partition, self.layout.first[partition]) for partition in sorted(self.mine[broker]))
+        first, replicas = self.layout.first, self.layout.replicas
+        found: list[tuple[int, int]] = []
+        for other, heap in heaps.items():
+            leader = leader_of(other)
+            while heap and first[heap[0]] != leader:
+                heappop(heap)
+            if heap:
+                found.append((heap[0], other))
+        found.sort(key=lambda link: (link[0], replicas[link[0]].index(link[1])))
+        return found
 
     def _reach(
         self,
@@ -139,17 +151,11 @@ class Leading:
     def _may_lead(self, partition: int, broker: int) -> bool:
         """Whether a replica can lead: it is in sync, or will be since it is copied anew."""
         in_sync = self.layout.model.partitions[partition].isr
-        return broker in self.mine and (broker in in_sync or broker not in self.layout.original[partition])
+        return broker in self.able and (broker in in_sync or broker not in self.layout.original[partition])
 
     def _lead(self, partition: int, broker: int) -> None:
-        before = self.layout.first[partition]
         self.layout.lead(partition, broker)
-        if partition in self.led[before]:
-            self.led[before].discard(partition)
-            self.led[broker].add(partition)
-            self.mine[broker].discard(partition)
-            if before in self.mine:
-                self.mine[before].add(partition)
+        self._link(partition)
 
     def restore(self, partitions: Iterable[int]) -> None:
         """Put back the original leader wherever no broker is further outside its bounds for it."""
@@ -169,7 +175,7 @@ class Leading:
 
     def outside(self) -> Iterable[tuple[int, int]]:
         """Return the brokers that lead more or fewer partitions than they should, and how many."""
-        for broker in sorted(self.mine):
+        for broker in sorted(self.able):
             if self._outside(broker):
                 yield broker, self.layout.leaders[broker]
 

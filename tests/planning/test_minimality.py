@@ -52,7 +52,7 @@ class Yardstick:
     def _leaders_outside(self, lists: Lists) -> float:
         leading = Leading(Layout(self.model, DEFAULT_LIMITS, leaving_of(self.model, self.goal)), ())
         leaders = Counter(replicas[0] for replicas in lists.values())
-        return sum(max(0, leaders[each] - leading.high) + max(0, leading.low - leaders[each]) for each in leading.mine)
+        return sum(max(0, leaders[each] - leading.high) + max(0, leading.low - leaders[each]) for each in leading.able)
 
 
 def taken_back(proposal: Proposal) -> Iterator[tuple[str, int, tuple[int, ...]]]:

@@ -76,7 +76,7 @@ def zip_numbers(lists: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 def judged(bounds: Leading, lists: list[tuple[int, ...]], choice: tuple[int, ...]) -> tuple[int, int]:
     """Count leaders outside the bounds, and reorders."""
-    leaders = dict.fromkeys(bounds.mine, 0)
+    leaders = dict.fromkeys(bounds.able, 0)
     for replicas, place in zip(lists, choice, strict=True):
         leaders[replicas[place]] += 1
     outside = sum(max(0, number - bounds.high) + max(0, bounds.low - number) for number in leaders.values())

@@ -1,39 +1,45 @@
 """PURE: a cluster in a file, so that plans can be made without it; docs/planning.md describes the format."""
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from drover.errors import ConfigurationError
 from drover.planning.model import Broker, ClusterModel, LogDir, Partition
+from events.fields import BrokerId, Index
 from events.undecodable import UNDECODABLE
 
 VERSION = 1
+Bytes = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+BytesPerSecond = Annotated[float, Meta(ge=0, le=2**63)]
 
 
 class _SavedDirectory(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str
-    total_bytes: int | None = None
-    free_bytes: int | None = None
+    total_bytes: Bytes | None = None
+    free_bytes: Bytes | None = None
 
 
 class _SavedBroker(msgspec.Struct, frozen=True, omit_defaults=True):
-    id: int
+    id: BrokerId
     rack: str | None = None
     alive: bool = True
     excluded: bool = False
     held: bool = False
     failing: bool = False
     log_dirs: tuple[_SavedDirectory, ...] = ()
-    arriving_bytes: int = 0
+    arriving_bytes: Bytes = 0
 
 
 class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
     topic: str
-    partition: int
-    replicas: tuple[int, ...]
-    leader: int | msgspec.UnsetType | None = msgspec.UNSET
-    isr: tuple[int, ...] | msgspec.UnsetType = msgspec.UNSET
-    size_bytes: int | None = None
-    ingest_bytes_per_s: float | None = None
+    partition: Index
+    replicas: tuple[BrokerId, ...]
+    leader: BrokerId | msgspec.UnsetType | None = msgspec.UNSET
+    isr: tuple[BrokerId, ...] | msgspec.UnsetType = msgspec.UNSET
+    size_bytes: Bytes | None = None
+    ingest_bytes_per_s: BytesPerSecond | None = None
     internal: bool = False
     moving: bool = False
     topic_id: str = ""

@@ -74,6 +74,33 @@ def test_a_wrong_file_is_refused_with_the_place(text: str, said: str) -> None:
         parse_model(text, "m.json")
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("size_bytes", -1),
+        ("size_bytes", 10**400),
+        ("ingest_bytes_per_s", -0.5),
+        ("ingest_bytes_per_s", 1e300),
+        ("partition", -1),
+        ("replicas", [-1]),
+        ("leader", -1),
+        ("isr", [2**31]),
+    ],
+)
+def test_a_number_that_no_partition_has_is_refused_with_the_place(field: str, value: object) -> None:
+    with pytest.raises(ConfigurationError, match=rf"m.json is not a cluster model: .*\$\.partitions\[0\]\.{field}"):
+        read([{"id": 1}], {"topic": "t", "partition": 0, "replicas": [1], field: value})
+
+
+@pytest.mark.parametrize("field", ["total_bytes", "free_bytes"])
+@pytest.mark.parametrize("value", [-1, 10**400], ids=["negative", "huge"])
+def test_a_disk_that_cannot_be_is_refused_with_the_place(field: str, value: int) -> None:
+    with pytest.raises(ConfigurationError, match=rf"\$\.brokers\[0\]\.log_dirs\[0\]\.{field}"):
+        read([{"id": 1, "log_dirs": [{"path": "/d", field: value}]}])
+    with pytest.raises(ConfigurationError, match=r"\$\.brokers\[0\]\.arriving_bytes"):
+        read([{"id": 1, "arriving_bytes": value}])
+
+
 def test_a_partition_that_is_named_twice_is_refused() -> None:
     entry = {"topic": "t", "partition": 0, "replicas": [1]}
     with pytest.raises(ConfigurationError, match="names partition t:0 twice"):

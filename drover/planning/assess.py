@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from drover.planning.figures import balance_of, broker_figures, loads_of
+from drover.planning.figures import balance_of, broker_figures, largest_room_of, loads_of
 from drover.planning.goals import DEFAULT_LIMITS, Limits
 from drover.planning.model import Broker, ClusterModel, Partition
 from drover.planning.proposal import Basis, Move, Proposal, Reason, Targets, Unmet, UnmetCode
@@ -16,8 +16,8 @@ def assess(model: ClusterModel, targets: Targets, limits: Limits = DEFAULT_LIMIT
     """Judge new replica lists that somebody else has chosen, by the same figures as a proposal.
 
     `unmet` names every constraint that they break: lists that Kafka would refuse, unknown partitions and brokers,
-    copies to brokers that may not receive any, disks above the limit, fewer racks than before. Lists that are as they
-    should be already are left out of the moves.
+    copies to brokers that may not receive any, disks above the limit, copies that no disk has room for, fewer racks
+    than before. Lists that are as they should be already are left out of the moves.
     """
     partitions = model.partition_by_name
     unmet: list[Unmet] = []
@@ -32,7 +32,7 @@ def assess(model: ClusterModel, targets: Targets, limits: Limits = DEFAULT_LIMIT
             unmet.append(Unmet(UnmetCode.WRONG_LIST, text, topic=name[0], partition=name[1]))
         elif after != partition.replicas:
             moves.append(move_of(partition, after, (Reason.GIVEN,)))
-    return proposal_of(model, moves, limits, unmet=(*unmet, *_broken(model, moves)))
+    return proposal_of(model, moves, limits, unmet=(*unmet, *_broken(model, moves), *_too_large(model, moves, limits)))
 
 
 def proposal_of(
@@ -168,6 +168,22 @@ def _broken(model: ClusterModel, moves: Sequence[Move]) -> Iterable[Unmet]:
         if racks.excess(move.after) > racks.excess(move.before):
             text = f"{name}: {_said(move.after)} is on fewer racks than the brokers allow"
             yield Unmet(UnmetCode.RACK_SPREAD, text, move.topic, move.partition)
+
+
+def _too_large(model: ClusterModel, moves: Sequence[Move], limits: Limits) -> Iterable[Unmet]:
+    """Name the copies that no single disk has room for; of a broker with one disk, the sum of all says so."""
+    rooms = {
+        broker.id: room
+        for broker in model.brokers
+        if len(broker.log_dirs) > 1 and (room := largest_room_of(broker, limits.disk_limit)) is not None
+    }
+    for move in moves:
+        size = move.size_bytes or 0
+        for added in move.adding:
+            if size > rooms.get(added, size):
+                where = f"{move.topic}:{move.partition}: no disk of broker {added}"
+                text = f"{where} has room for {size:,} bytes below the disk limit"
+                yield Unmet(UnmetCode.NO_ROOM, text, move.topic, move.partition, added)
 
 
 def why_not(brokers: Mapping[int, Broker], number: int) -> tuple[UnmetCode, str] | None:

@@ -9,6 +9,7 @@ from drover.cli.proposal_view import print_brokers
 from drover.client.views.proposal_rows import changed_brokers
 from drover.facts import Observation
 from drover.planning.assess import assess
+from drover.planning.goals import Limits as PlanningLimits
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import Proposal
 from drover.scheduling.estimate import Accepted, Around, Course, course_as_accepted, least_time_s
@@ -74,12 +75,16 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The inputs of an estimate: the log's state, the observation behind the decisions, the cluster, and its limits."""
+    """The inputs of an estimate: the log's state, the observation behind the decisions, the cluster, and its limits.
+
+    `disk_limit` is the share of a disk that may be used at any moment.
+    """
 
     state: ClusterState
     seen: Observation
     model: ClusterModel
     limits: Limits
+    disk_limit: float
 
 
 def estimate(commands: Sequence[Alter], accepted: Targets, known: Known) -> Estimate:
@@ -87,7 +92,8 @@ def estimate(commands: Sequence[Alter], accepted: Targets, known: Known) -> Esti
     command, state, limits = commands[0], known.state, known.limits
     there = known.model.partition_by_name.keys()
     targets = {key: after for key, after in accepted.items() if (key.topic, key.partition) in there}
-    proposal = assess(known.model, {(key.topic, key.partition): after for key, after in targets.items()})
+    lists = {(key.topic, key.partition): after for key, after in targets.items()}
+    proposal = assess(known.model, lists, PlanningLimits(disk_limit=known.disk_limit))
     stepping = command.stepping or state.steppings.get(command.plan_name, limits.stepping)
     seen = known.seen
     around = Around(state, limits, frozenset(seen.live_brokers), seen.min_isr, seen.racks)

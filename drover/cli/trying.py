@@ -90,7 +90,8 @@ async def _tried(settings: Settings, commands: Sequence[Alter]) -> Tried:
     model = await live_model(settings, state, Source())
     # Before a worker has recorded limits, those of the settings will hold.
     limits = settings.clusters[cluster].limits if state.kafka_cluster_id is None else state.limits
-    return Tried(decisions, estimate(commands, accepted, Known(state, seen, model, limits)))
+    known = Known(state, seen, model, limits, settings.planning.disk_limit)
+    return Tried(decisions, estimate(commands, accepted, known))
 
 
 async def _seen(settings: Settings, state: ClusterState, wanted: frozenset[TopicPartition]) -> Observation:

@@ -1,13 +1,19 @@
 """`drover alter --dry-run`: what the accepted partitions of a plan would take."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from drover.cli import trying
 from drover.cli.estimating import Known, estimate, print_estimate
 from drover.cli.model_file import parse_model
-from drover.facts import Observation
+from drover.facts import Observation, PartitionFacts
+from drover.planning.goals import DEFAULT_LIMITS
 from drover.plans.state import ClusterThrottle
+from drover.runtime.section_settings import PlanningSettings
+from drover.runtime.settings import ClusterSettings, LogSettings, Settings
 from drover.scheduling.state import Limits
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
@@ -37,7 +43,7 @@ def alter(*, throttle: int | None = None, stepping: Stepping | None = None, plan
 def known(tmp_path: Path, limits: Limits | None = None, state: ClusterState | None = None) -> Known:
     name = write_model(tmp_path / "model.json")
     model = parse_model(Path(name).read_text(encoding="utf-8"), name)
-    return Known(state or ClusterState("prod"), SEEN, model, limits or Limits())
+    return Known(state or ClusterState("prod"), SEEN, model, limits or Limits(), DEFAULT_LIMITS.disk_limit)
 
 
 def test_an_estimate_tells_steps_copies_and_the_time_at_the_throttle(tmp_path: Path) -> None:
@@ -88,6 +94,29 @@ def test_without_a_throttle_there_is_no_time_and_what_is_not_there_is_left_out(
 def test_what_a_plan_breaks_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     print_estimate(estimate([alter()], {ORDERS: (1, 4, 2)}, known(tmp_path)))
     assert "Mind: orders:0: [1, 4, 2] is on fewer racks than the brokers allow (rack-spread)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("limit", "overfull"), [(0.501, []), (0.5, [4, 5])])
+def test_disks_are_judged_by_the_limit_that_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: float, overfull: list[int]
+) -> None:
+    there = known(tmp_path)
+    facts = PartitionFacts("orders-1", 1, (1, 2, 3), (1, 2, 3))
+
+    def answering(answer: object) -> Callable[..., Awaitable[object]]:
+        async def answered(*_: object) -> object:
+            return answer
+
+        return answered
+
+    monkeypatch.setattr(trying, "state_of", answering(there.state))
+    monkeypatch.setattr(trying, "_seen", answering(replace(SEEN, partitions={ORDERS: facts}, min_isr={"orders": 1})))
+    monkeypatch.setattr(trying, "live_model", answering(there.model))
+    clusters = {"prod": ClusterSettings("nowhere:1")}
+    settings = Settings(LogSettings("nowhere:1"), clusters, planning=PlanningSettings(limit))
+    found = trying.try_now(settings, [alter()]).estimate
+    assert found is not None
+    assert [one.broker for one in found.proposal.unmet] == overfull
 
 
 def test_nothing_is_said_of_a_plan_that_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -198,10 +198,14 @@ class Layout:
         self.lead(partition, wanted[place])
 
     def tidy(self, partition: int) -> None:
-        """Put every replica that stays into its original place, and the others into the places that are left."""
+        """Put every replica that stays into its original place, and the others into the places that are left.
+
+        Whoever is in the first place leads then.
+        """
         original, replicas = self.original[partition], self.replicas[partition]
         others = iter([broker for broker in replicas if broker not in original])
         replicas[:] = [broker if broker in replicas else next(others) for broker in original]
+        self.lead(partition, replicas[0])
 
     def append(self, partition: int, new: int) -> None:
         """Add a replica at the end of the list."""

@@ -88,6 +88,17 @@ def test_a_replica_that_is_out_of_sync_is_not_made_leader() -> None:
     assert propose(ClusterModel.of(brokers("a", "b"), lists), Leaders()).empty
 
 
+def test_a_replica_that_returns_to_another_place_does_not_lead_there() -> None:
+    model = ClusterModel.of(brokers("a", "b", "c", "d"), [Partition("t", 0, (1, 2), 1, (1,), 1)])
+    layout = Layout(model, DEFAULT_LIMITS)
+    for old, new, first in ((1, 3, 3), (2, 4, 3), (3, 2, 4), (4, 1, 1)):
+        layout.replace(0, old, new)
+        layout.tidy(0)
+        assert layout.first[0] == first
+    assert list(layout.changed()) == [], "all is back: an order that nobody asked for would be left"
+    assert layout.leaders == {1: 1, 2: 0, 3: 0, 4: 0}
+
+
 def test_ingest_rates_count_where_they_are_asked_for() -> None:
     # Broker 1 is drained; sizes and counts do not care where its replicas go, rates do.
     fixed = [partition(0, 2, rate=1000.0), partition(1, 3, rate=0.0)]

@@ -99,10 +99,18 @@ def why_no_place(layout: Layout, partition: int, old: int | None) -> Unmet:
     if not spread:
         text = f"{name}: every broker that has none would put two replicas into one rack{where}"
         return unmet(layout, UnmetCode.RACK_SPREAD, text, partition, old)
-    racks = sorted({str(layout.rack[number]) for number in spread})
     size = f"{layout.size[partition]:,} bytes"
-    text = f"{name}: no broker in rack {', '.join(racks)} has room for {size} below the disk limit{where}"
+    text = f"{name}: no broker{_racks_of(layout, spread)} has room for {size} below the disk limit{where}"
     return unmet(layout, UnmetCode.NO_ROOM, text, partition, old)
+
+
+def _racks_of(layout: Layout, brokers: Sequence[int]) -> str:
+    """Name the racks of brokers; nothing if none of them has a rack."""
+    racks = {layout.model.broker_by_id[number].rack for number in brokers}
+    named = sorted(rack for rack in racks if rack is not None)
+    if not named:
+        return ""
+    return f" in rack {', '.join(named)}{' or without one' * (None in racks)}"
 
 
 def unmet(layout: Layout, code: UnmetCode, text: str, partition: int, broker: int | None = None) -> Unmet:

@@ -110,6 +110,18 @@ def test_a_full_disk_is_named() -> None:
     assert propose(full, Drain((1,)), Limits(disk_limit=0.9)).complete
 
 
+@pytest.mark.parametrize(
+    ("racks", "where"), [((None, None), ""), (("a", "b"), " in rack b"), (("a", None), ""), (("a", "a"), " in rack a")]
+)
+def test_brokers_without_racks_are_not_called_racks_where_their_disks_are_full(
+    racks: tuple[str | None, str | None], where: str
+) -> None:
+    brokers = [Broker(1, racks[0]), Broker(2, racks[1], log_dirs=disk(100, 16))]
+    (problem,) = propose(ClusterModel.of(brokers, [partition(0, 1, size_gib=2)]), Drain((1,))).unmet
+    words = f"orders:0: no broker{where} has room for {2 * GIB:,} bytes below the disk limit from broker 1"
+    assert (problem.code, problem.text) == (UnmetCode.NO_ROOM, words)
+
+
 def test_a_replica_stays_rather_than_share_a_rack_that_could_be_spread() -> None:
     model = ClusterModel.of([*but(4, log_dirs=disk(100, 15)).brokers, Broker(5, "b")], MODEL.partitions)
     proposal = propose(model, Drain((1,)))

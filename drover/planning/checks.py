@@ -60,7 +60,8 @@ def _of_goal(model: ClusterModel, goal: Goal) -> Iterator[Unmet]:
         case Spread() | Leaders():
             pass
     receivers = sum(broker.may_receive for broker in model.brokers)
-    if not receivers and not isinstance(goal, Leaders):
+    # An order, or a smaller replication factor, copies nothing.
+    if not receivers and not isinstance(goal, Leaders | SetReplicationFactor):
         yield Unmet(UnmetCode.TOO_FEW_BROKERS, "no broker may receive replicas")
 
 

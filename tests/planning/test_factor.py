@@ -54,3 +54,13 @@ def test_racks_that_new_replicas_have_gained_are_not_given_up_for_balance() -> N
     assert len(proposal.moves) == 6
     assert all(5 in move.after for move in proposal.moves), "4 is emptier, and would leave two replicas in b as in a"
     assert (proposal.unmet, proposal.rack_violations_after) == ((), 0)
+
+
+@pytest.mark.parametrize("unwilling", [{"excluded": True}, {"held": True}, {"failing": True}], ids=str)
+def test_replicas_are_dropped_although_no_broker_may_receive_any(unwilling: dict[str, bool]) -> None:
+    brokers = [Broker(number, **unwilling) for number in (1, 2, 3)]
+    lowered = with_factor(2, brokers, (1, 2, 3), count=3)
+    assert (lowered.complete, lowered.copies, [len(move.after) for move in lowered.moves]) == (True, 0, [2, 2, 2])
+    raised = with_factor(3, brokers, (1, 2))
+    assert (raised.refused, raised.moves) == (False, ())
+    assert [one.code for one in raised.unmet] == [UnmetCode.TOO_FEW_BROKERS]

@@ -21,7 +21,8 @@ class Knowledge:
     move, and that a new plan must leave alone. So is `held`: brokers that something else works on. `dead` brokers count
     as such whatever the cluster shows. `destinations` are brokers that are to have a replica of a partition that moves
     or will move, so that what they still have to copy is not planned for twice. `rates` are what is appended, in bytes
-    per second.
+    per second. `demoted` are brokers that should not lead, by topic; those that should lead nothing are in
+    `demoted_everywhere`.
     """
 
     excluded: Collection[int] = frozenset()
@@ -32,6 +33,8 @@ class Knowledge:
     moving: Collection[TopicPartition] = frozenset()
     destinations: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
     rates: Rates | None = None
+    demoted: Mapping[str, Collection[int]] = field(default_factory=dict)
+    demoted_everywhere: Collection[int] = frozenset()
 
 
 def rates_between(earlier: Inventory, later: Inventory) -> dict[TopicPartition, float]:
@@ -64,14 +67,27 @@ def model_of(inventory: Inventory, knowledge: Knowledge) -> ClusterModel:
     directory that has failed is failing; what such a directory would hold is not counted.
     """
     arriving = _arriving(inventory, knowledge)
+    topics = _demoted_topics(knowledge)
     return ClusterModel.of(
-        (_broker(found, knowledge, arriving[found.broker]) for found in inventory.brokers.values()),
+        (
+            _broker(found, knowledge, arriving[found.broker], topics.get(found.broker, ()))
+            for found in inventory.brokers.values()
+        ),
         (_partition(key, facts, inventory, knowledge) for key, facts in inventory.partitions.items()),
         inventory.kafka_cluster_id,
     )
 
 
-def _broker(found: RegisteredBroker, knowledge: Knowledge, arriving_bytes: int) -> Broker:
+def _demoted_topics(knowledge: Knowledge) -> dict[int, tuple[str, ...]]:
+    """Return by broker the topics that it should not lead."""
+    found: dict[int, list[str]] = {}
+    for topic in sorted(knowledge.demoted):
+        for broker in knowledge.demoted[topic]:
+            found.setdefault(broker, []).append(topic)
+    return {broker: tuple(topics) for broker, topics in found.items()}
+
+
+def _broker(found: RegisteredBroker, knowledge: Knowledge, arriving_bytes: int, demoted: tuple[str, ...]) -> Broker:
     directories = found.directories or ()
     return Broker(
         id=found.broker,
@@ -82,6 +98,8 @@ def _broker(found: RegisteredBroker, knowledge: Knowledge, arriving_bytes: int) 
         failing=found.broker in knowledge.failing or any(directory.code for directory in directories),
         log_dirs=tuple(_directory(directory) for directory in directories if not directory.code),
         arriving_bytes=arriving_bytes,
+        demoted=found.broker in knowledge.demoted_everywhere,
+        demoted_topics=demoted,
     )
 
 

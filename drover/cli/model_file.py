@@ -30,6 +30,8 @@ class _SavedBroker(msgspec.Struct, frozen=True, omit_defaults=True):
     failing: bool = False
     log_dirs: tuple[_SavedDirectory, ...] = ()
     arriving_bytes: Bytes = 0
+    demoted: bool = False
+    demoted_topics: tuple[str, ...] = ()
 
 
 class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -103,6 +105,8 @@ def _broker(saved: _SavedBroker) -> Broker:
         saved.failing,
         directories,
         saved.arriving_bytes,
+        saved.demoted,
+        saved.demoted_topics,
     )
 
 

@@ -79,9 +79,9 @@ def source_of(options: dict[str, Any]) -> Source:
 def read_model(invocation: Invocation, source: Source, *, with_log: bool) -> ClusterModel:
     """Read the model.
 
-    With `with_log`, partitions that Drover moves or will move and brokers that were reported as failed are taken from
-    the log; where it cannot be read, a warning says so. Raises `ConfigurationError` for a file that cannot be used, and
-    for excluded brokers that do not exist; `ClusterError` for a cluster that does not answer.
+    With `with_log`, partitions that Drover moves or will move and brokers that were reported as failed, or should not
+    lead, are taken from the log; where it cannot be read, a warning says so. Raises `ConfigurationError` for a file
+    that cannot be used, and for excluded brokers that do not exist; `ClusterError` for a cluster that does not answer.
     """
     if source.file is not None:
         model = parse_model(read_text(source.file, "cluster model"), str(source.file))
@@ -139,6 +139,8 @@ def knowledge_of(state: ClusterState) -> Knowledge:
         failing=frozenset(state.failed_brokers),
         moving=frozenset((*state.reassignments, *state.queue)),
         destinations=destinations(state),
+        demoted=state.listed_in_topics,
+        demoted_everywhere=state.listed_everywhere,
     )
 
 

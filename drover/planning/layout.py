@@ -40,7 +40,9 @@ class Layout:
         self.receives = frozenset(self.receivers)
         self._asked = 0
         self._likely: list[int] = []
-        self.may_lead = self.receives
+        # What these head can be led by others of them, although not all of them should lead.
+        self.may_head = self.receives
+        self.may_lead = self.may_head - {broker.id for broker in model.brokers if broker.demoted}
         # Pairs of replicas in one rack beyond what the brokers force: what a partition had, it may keep.
         self.excess = [self.racks.excess(replicas) for replicas in self.original]
         self._sum_up()

@@ -1,6 +1,7 @@
 """Leaders: who comes first in the lists, changed in as few partitions as possible."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from heapq import heappop, heappush
 
@@ -16,13 +17,14 @@ class Leading:
     """Balances preferred leaders by order alone, in the partitions that it may reorder.
 
     A broker may lead from `low` to `high` partitions; `mean` is its fair share. Only brokers that may receive replicas
-    are given leaders.
+    are given leaders, and none that should not lead.
     """
 
     def __init__(self, layout: Layout, partitions: Iterable[int]) -> None:
         self.layout = layout
         self.able = layout.may_lead
-        self.mean = _fair_share(layout)
+        self._demoted = {(broker.id, topic) for broker in layout.model.brokers for topic in broker.demoted_topics}
+        self.mean = _fair_share(layout, self._demoted)
         self.high = max(math.ceil(self.mean - ROUNDING), math.floor(self.mean * (1 + layout.limits.leaders_above)))
         self.low = math.floor(self.mean * (1 - layout.limits.below))
         # By giver and by taker the partitions that one leads and the other could, the first on top of each heap; one
@@ -57,7 +59,7 @@ class Leading:
                 )
                 if (
                     best != present
-                    and leaders[best] + 1 < leaders[present] + (present not in self.layout.may_lead) * 10**9
+                    and leaders[best] + 1 < leaders[present] + (not self._may_lead(partition, present)) * 10**9
                 ):
                     self._lead(partition, best)
                     changed = True
@@ -149,9 +151,11 @@ class Leading:
         return [], came
 
     def _may_lead(self, partition: int, broker: int) -> bool:
-        """Whether a replica can lead: it is in sync, or will be since it is copied anew."""
-        in_sync = self.layout.model.partitions[partition].isr
-        return broker in self.able and (broker in in_sync or broker not in self.layout.original[partition])
+        """Whether a replica can lead, and should: it is in sync, or will be since it is copied anew."""
+        facts = self.layout.model.partitions[partition]
+        if broker not in self.able or (self._demoted and (broker, facts.topic) in self._demoted):
+            return False
+        return broker in facts.isr or broker not in self.layout.original[partition]
 
     def _lead(self, partition: int, broker: int) -> None:
         self.layout.lead(partition, broker)
@@ -180,16 +184,23 @@ class Leading:
                 yield broker, self.layout.leaders[broker]
 
 
-def _fair_share(layout: Layout) -> float:
+def _fair_share(layout: Layout, demoted: Collection[tuple[int, str]]) -> float:
     """Return how many partitions a broker leads if leaders are as even as orders can make them.
 
     Brokers that cannot be given leaders are no part of it; what they head stays with them, unless they are being
-    emptied. Nobody leads more partitions than it has replicas of: the others lead what a nearly empty one cannot.
+    emptied. Nobody leads more partitions than it has replicas of that it should lead: the others lead what a nearly
+    empty one cannot. `demoted` are brokers with topics that they should not lead.
     """
     able = layout.may_lead
-    total = sum(layout.leaders.get(number, 0) for number in able | layout.leaving)
+    total = sum(layout.leaders.get(number, 0) for number in layout.may_head | layout.leaving)
     mean = total / max(1, len(able))
-    held = [layout.count[number] for number in able]
+    kept = Counter(
+        broker
+        for facts, replicas in zip(layout.model.partitions if demoted else (), layout.replicas, strict=False)
+        for broker in replicas
+        if (broker, facts.topic) in demoted
+    )
+    held = [layout.count[number] - kept[number] for number in able]
     if sum(held) <= total or min(held) >= mean:
         return mean
     return water_level(held, sum(held) - total)

@@ -21,6 +21,8 @@ class Broker:
     `excluded` means that the operator asked to leave it alone, `held` that something else works on it, `failing` that
     it lives but should not be trusted with more. It keeps what it has under each of them. `arriving_bytes` is what
     other moves, which a proposal leaves alone, have still to copy to it: its disks have that much less room.
+    `demoted` says that it should not lead, whatever the order of a list says; `demoted_topics`, that it should not lead
+    these topics.
     """
 
     id: int
@@ -31,6 +33,8 @@ class Broker:
     failing: bool = False
     log_dirs: tuple[LogDir, ...] = ()
     arriving_bytes: int = 0
+    demoted: bool = False
+    demoted_topics: tuple[str, ...] = ()
 
     @property
     def may_receive(self) -> bool:

@@ -11,7 +11,7 @@ from drover.planning.model import Broker, ClusterModel, LogDir, Partition
 
 MODEL = ClusterModel.of(
     [
-        Broker(2, "b", excluded=True, held=True, failing=True),
+        Broker(2, "b", excluded=True, held=True, failing=True, demoted=True, demoted_topics=("t", "u")),
         Broker(1, "a", log_dirs=(LogDir("/d1", 100, 40), LogDir("/d2")), arriving_bytes=9),
         Broker(3, None, alive=False),
     ],

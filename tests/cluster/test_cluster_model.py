@@ -46,6 +46,13 @@ async def test_the_dead_the_moving_and_what_the_log_knows_are_marked() -> None:
     assert [one.ingest_bytes_per_s for one in made.partitions] == [2.5, None]
 
 
+async def test_brokers_that_should_not_lead_are_marked_with_their_topics() -> None:
+    inventory = await SimulatedDriver(cluster()).inventory()
+    made = model_of(inventory, Knowledge(demoted={"b": {1, 2}, "a": {1}}, demoted_everywhere={3}))
+    demoted = [(broker.id, broker.demoted, broker.demoted_topics) for broker in made.brokers]
+    assert demoted == [(1, False, ("a", "b")), (2, False, ("b",)), (3, True, ()), (4, False, ())]
+
+
 def seen(at_ms: int, sizes: dict[TopicPartition, dict[int, int]], leader: int | None = 1) -> Inventory:
     facts = {key: PartitionFacts("id", leader, (1, 2), (1, 2)) for key in sizes}
     return Inventory("cluster", at_ms, {}, facts, sizes)

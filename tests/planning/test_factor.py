@@ -1,5 +1,7 @@
 """Fewer or more replicas: whose replica goes first, and what is said where racks are lost."""
 
+from dataclasses import replace
+
 import pytest
 
 from drover.planning.goals import SetReplicationFactor
@@ -56,9 +58,13 @@ def test_racks_that_new_replicas_have_gained_are_not_given_up_for_balance() -> N
     assert (proposal.unmet, proposal.rack_violations_after) == ((), 0)
 
 
-@pytest.mark.parametrize("unwilling", [{"excluded": True}, {"held": True}, {"failing": True}], ids=str)
-def test_replicas_are_dropped_although_no_broker_may_receive_any(unwilling: dict[str, bool]) -> None:
-    brokers = [Broker(number, **unwilling) for number in (1, 2, 3)]
+@pytest.mark.parametrize(
+    "unwilling",
+    [Broker(1, excluded=True), Broker(1, held=True), Broker(1, failing=True)],
+    ids=["excluded", "held", "failing"],
+)
+def test_replicas_are_dropped_although_no_broker_may_receive_any(unwilling: Broker) -> None:
+    brokers = [replace(unwilling, id=number) for number in (1, 2, 3)]
     lowered = with_factor(2, brokers, (1, 2, 3), count=3)
     assert (lowered.complete, lowered.copies, [len(move.after) for move in lowered.moves]) == (True, 0, [2, 2, 2])
     raised = with_factor(3, brokers, (1, 2))

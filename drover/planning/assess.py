@@ -117,10 +117,13 @@ def changes(before: Basis, after: Basis) -> tuple[str, ...]:
 
 def _changed_topics(before: Basis, after: Basis) -> Iterable[str]:
     old, new = ({topic: topic_id for topic, _, topic_id, _ in basis.partitions} for basis in (before, after))
+    known = {topic for topic, _, _, replicas in before.partitions if replicas}
     for topic in sorted(old):
         # Without an id it does not exist any more, which its lists tell.
         if old[topic] and new.get(topic) and new[topic] != old[topic]:
             yield f"topic {topic} was deleted and made anew"
+        elif new.get(topic) and not old[topic] and topic in known:
+            yield f"the id of topic {topic} was unknown, and now is {new[topic]}"
 
 
 def _changed_lists(before: Basis, after: Basis) -> Iterable[str]:
@@ -138,7 +141,8 @@ def _changed_brokers(before: Basis, after: Basis) -> Iterable[str]:
         if alive != alive_now:
             yield f"broker {broker} {'has come back' if alive_now else 'is not alive any more'}"
         if rack != rack_now:
-            yield f"broker {broker} was in rack {rack}, and now is in rack {rack_now}"
+            was, now = ("no rack" if name is None else f"rack {name}" for name in (rack, rack_now))
+            yield f"broker {broker} was in {was}, and now is in {now}"
         if count != count_now:
             yield f"broker {broker} had {count} replicas, and now has {count_now}"
 

@@ -24,6 +24,10 @@ class Held:
         self.config = directory / "drover.toml"
         self.config.write_text(CONFIG)
         write_model(self.model, *ORDERS)
+        self.make()
+
+    def make(self) -> None:
+        """Make the plan for the cluster as it is now."""
         planned = self._run("plan", "drain", "3", "--model", str(self.model), "--to", str(self.plan), "-o", "json")
         self.hash = json.loads(planned.stdout)["hash"]
 
@@ -80,6 +84,8 @@ def test_a_broker_that_has_died_or_gone_to_another_rack_is_named(held: Held) -> 
     assert shown.exit_code == ExitCode.GUARDED
     write_model(held.model, *ORDERS, brokers=(*BROKERS[:5], broker(6, "d")))
     assert "broker 6 was in rack c, and now is in rack d" in held.submit().stderr
+    write_model(held.model, *ORDERS, brokers=(*BROKERS[:5], broker(6, None)))
+    assert "broker 6 was in rack c, and now is in no rack" in held.submit().stderr
 
 
 def test_a_topic_that_has_gone_is_named(held: Held) -> None:
@@ -100,6 +106,16 @@ def test_a_topic_that_was_made_anew_is_named_once(held: Held) -> None:
     write_model(held.model, *({**one, "topic_id": "orders-2"} for one in ORDERS))
     shown = held.submit()
     assert shown.stderr.count("topic orders was deleted and made anew") == 1
+    assert shown.exit_code == ExitCode.GUARDED
+
+
+def test_a_plan_of_a_model_without_ids_of_topics_is_told_what_it_lacks(held: Held) -> None:
+    write_model(held.model, *({**one, "topic_id": ""} for one in ORDERS))
+    held.make()
+    assert held.submit().exit_code == ExitCode.DONE
+    write_model(held.model, *ORDERS)
+    shown = held.submit()
+    assert shown.stderr.count("the id of topic orders was unknown, and now is orders-1") == 1
     assert shown.exit_code == ExitCode.GUARDED
 
 

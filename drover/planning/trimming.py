@@ -1,6 +1,7 @@
 """Trimming: take back moves, or bytes, that no band needs."""
 
 from bisect import bisect_left, insort
+from collections.abc import Collection
 
 from drover.planning.bands import ROUNDING
 from drover.planning.rebalancing import Rebalancing
@@ -9,6 +10,8 @@ from drover.planning.rebalancing import Rebalancing
 LEAST_SHARE = 1e-4
 # How much one exchange saves at the most, so that no source gets it all back.
 STEP_SHARE = 5e-3
+
+Return = tuple[float, float, int, int]
 
 
 def trim(run: Rebalancing) -> None:
@@ -20,28 +23,49 @@ def trim(run: Rebalancing) -> None:
 
 def take_back(run: Rebalancing) -> None:
     """Take back items as long as no broker is further outside its band for it; least loaded sources first."""
-    layout, bands = run.layout, run.bands
-    while run.budget.spend(len(run.items)):
-        best: tuple[float, float, int, int] | None = None
-        for index, (partition, broker) in enumerate(run.items):
-            size = layout.size[partition]
-            for source in layout.original[partition]:
-                if may_return(run, index, source) and bands.relief(broker, source, size) >= -ROUNDING:
-                    found = (bands.pressure_with(source, size), -layout.gain(partition, broker, source), index, source)
-                    if best is None or found < best:
-                        best = found
+    layout = run.layout
+    waiting = dict(enumerate(run.items))
+    # By broker the items that its load counts for: only these are looked at again when it changes.
+    near: dict[int, set[int]] = {}
+    for number, (partition, broker) in waiting.items():
+        for other in (broker, *layout.original[partition]):
+            near.setdefault(other, set()).add(number)
+    returns: dict[int, Return | None] = {}
+    stale: Collection[int] = waiting.keys()
+    while run.budget.spend(len(stale)):
+        for number in stale:
+            returns[number] = _best_return(run, number, waiting[number])
+        best = min((each for each in returns.values() if each is not None), default=None)
         if best is None:
-            return
-        source = best[3]
-        partition, broker = run.items.pop(best[2])
+            break
+        _, _, number, source = best
+        partition, broker = waiting.pop(number)
+        del returns[number]
         layout.replace(partition, broker, source)
         layout.tidy(partition)
         insort(run.hosted[source], (layout.size[partition], partition))
+        stale = (near[broker] | near[source]) & waiting.keys()
+    run.items[:] = waiting.values()
 
 
-def may_return(run: Rebalancing, index: int, source: int) -> bool:
+def _best_return(run: Rebalancing, number: int, item: tuple[int, int]) -> Return | None:
+    """Return how loaded the source is to which an item goes back best, what that costs, and both; None if to none."""
+    layout, bands = run.layout, run.bands
+    partition, broker = item
+    size = layout.size[partition]
+    return min(
+        (
+            (bands.pressure_with(source, size), -layout.gain(partition, broker, source), number, source)
+            for source in layout.original[partition]
+            if may_return(run, item, source) and bands.relief(broker, source, size) >= -ROUNDING
+        ),
+        default=None,
+    )
+
+
+def may_return(run: Rebalancing, item: tuple[int, int], source: int) -> bool:
     """Whether an item may go back to a source of the original list: it has left, and no racks are lost."""
-    partition, broker = run.items[index]
+    partition, broker = item
     if source not in run.hosted:
         return False
     return source not in run.layout.replicas[partition] and run.layout.keeps_spread(partition, broker, source)
@@ -69,7 +93,7 @@ def _shrink_one(run: Rebalancing, broker: int, indexes: list[int]) -> bool:
             return False
         partition = run.items[index][0]
         size, source = layout.size[partition], run.source_of(index)
-        if not may_return(run, index, source):
+        if not may_return(run, run.items[index], source):
             continue
         held = run.hosted[source]
         for place in range(bisect_left(held, (size - step, -1)), len(held)):

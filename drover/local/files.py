@@ -10,7 +10,12 @@ from drover.local.layout import ADMIN, CONTROLLER, OPERATOR, WORKER, ZOOKEEPER, 
 
 
 def check_directory(layout: Layout) -> None:
-    """Refuse a directory that cannot be made, or whose drover.toml is the user's own, before anything is written."""
+    """Refuse a directory that cannot be made or used, or whose drover.toml is the user's own; writes nothing."""
+    if "," in str(layout.directory) or not str(layout.directory).isprintable():
+        raise ConfigurationError(
+            f"{layout.directory} holds a comma or a character that cannot be printed, and Kafka takes a comma for the "
+            "end of a directory's name; choose another --dir"
+        )
     above = next(one for one in (layout.directory, *layout.directory.parents) if os.access(one, os.F_OK))
     if above.is_dir() and not os.access(above, os.W_OK | os.X_OK):
         raise ConfigurationError(f"nothing can be written to {above}; choose another --dir")

@@ -110,7 +110,7 @@ def broker_settings(spec: ClusterSpec, layout: Layout, broker: BrokerSpec) -> st
 
 
 def _common_settings(spec: ClusterSpec, layout: Layout, node: str) -> str:
-    data = layout.data_directory(node)
+    data = _escaped(layout.data_directory(node))
     if spec.in_zookeeper_mode:
         return ZOOKEEPER_MODE.format(zookeeper=spec.zookeeper, node_id=node, data=data) + KAFKA_COMMON
     voters = ",".join(f"{controller}@{HOST}:{spec.port(controller)}" for controller in spec.controllers)
@@ -121,11 +121,18 @@ def _common_settings(spec: ClusterSpec, layout: Layout, node: str) -> str:
     return (
         f"{common}listener.security.protocol.map=CONTROLLER:SSL,INTERNAL:SSL,CLIENT:SASL_SSL\n"
         "listener.name.controller.ssl.client.auth=required\n"
-        f"ssl.keystore.type=PEM\nssl.keystore.location={layout.keystore_file(node)}\n"
-        f"ssl.truststore.type=PEM\nssl.truststore.location={layout.authority_file}\n"
+        f"ssl.keystore.type=PEM\nssl.keystore.location={_escaped(layout.keystore_file(node))}\n"
+        f"ssl.truststore.type=PEM\nssl.truststore.location={_escaped(layout.authority_file)}\n"
         "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n"
         f"super.users={';'.join(super_users)}\n"
     )
+
+
+def _escaped(path: Path) -> str:
+    """Write a path as Java's properties files want it: they are Latin-1, and a backslash begins an escape."""
+    units = str(path).encode("utf-16-be")
+    codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
+    return "".join(f"\\u{code:04x}" if code > 0x7E or code == 0x5C else chr(code) for code in codes)
 
 
 def common_name(node: str) -> str:
@@ -145,7 +152,7 @@ def format_marker(spec: ClusterSpec, node: str, directory_id: str) -> str:
 def zookeeper_settings(spec: ClusterSpec, data: Path) -> str:
     """Return the ZooKeeper's zoo.cfg."""
     return (
-        f"tickTime=2000\ndataDir={data}\nclientPort={spec.zookeeper_port}\nclientPortAddress={HOST}\n"
+        f"tickTime=2000\ndataDir={_escaped(data)}\nclientPort={spec.zookeeper_port}\nclientPortAddress={HOST}\n"
         # Sessions of Kafka's brokers in ZooKeeper mode end sooner than two ticks.
         "minSessionTimeout=1000\n"
         "admin.enableServer=false\n4lw.commands.whitelist=srvr\nmaxClientCnxns=0\n"

@@ -28,3 +28,10 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path, monkeypatch:
 def test_a_directory_that_can_be_made_is_not_made_yet(tmp_path: Path) -> None:
     check_directory(Layout(tmp_path / "new" / "cluster"))
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["a,b", "a\nb", "a\udcfc", "a\x1b[31m"])
+def test_a_directory_that_kafka_would_take_for_another_one_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigurationError, match="choose another --dir"):
+        check_directory(Layout(tmp_path / name / "cluster"))
+    check_directory(Layout(tmp_path / "Jürgens Dateien" / "cluster"))

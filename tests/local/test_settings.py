@@ -1,5 +1,6 @@
 """The files that the nodes and other commands read."""
 
+import re
 import ssl
 import stat
 import tomllib
@@ -222,3 +223,28 @@ def test_what_a_cluster_keeps_is_its_owners_alone(tmp_path: Path) -> None:
     directory.chmod(0o755)
     make_private(directory)
     assert [stat.S_IMODE(one.stat().st_mode) for one in (directory.parent, directory)] == [0o700, 0o700]
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_java_reads_the_very_paths_whatever_letters_they_have(secure: bool) -> None:
+    """Java reads properties as Latin-1: with another path, data would lie outside of the cluster's directory."""
+    layout = Layout(Path("/home/jürgen/a b/\N{MUSICAL SYMBOL G CLEF}\\n"))
+    spec = new_spec(3, 3, tuple(range(24001, 24011)), secure=secure)
+    found = java_properties(settings.broker_settings(spec, layout, spec.brokers[0]))
+    assert found["log.dirs"] == str(layout.data_directory("1"))
+    assert found.get("ssl.keystore.location") == (str(layout.keystore_file("1")) if secure else None)
+    assert found.get("ssl.truststore.location") == (str(layout.authority_file) if secure else None)
+    controller = java_properties(settings.controller_settings(spec, layout))
+    assert controller["log.dirs"] == str(layout.data_directory("100"))
+    zookeeper = java_properties(settings.zookeeper_settings(spec, layout.data_directory("zookeeper")))
+    assert zookeeper["dataDir"] == str(layout.data_directory("zookeeper"))
+
+
+def java_properties(text: str) -> dict[str, str]:
+    """Read properties as `Properties.load` reads a stream: Latin-1, with its escapes, in units of UTF-16."""
+    read = properties(text.encode("utf-8").decode("latin-1"))
+    found = {}
+    for key, value in read.items():
+        units = re.sub(r"\\(u([0-9a-f]{4})|.)", lambda one: chr(int(one[2], 16)) if one[2] else one[1], value)
+        found[key] = units.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
+    return found

@@ -217,7 +217,9 @@ class ClusterServices:
                     sizes = {}
                 self._deliver(core, core.token, BytesSampled(cluster, started_ms, sizes))
                 samples = _samples(cluster, core.fold.epoch, copying, sizes)
-                self._metrics.copy_remaining(cluster, sum(one.bytes_total - one.bytes_done for one in samples))
+                if sizes:
+                    # A cluster that does not answer has not finished: what was sampled last stays.
+                    self._metrics.copy_remaining(cluster, sum(one.bytes_total - one.bytes_done for one in samples))
                 if publishing is None or publishing.done():
                     # Not waited for: decisions need sizes also while nobody takes telemetry. The next sample says more.
                     publishing = self._spawn(self._publish(samples))

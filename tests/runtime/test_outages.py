@@ -1,17 +1,18 @@
-"""How long a cluster has been out of reach counts from what this owner has seen."""
+"""What an owner says of a cluster that is out of reach, and from when it counts."""
 
 from collections.abc import Sequence
 
 import pytest
 
-from drover.capability.messages import Input, Moment, OutOfReach
+from drover.capability.messages import BytesSampled, Input, Moment, OutOfReach
 from drover.local.waiting import wait_until
 from drover.runtime import clusters
 from drover.runtime.clock import now
 from drover.runtime.clusters import ClusterServices
 from drover.runtime.metrics import Metrics
+from events.partitions import TopicPartition
 from events.progress import Progress
-from tests.shard.world import CLUSTER, World
+from tests.shard.world import CLUSTER, World, alter
 
 HOUR_MS = 3_600_000
 
@@ -45,3 +46,37 @@ async def test_an_outage_does_not_begin_before_the_shard_came_back(monkeypatch: 
     await wait_until(lambda: bool(looks), what="another one")
     await services.close()
     assert [entry for entry in delivered if isinstance(entry, OutOfReach)] == []
+
+
+async def test_an_outage_does_not_look_as_if_all_were_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gauge fell to 0 for as long as the cluster was away, and the alert for copies that stall began anew."""
+    world, metrics, delivered = World(joins_by_itself=False), Metrics(), list[Input]()
+    world.model.now_ms = now().monotonic_ms
+    world.core.own(world.core.fold.token, now())
+    world.model.create_topic("orders", {0: [1, 2, 3]}, partition_bytes=1000)
+    await world.send(alter({TopicPartition("orders", 0): [4, 2, 3]}))
+    await world.settle()
+    monkeypatch.setattr(world.core, "deliver", delivered.append)
+    monkeypatch.setattr(clusters, "SAMPLE_MS", 10)
+
+    async def publish(_: Sequence[Progress]) -> None: ...
+
+    def fail(error: BaseException) -> None:
+        raise error
+
+    def remaining() -> float | None:
+        return metrics.registry.get_sample_value("drover_copy_remaining_bytes", {"cluster": CLUSTER})
+
+    services = ClusterServices({CLUSTER: world.driver}, publish, fail, metrics)
+    services.own(world.core, lambda: None)
+    await wait_until(lambda: bool(remaining()), what="a sample")
+    before = remaining()
+    world.driver.unreachable = True
+    delivered.clear()
+
+    def failed() -> bool:
+        return sum(isinstance(one, BytesSampled) and not one.sizes for one in delivered) > 1
+
+    await wait_until(failed, what="samples that fail")
+    assert remaining() == before
+    await services.close()

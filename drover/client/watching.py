@@ -95,10 +95,12 @@ async def watch(connection: LogConnection, cluster: str | None, pause_s: float) 
                 yield view
                 del view.news[:shown]
                 waiting = asyncio.create_task(fresh.wait())
-                done, _ = await asyncio.wait(
-                    (*following, waiting), timeout=pause_s, return_when=asyncio.FIRST_COMPLETED
-                )
-                waiting.cancel()
+                try:
+                    done, _ = await asyncio.wait(
+                        (*following, waiting), timeout=pause_s, return_when=asyncio.FIRST_COMPLETED
+                    )
+                finally:
+                    waiting.cancel()
                 for task in done & set(following):
                     task.result()
         finally:

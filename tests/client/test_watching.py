@@ -125,6 +125,21 @@ async def test_what_arrives_while_the_caller_is_busy_is_new_the_next_time(monkey
     assert seen == [[2], [3]]
 
 
+async def test_who_stops_watching_leaves_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python said of the one that was left "Task was destroyed but it is pending!", once for each watch."""
+    arriving: dict[str, asyncio.Queue[tuple[LogRecord, ...]]] = defaultdict(asyncio.Queue)
+    monkeypatch.setattr(watching, "LogReader", lambda _: _Reader(arriving))
+    monkeypatch.setattr(history, "load_snapshots", _no_snapshots)
+    before = asyncio.all_tasks()
+    async with aclosing(watch(LogConnection("nowhere:1"), None, 60.0)) as views:
+        await anext(views)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await anext(views)
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == before
+
+
 async def test_who_follows_for_days_keeps_no_samples_of_moves_that_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     now_ms = 1_000_000
     arriving: dict[str, asyncio.Queue[tuple[LogRecord, ...]]] = defaultdict(asyncio.Queue)

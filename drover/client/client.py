@@ -73,7 +73,8 @@ class Client:
     """A connection that sends commands; an async context manager, usable by any program.
 
     Raises `LogUnavailableError` when the log's Kafka does not answer, `ConfigurationError` for topics that are not as
-    they must be, and for a command that nobody would read.
+    they must be, and for a command that nobody would read. Outcomes can be awaited without the context, sending cannot:
+    outside of it, and inside of it twice, is a `RuntimeError`.
     """
 
     def __init__(self, connection: LogConnection) -> None:
@@ -83,9 +84,11 @@ class Client:
 
     async def __aenter__(self) -> Self:
         """Connect."""
+        if self._producer is not None:
+            raise RuntimeError("this client is connected already: make another one, or use it as it is")
         # Without idempotence on purpose: asking for a producer id takes 0.1 s, and a command that is written twice
         # has no effect the second time (its id is known), nor can two change places (one request per partition).
-        self._producer = AIOKafkaProducer(
+        producer = AIOKafkaProducer(
             **self.connection.client_options,
             client_id=CLIENT_ID,
             acks="all",
@@ -93,20 +96,23 @@ class Client:
             request_timeout_ms=REQUEST_TIMEOUT_MS,
         )
         try:
-            await self._producer.start()
+            await producer.start()
         except (KafkaError, OSError) as error:
-            await stop_client(self._producer.client, self._producer.stop())
+            await stop_client(producer.client, producer.stop())
             raise await could_not_connect(self.connection, error) from error
         except asyncio.CancelledError:
-            await stop_client(self._producer.client, self._producer.stop())
+            await stop_client(producer.client, producer.stop())
             raise
+        self._producer = producer
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Disconnect."""
-        await stop_client(self._producer.client, self._producer.stop())
+        """Disconnect. Idempotent."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await stop_client(producer.client, producer.stop())
 
     async def submit(self, command: Command) -> Sent:
         """Write a command to its topic and return once it is durable there; see `submit_all`."""
@@ -118,12 +124,15 @@ class Client:
 
         Safe to repeat with the same ids. Raises `LogUnavailableError` when that is not known of every one of them.
         """
+        producer = self._producer
+        if producer is None:
+            raise RuntimeError("this client is not connected: send within `async with Client(...) as client`")
         # First whatever can be wrong with any of them.
-        addressed = [(command, _payload_of(command), *await self._address(command)) for command in commands]
+        addressed = [(command, _payload_of(command), *await self._address(producer, command)) for command in commands]
         writing: list[asyncio.Future[Any]] = []
         try:
             for command, payload, topic, shard in addressed:
-                writing.append(await self._write(topic, shard, command.cluster, payload))
+                writing.append(await _write(producer, topic, shard, command.cluster, payload))
             written = await asyncio.gather(*writing)
         except (KafkaError, OSError) as error:
             # Nobody waits for the acknowledgements of the others any more.
@@ -222,28 +231,29 @@ class Client:
                 )
         return shards
 
-    async def _address(self, command: Command) -> tuple[str, int]:
+    async def _address(self, producer: Any, command: Command) -> tuple[str, int]:
         topic = topic_of(command, self.connection.topics)
-        return topic, shard_of(command.cluster, await self._partitions(topic))
+        return topic, shard_of(command.cluster, await self._partitions(producer, topic))
 
-    async def _write(self, topic: str, shard: int, cluster: str, payload: bytes) -> asyncio.Future[Any]:
-        acknowledged: asyncio.Future[Any] = await self._producer.send(
-            topic,
-            payload,
-            key=cluster.encode(),
-            partition=shard,
-            headers=[(CONTENT_TYPE_HEADER, MSGPACK_CONTENT_TYPE.encode())],
-        )
-        return acknowledged
-
-    async def _partitions(self, topic: str) -> int:
+    async def _partitions(self, producer: Any, topic: str) -> int:
         if topic not in self._shards:
             try:
-                metadata = await self._producer.client.fetch_all_metadata()
+                metadata = await producer.client.fetch_all_metadata()
             except (KafkaError, OSError) as error:
                 raise unreachable(self.connection, error) from error
             self._shards[topic] = count_partitions(metadata, topic, self.connection)
         return self._shards[topic]
+
+
+async def _write(producer: Any, topic: str, shard: int, cluster: str, payload: bytes) -> asyncio.Future[Any]:
+    acknowledged: asyncio.Future[Any] = await producer.send(
+        topic,
+        payload,
+        key=cluster.encode(),
+        partition=shard,
+        headers=[(CONTENT_TYPE_HEADER, MSGPACK_CONTENT_TYPE.encode())],
+    )
+    return acknowledged
 
 
 def _payload_of(command: Command) -> bytes:

@@ -123,6 +123,36 @@ async def test_when_writing_fails_half_way_the_sender_is_told_that_some_may_be_w
         await sending(producer).submit_all(commands)
 
 
+async def test_a_client_sends_only_between_its_opening_and_its_closing() -> None:
+    """One that was closed said that Kafka did not answer, or waited for it for ever."""
+    client = Client(LogConnection("nowhere:1"))
+    command = Freeze(id="f1", cluster=CLUSTER, by="me", reason="why")
+    with pytest.raises(RuntimeError, match="not connected"):
+        await client.submit(command)
+    stopped: list[bool] = []
+    client = sending(_Stopping(stopped))
+    with pytest.raises(RuntimeError, match="connected already"):
+        await client.__aenter__()
+    for _ in range(2):
+        await client.__aexit__(None, None, None)
+    assert stopped == [True]
+    with pytest.raises(RuntimeError, match="not connected"):
+        await client.submit(command)
+
+
+class _Stopping(_Producer):
+    """Notes that it was stopped; has no connections."""
+
+    def __init__(self, stopped: list[bool]) -> None:
+        super().__init__()
+        self._stopped = stopped
+        self.client = self
+        self._conns: dict[int, object] = {}
+
+    async def stop(self) -> None:
+        self._stopped.append(True)
+
+
 async def test_a_client_that_is_cancelled_while_it_connects_leaves_no_connection() -> None:
     opened = asyncio.Event()
     closed = asyncio.Event()

@@ -72,6 +72,8 @@ class Answers:
     def __init__(self, sent: Sequence[Sent]) -> None:
         self._sent = tuple(sent)
         self._wanted = {(one.command.cluster, one.command.id) for one in sent}
+        # Those of which no outcome was found so far, the first one last; an outcome that was found remains.
+        self._open = list(reversed(self._sent))
         # In the order of the log: every outcome ever recorded under the wanted ids.
         self._recorded: dict[tuple[str, str], list[Answer]] = {identity: [] for identity in self._wanted}
 
@@ -103,8 +105,10 @@ class Answers:
 
     @property
     def complete(self) -> bool:
-        """Whether every command has its outcome."""
-        return all(self.answer(sent) is not None for sent in self._sent)
+        """Whether every command has its outcome; asked after each record, it looks at each command once in all."""
+        while self._open and self.answer(self._open[-1]) is not None:
+            self._open.pop()
+        return not self._open
 
     def found(self) -> tuple[Answer, ...]:
         """Return the outcomes that are there, in the order of the commands."""

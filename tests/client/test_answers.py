@@ -1,6 +1,7 @@
 """Finding what became of a command: only what counts is believed."""
 
 import msgspec
+import pytest
 
 from drover.client.answers import Answer, Answers, Sent
 from drover.shard.fold import ShardFold
@@ -126,3 +127,26 @@ def test_a_command_that_waits_for_others_is_told_from_one_that_nobody_has_read()
         assert folded is not None
         answers.see(folded, 0)
     assert (answers.missing(), answers.held()) == ((waiting, unread), (waiting,))
+
+
+def test_awaiting_many_outcomes_looks_at_each_command_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With each record all that had an outcome were looked at again: 10,000 commands took half a minute."""
+    looked: list[Sent] = []
+    look = Answers.answer
+
+    def counting(self: Answers, one: Sent) -> Answer | None:
+        looked.append(one)
+        return look(self, one)
+
+    monkeypatch.setattr(Answers, "answer", counting)
+    wanted = [sent(f"f{number}", number) for number in range(100)]
+    writer = recorded(tuple(outcome(one.command.id, one.offset) for one in wanted))
+    answers, fold = Answers(wanted), ShardFold(0, 1)
+    for offset, payload in enumerate(writer.records):
+        assert not answers.complete
+        folded = fold.fold(offset, payload)
+        assert folded is not None
+        answers.see(folded, 0)
+    assert answers.complete
+    assert len(looked) < 3 * len(wanted) + 10
+    assert [answer.outcome.id for answer in answers.found()] == [one.command.id for one in wanted]

@@ -23,6 +23,11 @@ def check_directory(layout: Layout) -> None:
         raise ConfigurationError(f"{above} is a file, so that {layout.directory} cannot be made; choose another --dir")
     if layout.directory.exists() and not layout.directory.is_dir():
         raise ConfigurationError(f"{layout.directory} is a file; choose another --dir")
+    if layout.nodes_directory.exists() and not layout.spec_file.exists():
+        raise ConfigurationError(
+            f"{layout.nodes_directory} was not made by `drover local up` and is left alone; move it or choose another "
+            "--dir"
+        )
     for file in layout.config_files:
         if file.exists() and not _is_ours(file):
             raise ConfigurationError(
@@ -81,7 +86,12 @@ def _mark_formatted(layout: Layout, spec: ClusterSpec, node: str) -> None:
 
 
 def remove_files(layout: Layout) -> None:
-    """Remove what the cluster wrote, the spec last (it holds the ports), and the directory if that leaves it empty."""
+    """Remove what the cluster wrote, the spec last (it holds the ports), and the directory if that leaves it empty.
+
+    The spec is also written first: where there is none, nothing is the cluster's.
+    """
+    if not layout.spec_file.exists():
+        return
     if layout.nodes_directory.exists():
         shutil.rmtree(layout.nodes_directory)
     for file in layout.config_files:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from drover.errors import ConfigurationError
+from drover.local import LocalCluster
 from drover.local.files import check_directory
 from drover.local.layout import Layout
 
@@ -23,6 +24,18 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("os.access", lambda path, mode: Path(path).exists() and mode == os.F_OK)
     with pytest.raises(ConfigurationError, match=r"nothing can be written to .*; choose another --dir"):
         check_directory(Layout(tmp_path / "new" / "cluster"))
+
+
+async def test_what_no_cluster_made_is_not_taken_for_a_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`drover local down --dir` removed a folder `nodes` of the user's, and said that nothing runs there."""
+    monkeypatch.setenv("DROVER_CACHE_DIR", str(tmp_path / "cache"))
+    mine = tmp_path / "project" / "nodes" / "mine.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("precious")
+    assert not await LocalCluster(tmp_path / "project").down()
+    with pytest.raises(ConfigurationError, match="nodes was not made by `drover local up` and is left alone"):
+        check_directory(Layout(tmp_path / "project"))
+    assert mine.read_text() == "precious"
 
 
 def test_a_directory_that_can_be_made_is_not_made_yet(tmp_path: Path) -> None:

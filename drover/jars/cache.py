@@ -17,6 +17,8 @@ from drover.errors import ConfigurationError
 from drover.jars.lock import Jar
 
 MARKER_NAME = "verified.json"
+# Where nothing is, or nothing that this user can see.
+_ABSENT = (FileNotFoundError, NotADirectoryError, PermissionError)
 
 
 def cache_directory() -> Path:
@@ -31,6 +33,22 @@ def cache_directory() -> Path:
         raise ConfigurationError(
             "this user has no home directory, so nothing can be kept there: name a directory in DROVER_CACHE_DIR"
         ) from error
+
+
+def made(directory: Path) -> Path:
+    """Make a directory of the cache where it is missing, and return it.
+
+    Raises `ConfigurationError` if nothing can be written there.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = error.strerror
+    else:
+        if os.access(directory, os.W_OK | os.X_OK):
+            return directory
+        why = "it cannot be written"
+    raise ConfigurationError(f"nothing can be kept in {directory} ({why}): name a directory in DROVER_CACHE_DIR")
 
 
 def jars_directory() -> Path:
@@ -48,7 +66,7 @@ def read_marker(directory: Path) -> dict[str, str]:
     """Return jar path to the SHA-256 that was verified; an absent or unreadable marker means none was."""
     try:
         content = json.loads((directory / MARKER_NAME).read_text(encoding="utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
+    except (*_ABSENT, json.JSONDecodeError):
         return {}
     return content if isinstance(content, dict) else {}
 
@@ -87,7 +105,7 @@ def verify_present(directory: Path, jar: Jar) -> bool:
 def _is_foreign(directory: Path) -> bool:
     try:
         found = directory.stat()
-    except FileNotFoundError:
+    except _ABSENT:
         return False
     return found.st_uid not in {os.geteuid(), 0} or bool(found.st_mode & stat.S_IWOTH)
 
@@ -95,5 +113,5 @@ def _is_foreign(directory: Path) -> bool:
 def _size_bytes(file: Path) -> int | None:
     try:
         return file.stat().st_size
-    except FileNotFoundError:
+    except _ABSENT:
         return None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from drover.jars import cache_directory
+from drover.jars import cache_directory, made
 from drover.local.waiting import wait_until
 
 LOCK_TIMEOUT_S = 120.0
@@ -17,10 +17,10 @@ LOCK_TIMEOUT_S = 120.0
 async def exclusive(directory: Path) -> AsyncIterator[None]:
     """Hold the directory's lock for the length of a block; the system frees it when its holder dies.
 
-    The lock lies in the cache, as `down` removes the directory. Waiting too long is a ClusterUnavailableError.
+    The lock lies in the cache, as `down` removes the directory. Waiting too long is a ClusterUnavailableError, a
+    cache that cannot be written a ConfigurationError.
     """
-    locks = cache_directory() / "local-locks"
-    locks.mkdir(parents=True, exist_ok=True)
+    locks = made(cache_directory() / "local-locks")
     lock = FileLock(locks / hashlib.sha256(str(directory).encode()).hexdigest()[:32])
 
     def acquired() -> bool:

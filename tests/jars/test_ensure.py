@@ -112,6 +112,25 @@ def test_a_jar_the_mirror_does_not_have_is_asked_for_once_and_named(repository: 
     assert len(repository.requested(JARS[0].path)) == 1
 
 
+@pytest.mark.parametrize("name", ["file", "file/below"])
+def test_a_cache_that_cannot_be_made_is_named_with_the_remedy(
+    repository: Repository, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigurationError, match=r"nothing can be kept in .*file.*DROVER_CACHE_DIR"):
+        fetch(repository, tmp_path / name)
+    assert not repository.requests
+
+
+def test_a_cache_that_cannot_be_written_is_named_with_the_remedy(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tests may run as a user who may write everywhere."""
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(ConfigurationError, match=r"cannot be written\): name a directory in DROVER_CACHE_DIR"):
+        fetch(repository, tmp_path)
+
+
 def test_offline_without_a_cache_says_what_to_do(repository: Repository, tmp_path: Path) -> None:
     with pytest.raises(
         ConfigurationError, match=r"offline and alpha-1\.0\.jar is not in the cache.*DROVER_MAVEN_MIRROR"

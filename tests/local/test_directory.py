@@ -26,6 +26,15 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path, monkeypatch:
         check_directory(Layout(tmp_path / "new" / "cluster"))
 
 
+async def test_a_cache_that_cannot_be_made_is_named_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DROVER_CACHE_DIR", str(tmp_path / "file" / "below"))
+    with pytest.raises(ConfigurationError, match=r"nothing can be kept in .*file.*DROVER_CACHE_DIR"):
+        await LocalCluster(tmp_path / "cluster").down()
+
+
 async def test_what_no_cluster_made_is_not_taken_for_a_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`drover local down --dir` removed a folder `nodes` of the user's, and said that nothing runs there."""
     monkeypatch.setenv("DROVER_CACHE_DIR", str(tmp_path / "cache"))

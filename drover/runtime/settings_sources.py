@@ -369,7 +369,11 @@ def _recall(kept: Path | None, fingerprint: bytes) -> Settings | None:
     if kept is None:
         return None
     try:
-        found, _, payload = kept.read_bytes().partition(b"\n")
+        with kept.open("rb") as stream:
+            # As of a settings file: it says where commands go, and in a cache of many users anybody may put one.
+            if os.fstat(stream.fileno()).st_uid not in {os.geteuid(), *TRUSTED_OWNERS}:
+                return None
+            found, _, payload = stream.read().partition(b"\n")
         return msgspec.json.decode(payload, type=Settings) if found == fingerprint else None
     except (OSError, *UNDECODABLE):
         return None  # no cache, or not one of ours: the settings are read from their sources

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from drover.errors import ConfigurationError
+from drover.runtime import settings_sources
 from drover.runtime.addresses import LONGEST_TIMEOUT_MS, parse_address
 from drover.runtime.settings_sources import load_settings
 
@@ -23,6 +24,19 @@ def written(tmp_path: Path, text: str, name: str = "drover.toml") -> Path:
     file = tmp_path / name
     file.write_text(text)
     return file
+
+
+def test_what_others_have_put_into_a_shared_cache_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever could foresee its first line could say where the commands of others go."""
+    monkeypatch.setenv("DROVER_CONFIG_OWNER", "any")
+    file = written(tmp_path, LOG)
+    load_settings(file)
+    (kept,) = (tmp_path / "cache").rglob("*.json")
+    kept.write_bytes(kept.read_bytes().replace(b"kafka:9092", b"other:9092"))
+    assert load_settings(file).log.bootstrap == "other:9092", "it is what is looked at first"
+    monkeypatch.setattr("os.geteuid", lambda: kept.stat().st_uid + 1)
+    monkeypatch.setattr(settings_sources, "TRUSTED_OWNERS", frozenset())
+    assert load_settings(file).log.bootstrap == "kafka:9092"
 
 
 def test_a_variable_with_bytes_that_are_not_utf8_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ def untrusted(directory: Path, jars: Iterable[Jar]) -> tuple[Jar, ...]:
 
     In a directory that others may write nothing counts as verified: its files are hashed each time.
     """
-    verified = {} if _is_foreign(directory) else read_marker(directory)
+    verified = {} if is_foreign(directory) else read_marker(directory)
     return tuple(
         jar
         for jar in jars
@@ -102,7 +102,8 @@ def verify_present(directory: Path, jar: Jar) -> bool:
     return False
 
 
-def _is_foreign(directory: Path) -> bool:
+def is_foreign(directory: Path) -> bool:
+    """Tell whether others may have put something into a directory: it is somebody else's, or anybody may write it."""
     try:
         found = directory.stat()
     except _ABSENT:

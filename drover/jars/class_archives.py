@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drover.jars import cache_directory
+from drover.jars.cache import is_foreign
 
 RECORD_FLAG = "-XX:ArchiveClassesAtExit="
 CHECK_TIMEOUT_S = 60
@@ -90,14 +91,15 @@ class Archives:
 def archives_for(
     java: Path, flags: Sequence[str], class_path: str, *, kind: str = "", is_whole: bool = False
 ) -> Archives | None:
-    """Name the archives of a Java and what it is run with; None where there can be none. Makes a missing base.
+    """Name the archives of a Java and what it is run with; None where there can be none or others could put one. Makes a missing base.
 
     An archive that `is_whole` has Java's own classes, too, and needs no base. Names begin with `kind`.
     """
     home = java.resolve().parent.parent
     library = next((home / "lib" / "server").glob("libjvm.*"), None)
     directory = cache_directory() / "class-archives"
-    if library is None or os.pathsep in str(directory):
+    # What a JVM maps from an archive it runs.
+    if library is None or os.pathsep in str(directory) or is_foreign(directory):
         return None
     state = library.stat()
     identity = "\0".join((str(library), str(state.st_size), str(state.st_mtime_ns), *flags, class_path))

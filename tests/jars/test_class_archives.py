@@ -113,6 +113,12 @@ def test_a_cache_that_cannot_be_written_means_no_archives(java: Path, tmp_path: 
     assert archives_for(java, JVM_FLAGS, "kafka.jar") is None
 
 
+def test_an_archive_that_others_could_have_put_there_is_not_used(java: Path, tmp_path: Path) -> None:
+    assert made(java).keep(recorded(tmp_path))
+    (tmp_path / "cache" / "class-archives").chmod(0o777)
+    assert archives_for(java, JVM_FLAGS, "kafka.jar") is None
+
+
 def test_one_broker_records_until_there_is_an_archive_and_then_all_use_it(java: Path, tmp_path: Path) -> None:
     archives = made(java)
     programs = Programs(java, "kafka.jar", "zookeeper.jar", archives)

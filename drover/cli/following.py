@@ -1,7 +1,6 @@
 """Showing the present state until all is done or Ctrl-C: live in a terminal, a line per change elsewhere."""
 
 import asyncio
-import sys
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -11,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from drover.cli.exits import ExitCode, Failure
-from drover.cli.output import console, plural, print_line, say, timestamp
+from drover.cli.output import console, is_terminal, plural, print_line, say, timestamp
 from drover.cli.status_view import Choice, layout, summary
 from drover.client.views.shard_rows import shard_rows
 from drover.client.views.status_rows import StatusRow
@@ -82,7 +81,7 @@ def plan_of(view: View, cluster: str, plan: str) -> Plan | None:
 
 async def _show(views: AsyncGenerator[View, None], choice: Choice, output: str, ended: Callable[[View], bool]) -> None:
     async with aclosing(views) as watching:
-        if output == "table" and sys.stdout.isatty():
+        if output == "table" and is_terminal():
             await _show_live(watching, choice, ended)
         else:
             await _show_lines(watching, choice, output, ended)

@@ -87,12 +87,17 @@ def styled(text: str, style: str = "") -> "Text":
     return Text(visible(text).replace("\n", "\\n"), style=style)
 
 
+def is_terminal() -> bool:
+    """Whether what is printed goes to a terminal; standard output may also be closed."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
 def console() -> "Console":
     """Return the console of stdout; rich obeys NO_COLOR and FORCE_COLOR."""
     from rich.console import Console  # noqa: PLC0415 - rich costs start-up time, and sending a command needs none of it
 
     # A pipe has no width: whatever reads it wants whole lines.
-    return Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else 1000)
+    return Console(highlight=False, soft_wrap=False, width=None if is_terminal() else 1000)
 
 
 @dataclass(frozen=True, slots=True)

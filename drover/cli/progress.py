@@ -1,6 +1,5 @@
 """`drover progress`: show the tables that the Spark job keeps, whether or not it is running."""
 
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -16,6 +15,7 @@ from drover.cli.output import (
     at_least,
     console,
     duration,
+    is_terminal,
     output_option,
     print_document,
     print_line,
@@ -138,7 +138,7 @@ def _views(files: JobFiles, cluster: str | None, plan: str | None) -> Iterator[O
 
 def _follow(files: JobFiles, cluster: str | None, plan: str | None, output: str) -> None:
     views = _views(files, cluster, plan)
-    if output == "table" and sys.stdout.isatty():
+    if output == "table" and is_terminal():
         from rich.live import Live  # noqa: PLC0415 - a pipe needs none of it
 
         with Live(console=console(), auto_refresh=False, vertical_overflow="crop") as live:

@@ -274,8 +274,8 @@ def read_spec(layout: Layout) -> ClusterSpec | None:
         )
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ConfigurationError(
-            f"{layout.spec_file} is not what `drover local up` wrote ({error!r}); choose another --dir, or if a cluster "
-            f"was there, remove this file and {layout.nodes_directory}"
+            f"{layout.spec_file} is not what `drover local up` wrote ({error!r}); choose another --dir, or if a "
+            f"cluster was there, remove this file and {layout.nodes_directory}"
         ) from error
 
 

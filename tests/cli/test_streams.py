@@ -36,6 +36,14 @@ def test_a_full_disk_is_told_in_one_line(output: str, model: str, tmp_path: Path
     assert (code, said) == (1, "Error: what this command writes cannot be written: No space left on device\n")
 
 
+@pytest.mark.parametrize("output", ["table", "yaml"])
+def test_a_closed_standard_output_is_no_fault_of_a_command_that_only_shows(
+    output: str, model: str, tmp_path: Path
+) -> None:
+    code, said = shell('"$@" >&-', tmp_path, "describe", "--include-internal", "--model", model, "-o", output)
+    assert (code, said) == (0, "")
+
+
 def test_a_directory_that_is_gone_is_told_in_one_line(model: str, tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     config = str(tmp_path / "drover.toml")

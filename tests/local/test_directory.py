@@ -35,7 +35,7 @@ async def test_a_cache_that_cannot_be_made_is_named_with_the_remedy(
         await LocalCluster(tmp_path / "cluster").down()
 
 
-async def test_what_no_cluster_made_is_not_taken_for_a_clusters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_no_cluster_made_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`drover local down --dir` removed a folder `nodes` of the user's, and said that nothing runs there."""
     monkeypatch.setenv("DROVER_CACHE_DIR", str(tmp_path / "cache"))
     mine = tmp_path / "project" / "nodes" / "mine.txt"

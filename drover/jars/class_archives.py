@@ -91,8 +91,9 @@ class Archives:
 def archives_for(
     java: Path, flags: Sequence[str], class_path: str, *, kind: str = "", is_whole: bool = False
 ) -> Archives | None:
-    """Name the archives of a Java and what it is run with; None where there can be none or others could put one. Makes a missing base.
+    """Name the archives of a Java and what it is run with; makes a missing base. None where there can be none.
 
+    A directory into which others can write is no place for them, since a JVM runs what is in an archive.
     An archive that `is_whole` has Java's own classes, too, and needs no base. Names begin with `kind`.
     """
     home = java.resolve().parent.parent

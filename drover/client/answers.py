@@ -71,11 +71,13 @@ class Answers:
 
     def __init__(self, sent: Sequence[Sent]) -> None:
         self._sent = tuple(sent)
-        self._wanted = {(one.command.cluster, one.command.id) for one in sent}
-        # Those of which no outcome was found so far, the first one last; an outcome that was found remains.
-        self._open = list(reversed(self._sent))
+        self._wanted: dict[tuple[str, str], list[Sent]] = {}
+        for one in sent:
+            self._wanted.setdefault((one.command.cluster, one.command.id), []).append(one)
         # In the order of the log: every outcome ever recorded under the wanted ids.
         self._recorded: dict[tuple[str, str], list[Answer]] = {identity: [] for identity in self._wanted}
+        # Ids that lacked an outcome when they were last looked at, and those of which more was recorded since.
+        self._open, self._seen = set(self._wanted), set[tuple[str, str]]()
 
     def see(self, folded: Folded, shard: int) -> None:
         """Take note of one record; only valid batches matter."""
@@ -83,9 +85,10 @@ class Answers:
         if folded.verdict is not RecordVerdict.VALID or not isinstance(record, Batch):
             return
         for outcome in record.outcomes:
-            recorded = self._recorded.get((outcome.cluster, outcome.id))
-            if recorded is not None:
-                recorded.append(Answer(outcome, shard, folded.offset, record.at_ms))
+            identity = (outcome.cluster, outcome.id)
+            if identity in self._recorded:
+                self._recorded[identity].append(Answer(outcome, shard, folded.offset, record.at_ms))
+                self._seen.add(identity)
 
     def answer(self, sent: Sent) -> Answer | None:
         """Return the final outcome of one command; None while there is none, or while it is held for others."""
@@ -105,9 +108,14 @@ class Answers:
 
     @property
     def complete(self) -> bool:
-        """Whether every command has its outcome; asked after each record, it looks at each command once in all."""
-        while self._open and self.answer(self._open[-1]) is not None:
-            self._open.pop()
+        """Whether every command has its outcome; only ids of which something was recorded meanwhile are looked at."""
+        for identity in self._seen:
+            if any(self.answer(sent) is None for sent in self._wanted[identity]):
+                # What an earlier record says of a repetition may be that the first command was held.
+                self._open.add(identity)
+            else:
+                self._open.discard(identity)
+        self._seen.clear()
         return not self._open
 
     def found(self) -> tuple[Answer, ...]:

@@ -23,7 +23,7 @@ def check_directory(layout: Layout) -> None:
         raise ConfigurationError(f"{above} is a file, so that {layout.directory} cannot be made; choose another --dir")
     if layout.directory.exists() and not layout.directory.is_dir():
         raise ConfigurationError(f"{layout.directory} is a file; choose another --dir")
-    if layout.nodes_directory.exists() and not layout.spec_file.exists():
+    if not layout.spec_file.exists() and _holds_files(layout.nodes_directory):
         raise ConfigurationError(
             f"{layout.nodes_directory} was not made by `drover local up` and is left alone; move it or choose another "
             "--dir"
@@ -83,6 +83,11 @@ def _mark_formatted(layout: Layout, spec: ClusterSpec, node: str) -> None:
     marker = layout.data_directory(node) / "meta.properties"
     if not marker.exists():
         marker.write_text(settings.format_marker(spec, node, random_id()), encoding="utf-8")
+
+
+def _holds_files(directory: Path) -> bool:
+    """Tell whether `down` would remove something that cannot be made again: links to other disks can."""
+    return any(one.is_file() and not one.is_symlink() for one in directory.rglob("*"))
 
 
 def remove_files(layout: Layout) -> None:

@@ -47,6 +47,15 @@ async def test_what_no_cluster_made_is_left_alone(tmp_path: Path, monkeypatch: p
     assert mine.read_text() == "precious"
 
 
+def test_a_disk_may_be_prepared_for_a_node(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    layout = Layout(tmp_path / "cluster")
+    data = layout.data_directory("4")
+    data.parent.mkdir(parents=True)
+    data.symlink_to(tmp_path / "disk")
+    check_directory(layout)
+
+
 def test_a_directory_that_can_be_made_is_not_made_yet(tmp_path: Path) -> None:
     check_directory(Layout(tmp_path / "new" / "cluster"))
     assert not (tmp_path / "new").exists()

@@ -80,32 +80,20 @@ class Bands:
         layout = self.layout
         return self.low_count[broker] - layout.count[broker], self.low_disk[broker] - layout.disk[broker]
 
-    def most_underloaded(self, stuck: Collection[int]) -> int | None:
-        """Return the receiver that lacks the most; None if all are in their bands."""
-        best, most = None, ROUNDING
-        for number in self.receivers:
-            if number not in stuck:
-                count, disk = self.below_band(number)
-                need = max(count / self.mean_count, disk / self.mean_disk)
-                if need > most:
-                    best, most = number, need
-        return best
+    def need(self, broker: int) -> float:
+        """Return the larger of the two, in shares of the means."""
+        count, disk = self.below_band(broker)
+        return max(count / self.mean_count, disk / self.mean_disk)
 
     def standing(self, broker: int) -> float:
         """Return how loaded a broker is, relative to its fair share."""
         layout = self.layout
         return layout.over_count[broker] / self.mean_count + layout.over_disk[broker] / self.mean_disk
 
-    def neediest(self, number: int, source: int) -> list[int]:
-        """Return the receivers that hold the least, relative to their fair shares, and may take from a source."""
-        rack = self.layout.rack[source] if self.layout.shares.rigid else None
-        found = [
-            broker
-            for broker in self.receivers
-            if broker != source and (rack is None or self.layout.rack[broker] == rack)
-        ]
-        found.sort(key=lambda broker: (self.standing(broker), broker))
-        return found[:number]
+    def may_take(self, broker: int, source: int) -> bool:
+        """Whether a broker may take replicas from a source: not from another rack, where racks are rigid."""
+        rack = self.layout.rack
+        return broker != source and (not self.layout.shares.rigid or rack[broker] == rack[source])
 
     def admits(self, broker: int, size: int) -> bool:
         """Whether one more replica leaves a receiver below the upper end of its band."""

@@ -3,16 +3,18 @@
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from drover.planning.bands import ROUNDING, Bands
 from drover.planning.budget import Budget
 from drover.planning.layout import Layout
 from drover.planning.proposal import Reason
+from drover.planning.ranking import Ranking
 from drover.planning.refining import Refining
 
 # How many sizes next to the wanted one are tried first.
 WINDOW = 6
-# How many of the neediest receivers are tried for a replica.
+# How many of the receivers that hold the least are tried for a replica.
 DESTINATIONS = 8
 
 
@@ -42,6 +44,8 @@ class Rebalancing:
         self.bounded = False
         self.partitions = partitions
         self.reasons: dict[int, Reason] = {}
+        # What a move changes the order of.
+        self._rankings: tuple[Ranking, ...] = ()
         # Brokers that neither give nor receive.
         self.fixed = frozenset(self.layout.count) - {*sources, *bands.receivers}
         self._sort_out()
@@ -76,34 +80,37 @@ class Rebalancing:
 
     def shed(self) -> None:
         """Take from the most overloaded source until none is above its level."""
-        stuck: set[int] = set()
-        while not self.budget.spent:
-            ranked = [(self.bands.pressure(source), -source) for source in self.sources if source not in stuck]
-            pressure, negative = max(ranked, default=(0.0, 0))
-            if pressure <= ROUNDING:
+        overloaded = Ranking(self.sources, lambda source: -self.bands.pressure(source))
+        neediest = Ranking(self.bands.receivers, self.bands.standing)
+        self._rankings = (overloaded, neediest)
+        while not self.budget.spent and overloaded.first is not None:
+            negative, source = overloaded.first
+            if -negative <= ROUNDING:
                 return
-            if not self._shed_one(-negative):
-                stuck.add(-negative)
+            takers = (broker for broker in neediest if self.bands.may_take(broker, source))
+            if not self._shed_one(source, list(islice(takers, DESTINATIONS))):
+                overloaded.leave_out(source)
 
-    def _shed_one(self, source: int) -> bool:
+    def _shed_one(self, source: int, destinations: Sequence[int]) -> bool:
         count, disk = self.bands.above_level(source)
         wanted = max(0.0, disk) / count if count >= 1 else disk
         reason = Reason.COUNT if count / self.bands.mean_count >= disk / self.bands.mean_disk else Reason.DISK
-        return self._take(source, self.bands.neediest(DESTINATIONS, source), wanted, reason)
+        return self._take(source, destinations, wanted, reason)
 
     def fill(self) -> None:
         """Give to the neediest receiver until none is below its band."""
-        stuck: set[int] = set()
-        while not self.budget.spent:
-            needy = self.bands.most_underloaded(stuck)
-            if needy is None:
+        needy = Ranking(self.bands.receivers, lambda broker: -self.bands.need(broker))
+        fullest = Ranking(self.sources, lambda source: -self.bands.standing(source))
+        self._rankings = (needy, fullest)
+        while not self.budget.spent and needy.first is not None:
+            negative, broker = needy.first
+            if -negative <= ROUNDING:
                 return
-            count, disk = self.bands.below_band(needy)
+            count, disk = self.bands.below_band(broker)
             wanted = max(0.0, disk) / count if count >= 1 else disk
-            sources = [source for source in self.sources if source != needy]
-            sources.sort(key=lambda number: (-self.bands.standing(number), number))
-            if not any(self._take(source, (needy,), wanted, Reason.FILL) for source in sources):
-                stuck.add(needy)
+            sources = (source for source in fullest if source != broker)
+            if not any(self._take(source, (broker,), wanted, Reason.FILL) for source in sources):
+                needy.leave_out(broker)
 
     def _take(self, source: int, destinations: Sequence[int], wanted: float, reason: Reason) -> bool:
         """Move the replica near the wanted size that evens out most, wherever one is allowed to go."""
@@ -150,6 +157,8 @@ class Rebalancing:
     def _move(self, source: int, place: int, new: int, reason: Reason) -> None:
         size, partition = self.hosted[source].pop(place)
         self.layout.replace(partition, source, new)
+        for ranking in self._rankings:
+            ranking.update(source, new)
         self.items.append((partition, new))
         self.reasons.setdefault(partition, reason)
         self.bytes_left -= size

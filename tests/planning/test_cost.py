@@ -1,5 +1,7 @@
 """The work of a plan grows with the cluster, not with its square."""
 
+import pytest
+
 from drover.planning.bands import Bands
 from drover.planning.budget import Budget
 from drover.planning.goals import Goal, Leaders, Limits
@@ -35,3 +37,27 @@ def test_moves_that_nobody_needs_are_taken_back_without_looking_at_all_of_them_e
     take_back(run)
     assert (run.items, budget.spent) == ([], False)
     assert list(layout.changed()) == []
+
+
+def test_who_gives_and_who_takes_is_found_without_looking_at_all_brokers_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    partitions = [
+        Partition("t", number, (number % 100,), number % 100, (number % 100,), 1000) for number in range(2000)
+    ]
+    layout = Layout(ClusterModel.of(map(Broker, range(200)), partitions), Limits())
+    bands = Bands(layout, range(200), range(200), only_fill=False)
+    looks = 0
+    standing = Bands.standing
+
+    def counting(self: Bands, broker: int) -> float:
+        nonlocal looks
+        looks += 1
+        return standing(self, broker)
+
+    monkeypatch.setattr(Bands, "standing", counting)
+    run = Rebalancing(bands, range(200), range(2000), Budget(10**7, never))
+    run.shed()
+    run.fill()
+    assert len(run.items) > 900
+    assert looks < 3 * (200 + len(run.items))

@@ -45,7 +45,7 @@ async def test_an_operator_keeps_the_tables_and_no_password_is_seen_of_it(servin
         seen.update(command_lines([child.pid for child in psutil.Process(job.pid).children(recursive=True)]))
         return live.has_rows(JobFiles(tmp_path / "spark"), "takeovers")
 
-    await wait_for(wrote_rows, "the first rows of the tables", timeout_s=150, pause_s=1.0)
+    await wait_for(wrote_rows, "the first rows of the tables", timeout_s=400, pause_s=1.0)
     shown = await secure.drover("progress", "--table", "takeovers", "-o", "json", config=config)
     assert json.loads(shown.output)["takeovers"]
     # As systemd stops a service: the driver, its Java and the Python workers, all at once.

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.async_api import Page, expect
 
+from drover.client.answers import Answer, OutcomeMissingError
 from events.commands import (
+    AnyCommand,
     Cancel,
     ChangeLimits,
     Freeze,
@@ -16,7 +19,7 @@ from events.commands import (
 )
 from tests.web.conftest import Open
 from tests.web.scene import Scene, keys
-from tests.web.showing import USER_HEADER, showing
+from tests.web.showing import USER_HEADER, Showing, showing
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 ANN = {"extra_http_headers": {USER_HEADER: "ann"}}
@@ -95,6 +98,33 @@ async def test_what_came_meanwhile_is_shown_before_it_is_touched(open_page: Open
         assert shown.sent == []
         await page.get_by_role("button", name="Send").click()
         await expect(page.get_by_role("status").last).to_contain_text("7 partitions")
+
+
+async def test_what_may_have_been_sent_is_asked_for_again_with_the_reason_that_it_had(
+    open_page: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With another reason it was refused, since its id was used."""
+    send_it = Showing.send
+    undecided = [OutcomeMissingError((), (), None)]
+
+    async def sending(shown: Showing, command: AnyCommand) -> Answer:
+        answer = await send_it(shown, command)
+        if undecided:
+            raise undecided.pop()
+        return answer
+
+    monkeypatch.setattr(Showing, "send", sending)
+    async with showing(scene_of(), writes=True) as shown:
+        page = await open_page(shown.address, **ANN)
+        await page.get_by_role("button", name="Act on prod").click()
+        await page.get_by_label("Freeze", exact=True).check()
+        await send(page, "incident 7")
+        await expect(page.get_by_role("status").last).to_contain_text("Send asks again, under the same id")
+        await expect(page.get_by_label("Reason")).not_to_be_editable()
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.get_by_role("status").last).to_contain_text("accepted")
+        await expect(page.get_by_label("Reason")).to_be_editable()
+        assert len({(one.id, one.reason) for one in shown.sent}) == 1
 
 
 async def test_a_throttle_says_back_what_it_would_be(open_page: Open) -> None:

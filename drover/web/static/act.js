@@ -244,6 +244,7 @@ function command({ about, chosen }, fields) {
 async function look(form) {
   forget(form);
   form.id = newId(form.chosen.command.type);
+  form.reason.readOnly = false;
   const fields = fieldsOf(form);
   const number = form.asking;
   if (fields === null) return replace(form.meaning, h("p", { class: "quiet" }, MISSING[form.chosen.more]));
@@ -331,6 +332,8 @@ async function submit(form) {
     );
   else replace(form.verdict, h("p", { class: "bad" }, found.error));
   if (found.shown) show(form, form.asked, found.shown);
+  // What may be in the log under this id stays as it is: with another reason it would be another command.
+  form.reason.readOnly = status !== 200 && !(status >= 400 && status < 500);
   // What was decided is decided: another command has an id of its own.
   if (status === 200) {
     form.trial = null;

@@ -173,7 +173,8 @@ async def test_what_is_on_its_way_is_not_given_up_when_another_producer_takes_ov
         sending = asyncio.create_task(log.send(TOPIC, b"any", partition=0))
         await wait_until(lambda: PRODUCE in kafka.asked, what="the record to be refused")
         log._begin_anew()
-        await asyncio.sleep(0.5)
+        asked = kafka.asked.count(PRODUCE)
+        await wait_until(lambda: kafka.asked.count(PRODUCE) > asked + 5, what="the record to be sent again and again")
         kafka.codes[PRODUCE] = 0
         assert await sending == 0
         await replaced(log)

@@ -18,7 +18,7 @@ _HEAD = struct.Struct(">hhi")
 
 
 class ScriptedKafka:
-    """What the broker says, by `codes` to producers; `asked` has the key of each request that came.
+    """A broker that answers producers with the error codes in `codes`, and records each request's API key in `asked`.
 
     It has one topic of one partition.
     """

@@ -112,7 +112,7 @@ async def change_throttles(
 ) -> Results:
     """Make throttle changes in order; changes of different resources are sent together.
 
-    A resource is not changed further once one of its changes was refused.
+    Once a change of a resource is refused, its later changes are left out and get the same answer.
 
     Raises:
         ClusterUnavailableError: nothing was changed.

@@ -35,7 +35,7 @@ class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python ships
         return connected
 
 
-class ClosingTransport(KafkaSSLTransport):  # type: ignore[misc]  # kafka-python ships no types
+class ClosingTransport(KafkaSSLTransport):  # type: ignore[misc]  # untyped base class: kafka-python ships no types
     """TLS as kafka-python does it, but its handshake ends, and closes the socket if it fails.
 
     kafka-python has no limit for this step alone: behind a broker that hangs there, or is gone without a word, its
@@ -60,12 +60,15 @@ class ClosingTransport(KafkaSSLTransport):  # type: ignore[misc]  # kafka-python
                 self.close()
 
 
+# For every client of this process: kafka-python has no extension point for what speaks TLS.
+connecting.KafkaSSLTransport = ClosingTransport
+
+
 def watch_handshakes(manager: Any, on_failure: Callable[[Exception], None]) -> None:
     """Report why connections fail before they are usable; the client itself says only that it could not bootstrap.
 
-    `manager` is a client's connection manager; `on_failure` is called on its I/O thread. Handshakes of TLS end.
+    `manager` is a client's connection manager; `on_failure` is called on its I/O thread.
     """
-    connecting.KafkaSSLTransport = ClosingTransport
     connect = manager.get_connection
 
     def watched(*arguments: Any, **options: Any) -> Any:

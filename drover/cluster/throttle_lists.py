@@ -89,7 +89,7 @@ def waves(changes: Sequence[ThrottleChange]) -> list[list[ThrottleChange]]:
 def left_out(
     wave: Sequence[ThrottleChange], before: Mapping[ThrottleChange, CallResult]
 ) -> dict[ThrottleChange, CallResult]:
-    """Answer the changes that are not made, since an earlier change of the same resource was refused: alike."""
+    """Answer what is not made, because an earlier change of the same resource was refused, with that refusal."""
     refused = {resource_of(change): answer for change, answer in before.items() if not answer.accepted}
     return {change: refused[resource_of(change)] for change in wave if resource_of(change) in refused}
 

@@ -136,7 +136,7 @@ class Lane:
 
     def _check_identity(self, client: KafkaAdminClient, request: Any) -> None:
         """Refuse a client that has found another cluster; the next call looks the bootstrap servers up again."""
-        found = client._manager.cluster.cluster_id  # noqa: SLF001  # the one door to its insides
+        found = client._manager.cluster.cluster_id  # noqa: SLF001  # its public call asks a broker again
         if self._must_be is not None and found not in (None, self._must_be):
             self._replace(client)
             reason = f"the Kafka cluster {found} is there, and not {self._must_be}, which is being watched"

@@ -35,7 +35,7 @@ def cache_directory() -> Path:
         ) from error
 
 
-def made(directory: Path) -> Path:
+def writable_directory(directory: Path) -> Path:
     """Make a directory of the cache where it is missing, and return it.
 
     Raises `ConfigurationError` if nothing can be written there.

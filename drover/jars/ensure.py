@@ -8,7 +8,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from drover.jars.cache import jars_directory, made, mark_verified, untrusted, verify_present
+from drover.jars.cache import jars_directory, mark_verified, untrusted, verify_present, writable_directory
 from drover.jars.download import DownloadCancelledError, download, mirror_base
 from drover.jars.lock import Jar, jar_set
 from drover.jars.progress import Advance, ProgressFactory, stderr_progress
@@ -40,7 +40,7 @@ def ensure_jars(
     if not untrusted(directory, jars):
         return
     base = mirror_base(mirror)
-    with FileLock(made(directory) / ".lock"):
+    with FileLock(writable_directory(directory) / ".lock"):
         # Looked at again under the lock: another process may have fetched them meanwhile.
         unconfirmed = untrusted(directory, jars)
         absent = tuple(jar for jar in unconfirmed if not verify_present(directory, jar))

@@ -51,11 +51,12 @@ async def stop_producer(producer: AIOKafkaProducer, patience_s: float | None = N
     stopping = asyncio.ensure_future(stop_client(producer.client, producer.stop()))
     done, _ = await asyncio.wait((stopping,), timeout=SEND_REST_S if patience_s is None else patience_s)
     if not done:
-        # In this order: a request under way puts back what it could not write.
-        await producer._sender.close()  # noqa: SLF001 - aiokafka has no public way to give up
-        rest = producer._message_accumulator  # noqa: SLF001 - see above
-        for batches in rest._batches.values():  # noqa: SLF001 - see above
-            rest._pending_batches.update(batches)  # noqa: SLF001 - aiokafka takes each out of there when it is over
+        # In this order: a request under way puts back what it could not write. aiokafka's own `fail_all` leaves
+        # exceptions that nobody retrieves, and fails for what was put back.
+        await producer._sender.close()  # noqa: SLF001 - nothing public stops the sender while something is left
+        rest = producer._message_accumulator  # noqa: SLF001 - nothing public drops what was not sent
+        for batches in rest._batches.values():  # noqa: SLF001 - batches that wait to be sent are listed only here
+            rest._pending_batches.update(batches)  # noqa: SLF001 - a batch that ends is removed from this set, or fails
             for batch in batches:
                 batch.future.cancel()
     await stopping

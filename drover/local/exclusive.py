@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from drover.jars import cache_directory, made
+from drover.jars import cache_directory, writable_directory
 from drover.local.waiting import wait_until
 
 LOCK_TIMEOUT_S = 120.0
@@ -20,7 +20,7 @@ async def exclusive(directory: Path) -> AsyncIterator[None]:
     The lock lies in the cache, as `down` removes the directory. Waiting too long is a ClusterUnavailableError, a
     cache that cannot be written a ConfigurationError.
     """
-    locks = made(cache_directory() / "local-locks")
+    locks = writable_directory(cache_directory() / "local-locks")
     lock = FileLock(locks / hashlib.sha256(str(directory).encode()).hexdigest()[:32])
 
     def acquired() -> bool:

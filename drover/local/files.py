@@ -102,7 +102,7 @@ def remove_files(layout: Layout) -> None:
     for file in layout.config_files:
         if _is_ours(file):
             file.unlink()
-    layout.spec_file.unlink(missing_ok=True)
+    layout.spec_file.unlink()
     if layout.directory.exists() and not any(layout.directory.iterdir()):
         layout.directory.rmdir()
 

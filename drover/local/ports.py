@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from drover.errors import ConfigurationError
-from drover.jars import cache_directory, made
+from drover.jars import cache_directory, writable_directory
 from drover.local.layout import HOST, ClusterSpec, Layout, read_spec, write_spec
 
 # Below Linux's ephemeral ports (32768 and up): no outgoing connection can take one while its broker is down.
@@ -22,7 +22,7 @@ LOWEST_PORT, HIGHEST_PORT = 20_000, 32_000
 
 def reserve(layout: Layout, count: int, make_spec: Callable[[tuple[int, ...]], ClusterSpec]) -> ClusterSpec:
     """Choose `count` free ports, make the cluster's spec of them and remember it; `down` gives them back."""
-    registry = made(cache_directory()) / "local-clusters.json"
+    registry = writable_directory(cache_directory()) / "local-clusters.json"
     with FileLock(registry.with_suffix(".lock")):
         known = _known_clusters(registry)
         taken = frozenset[int]().union(*(spec.ports for spec in known.values()))

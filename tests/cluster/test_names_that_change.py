@@ -1,4 +1,4 @@
-"""Nothing is sent to a cluster to which the bootstrap servers' names have come to lead meanwhile."""
+"""When DNS moves the bootstrap name to another cluster, that cluster gets no calls."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ ANYTHING = [AlterRequest(TopicPartition("orders", 0), (1,))]
 
 
 class Names:
-    """What the name of the bootstrap server leads to."""
+    """A DNS whose entry for the bootstrap server can change."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, leads_to: str) -> None:
         self.leads_to = leads_to

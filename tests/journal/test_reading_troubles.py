@@ -1,4 +1,4 @@
-"""What a reader of the log does and says where a server hangs, or what it is to read is gone."""
+"""Reading the log while a bootstrap server hangs, or after the records were deleted."""
 
 import asyncio
 import random

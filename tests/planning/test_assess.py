@@ -1,4 +1,4 @@
-"""What a plan breaks that somebody else has made."""
+"""Judging plans from other tools: the rules that they break are named."""
 
 from drover.planning.assess import assess
 from drover.planning.goals import Drain, Limits

@@ -149,7 +149,7 @@ async def test_a_heal_is_planned_while_the_loop_goes_on(world: World, monkeypatc
 
 @pytest.fixture
 def throttle_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ThrottleChange, ...]]:
-    """What each call of the driver changes."""
+    """Record the changes of each `change_throttles` call."""
     made: list[tuple[ThrottleChange, ...]] = []
     change = SimulatedDriver.change_throttles
 

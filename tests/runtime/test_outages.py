@@ -1,4 +1,4 @@
-"""What an owner says of a cluster that is out of reach, and from when it counts."""
+"""A cluster is out of reach: since when, and what the metrics show meanwhile."""
 
 from collections.abc import Sequence
 

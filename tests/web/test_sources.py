@@ -75,7 +75,7 @@ async def test_a_page_that_waits_for_the_processor_is_not_slowed_down_further(mo
     def refresh(_: PageState) -> None:
         nonlocal refreshed
         refreshed += 1
-        time.sleep(0.2)  # others compute
+        time.sleep(0.2)  # time passes without processor time, as while other processes run
 
     monkeypatch.setattr(sources, "watch", watch)
     # By the time that a refresh takes, each would wait for more than three minutes.

@@ -174,9 +174,9 @@ async def _set_rates(lane: Lane, change: SetBrokerRates, live_brokers: Collectio
 
 async def _until_rates_show(lane: Lane, change: SetBrokerRates, deadline: Deadline) -> None:
     """Wait a little until the broker shows the rates that the controller accepted; see `_until_visible`."""
-    look_until = Deadline.after_ms(min(int(_VISIBLE_WITHIN_S * 1000), deadline.left_ms()))
+    look_until = _look_until(deadline)
     while look_until.left_ms() > 0:
-        shown = await broker_rates(lane, (change.broker,), look_until)
+        shown = await broker_rates(lane, (change.broker,), deadline)
         if shown.get(change.broker, change.rates) == change.rates:
             return
         await asyncio.sleep(_LOOK_AGAIN_S)
@@ -211,14 +211,20 @@ async def _change_lists(lane: Lane, changes: Sequence[ThrottleChange], deadline:
 async def _until_visible(lane: Lane, operations: Mapping[str, tuple[ConfigOperation, ...]], deadline: Deadline) -> None:
     """Wait a little until brokers show what the controller accepted, because the next change starts from a read.
 
-    Kafka has accepted the change already: if it does not show in time, that is no fault.
+    Kafka has accepted the change already: if it does not show in time, that is no fault. Each look has as long as the
+    whole call: one that is given up takes the connection along, and the alters that are under way on it.
     """
-    look_until = Deadline.after_ms(min(int(_VISIBLE_WITHIN_S * 1000), deadline.left_ms()))
+    look_until = _look_until(deadline)
     while operations and look_until.left_ms() > 0:
         try:
-            described = await topic_configs(lane, operations, LIST_KEYS, look_until)
+            described = await topic_configs(lane, operations, LIST_KEYS, deadline)
         except ClusterUnavailableError:
             return
         if all(has_taken_effect(operations[topic], described[topic].own) for topic in operations if topic in described):
             return
         await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+def _look_until(deadline: Deadline) -> Deadline:
+    """Return the moment from which on no further look begins."""
+    return Deadline.after_ms(min(int(_VISIBLE_WITHIN_S * 1000), deadline.left_ms()))

@@ -118,16 +118,17 @@ class Server:
 
     async def _follow(self, request: web.Request, response: web.StreamResponse, channel: Channel) -> None:
         version = channel.version_of(request.headers.get("Last-Event-ID") or request.query.get("after"))
+        # Once for the whole stream: a task for every piece would cost as much as the piece.
         with channel.viewer():
-            await response.write(RETRY)
-            while True:
-                fresh, news, version = channel.fresh, channel.since(version), channel.version
-                async with taken(request):
+            async with taken(request):
+                await response.write(RETRY)
+                while True:
+                    fresh, news, version = channel.fresh, channel.since(version), channel.version
                     # With every piece, so that nobody takes an old figure for a new one.
                     await response.write(news + encode_event("beat", self.page.standing))
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(BEAT_S):
-                        await fresh.wait()
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(BEAT_S):
+                            await fresh.wait()
 
     async def _ready(self, request: web.Request, response: web.StreamResponse) -> None:
         """Tell a viewer who comes before the log was read that it is being read."""

@@ -1,11 +1,12 @@
 """PURE: plans as rows, and a cluster's figures: how many moves are where, bytes, rates, and when the copies will end.
 
-One pass over the reassignments answers for every plan, and asks for samples only of those that copy.
+One pass over what is in flight answers for every plan, and asks for samples only of those that copy.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from heapq import nsmallest
+from typing import Any, TypeAlias
 
 from drover.client.transfers import Transfers
 from drover.client.views.status_rows import COPYING, StatusRow, status_row
@@ -14,9 +15,10 @@ from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 
-# How early a move is worth showing: blocked, returning, moving, waiting. All that wait wait alike.
-_WAITING = 3
 MOST_WAITING_SHOWN = 3
+
+# What is blocked, returns and moves, in the order in which it is worth showing.
+Ranked: TypeAlias = tuple[list[Reassignment], list[Reassignment], list[Reassignment]]
 
 
 @dataclass(slots=True)
@@ -85,46 +87,84 @@ class Figures:
     total: Tally = field(default_factory=Tally)
     plans: dict[str, Tally] = field(default_factory=dict)
 
+    def of(self, plan: str) -> Tally:
+        """Return the tally of a plan."""
+        found = self.plans.get(plan)
+        if found is None:
+            found = self.plans[plan] = Tally()
+        return found
+
 
 def figures(state: ClusterState, transfers: Transfers, now_ms: int = 0, shown_per_plan: int = 0) -> Figures:
     """Count a cluster's reassignments, with the rates at `now_ms` (wall clock).
 
-    `shown_per_plan` of each plan are worth showing, blocked ones first.
+    `shown_per_plan` of each plan are worth showing, blocked ones first, each kind in the order of acceptance. What only
+    waits is not counted one by one: the state's index knows how many these are.
     """
     found = Figures()
-    interesting: dict[str, tuple[list[TopicPartition], ...]] = {}
-    for entry in state.reassignments.values():
-        tally = found.plans.get(entry.plan)
-        if tally is None:
-            tally = found.plans[entry.plan] = Tally()
+    ranked: dict[str, Ranked] = {}
+    for entry in (*_in_flight(state), *_blocked_pending(state)):
+        tally = found.of(entry.plan)
         rank = _count(tally, entry)
         _count(found.total, entry)
         if entry.phase in COPYING:
             _add_bytes((tally, found.total), status_row(state, entry, transfers, now_ms))
         if shown_per_plan:
-            ranks = interesting.setdefault(entry.plan, ([], [], [], []))
-            if len(ranks[rank]) < (shown_per_plan if rank < _WAITING else MOST_WAITING_SHOWN):
-                ranks[rank].append(entry.key)
-    for plan, ranks in interesting.items():
-        found.plans[plan].shown = [key for rank in ranks for key in rank][:shown_per_plan]
+            ranked.setdefault(entry.plan, ([], [], []))[rank].append(entry)
+    found.total.waiting = state.moves.unblocked_pending
+    for plan, waiting in state.moves.unblocked_of.items():
+        found.of(plan).waiting = waiting
+    if shown_per_plan:
+        _choose_shown(found, ranked, state, shown_per_plan)
     for tally in (found.total, *found.plans.values()):
         _bound_end(tally)
     return found
 
 
+def _in_flight(state: ClusterState) -> Iterator[Reassignment]:
+    return (state.reassignments[key] for key in state.moves.in_flight)
+
+
+def _blocked_pending(state: ClusterState) -> Iterator[Reassignment]:
+    moves = state.moves
+    if len(moves.pending) == moves.unblocked_pending:
+        return iter(())
+    return (entry for key in moves.pending if (entry := state.reassignments[key]).block is not None)
+
+
 def _count(tally: Tally, entry: Reassignment) -> int:
-    """Count one, and say how early it is worth showing: 0 is first."""
+    """Count one that does not only wait, and say how early it is worth showing: 0 is first."""
     if entry.block is not None:
         tally.blocked += 1
         return 0
     if entry.is_cancelled:
         tally.returning += 1
         return 1
-    if entry.in_flight:
-        tally.moving += 1
-        return 2
-    tally.waiting += 1
-    return _WAITING
+    tally.moving += 1
+    return 2
+
+
+def _choose_shown(found: Figures, ranked: Mapping[str, Ranked], state: ClusterState, most: int) -> None:
+    """Choose what is worth showing of each plan; of those that wait, which are all alike, only a few."""
+    lacking: dict[str, list[Reassignment]] = {}
+    for plan, tally in found.plans.items():
+        groups = ranked.get(plan, ())
+        tally.shown = [entry.key for group in groups for entry in nsmallest(most, group, key=_number)][:most]
+        if tally.waiting and len(tally.shown) < most:
+            lacking[plan] = []
+    if not lacking:
+        return
+    for key in state.moves.pending:
+        entry = state.reassignments[key]
+        if entry.block is None and (waiting := lacking.get(entry.plan)) is not None:
+            waiting.append(entry)
+    for plan, waiting in lacking.items():
+        shown = found.plans[plan].shown
+        shown += [entry.key for entry in nsmallest(min(MOST_WAITING_SHOWN, most - len(shown)), waiting, key=_number)]
+
+
+def _number(entry: Reassignment) -> int:
+    return entry.number
 
 
 def _add_bytes(tallies: Iterable[Tally], row: StatusRow) -> None:

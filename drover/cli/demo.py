@@ -103,7 +103,7 @@ def demo(*, with_page: bool) -> None:
     try:
         asyncio.run(_until_told_to_stop(with_page=with_page))
     except asyncio.CancelledError as error:  # SIGTERM: everything is down by now
-        raise click.Abort from error
+        raise KeyboardInterrupt from error
 
 
 async def _until_told_to_stop(*, with_page: bool) -> None:

@@ -252,7 +252,7 @@ def _run(work: Coroutine[Any, Any, Result]) -> Result:
     try:
         return asyncio.run(_cancelled_by_sigterm(work))
     except asyncio.CancelledError as error:
-        raise click.Abort from error
+        raise KeyboardInterrupt from error  # SIGTERM: everything is down by now
 
 
 async def _cancelled_by_sigterm(work: Coroutine[Any, Any, Result]) -> Result:

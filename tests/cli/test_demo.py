@@ -2,13 +2,18 @@
 
 import asyncio
 import io
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
+from drover.cli import demo
 from drover.cli.demo import Stage, Worker, _workers
+from drover.cli.main import cli
 
 
 class Process:
@@ -62,3 +67,16 @@ async def test_a_stop_ends_the_command_that_the_demo_waits_for() -> None:
     with pytest.raises(asyncio.CancelledError):
         await Stopped(process).run("local", "seed", "orders")
     assert (process.ended_by, process.returncode) == (["kill"], -15)
+
+
+def test_a_demo_that_is_told_to_end_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGTERM had the exit code of a failure, and click's "Aborted!"."""
+
+    async def play(**_options: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(demo, "prepare", lambda: None)
+    monkeypatch.setattr(demo, "_play", play)
+    done = CliRunner().invoke(cli, ["demo"], prog_name="drover")
+    assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")

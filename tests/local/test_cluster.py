@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 from click.testing import CliRunner
 
+from drover.cli.exits import ExitCode
 from drover.cli.local import local
 from drover.errors import ClusterUnavailableError, ConfigurationError
 from drover.local import LocalCluster, Programs, probe
@@ -34,11 +35,10 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Loc
 def launcher(directory: Path, *arguments: str) -> Iterator[int]:
     """Run a `drover local` command in a process of its own, detached as a shell's job; yields its pid."""
     directory.mkdir()
-    code = "from drover.cli.local import local; local()"
-    command = [sys.executable, "-c", code, *arguments, "--dir", str(directory / "cluster")]
+    place = str(directory / "cluster")
     child = spawn(
-        command,
-        code,
+        [sys.executable, "-m", "drover", "local", *arguments, "--dir", place],
+        place,
         {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         directory / "launcher.log",
         directory / "launcher.json",
@@ -198,13 +198,13 @@ async def test_down_leaves_nothing_after_kill_9_of_the_launcher_with_a_broker_pa
 @pytest.mark.cluster
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(("processes", "arguments"), [(4, ()), (2, ("--one-process",))])
-async def test_ctrl_c_during_up_takes_everything_down(
+async def test_an_interrupted_up_takes_everything_down(
     tmp_path: Path, number: signal.Signals, processes: int, arguments: tuple[str, ...]
 ) -> None:
     directory = tmp_path / "work" / "cluster"
     with launcher(tmp_path / "work", "up", "--brokers", "3", *arguments) as pid:
         await wait_until(lambda: jvms(directory) >= processes, what="the JVMs start")
-        assert end(pid, number) == 1
+        assert end(pid, number) == ExitCode.INTERRUPTED
     assert jvms(directory) == 0
     assert not directory.exists()
 

@@ -118,8 +118,8 @@ class Server:
 
     async def _follow(self, request: web.Request, response: web.StreamResponse, channel: Channel) -> None:
         version = channel.version_of(request.headers.get("Last-Event-ID") or request.query.get("after"))
-        # Once for the whole stream: a task for every piece would cost as much as the piece.
         with channel.viewer():
+            # Once for the whole stream: a task per write would cost as much as the write.
             async with taken(request):
                 await response.write(RETRY)
                 while True:

@@ -1,4 +1,4 @@
-"""After a throttle change the driver looks whether brokers show it: what a slow broker may cost then."""
+"""A broker that is slow to show a throttle change must not cost the connection."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ async def test_a_look_has_as_long_as_the_call_that_it_belongs_to(
 ) -> None:
     """A look was given up after a second, and the connection with it: alters under way there had no known outcome.
 
-    Brokers take the change here, and show it when they are asked for the fourth time.
+    The broker accepts the change, and shows it in its fourth answer.
     """
     given_ms: list[int] = []
 

@@ -1,4 +1,4 @@
-"""What the index of the moves counts, beside a plain scan of all of them."""
+"""The figures of a cluster come from the index of its moves, and must equal those of a full scan."""
 
 from collections import defaultdict
 from random import Random
@@ -45,9 +45,7 @@ def step(scene: Scene, state: ClusterState, random: Random) -> None:
         scene.roll_back(entry.key, "ann", "latency alarm")
     elif entry.block is None and not entry.is_cancelled:
         scene.block(entry.key, Blocker.NO_LEADER, "it must return")
-    elif entry.is_cancelled:
-        return
-    elif entry.in_flight:
+    elif entry.in_flight and not entry.is_cancelled:
         scene.complete(entry.key)
 
 

@@ -18,6 +18,7 @@ from drover.cluster.sockets import DIRECT
 from drover.jars import class_path, ensure, find_java
 from drover.local import LocalCluster
 from drover.plans.state import PlanStatus
+from drover.runtime.settings import WorkerSettings
 from drover.shard.fold import RecordVerdict, ShardFold
 from drover.shard.inbox import HIGH_COUNT
 from events.codec import encode_command
@@ -40,12 +41,14 @@ WHO: Mapping[str, Any] = {"cluster": MANAGED, "by": "mallory", "reason": "why no
 FLOOD = 3000
 # Twenty-five times what an inbox holds: nearly all of it is unread when the freeze comes.
 UNREAD = 100_000
+SESSION_TIMEOUT_MS = WorkerSettings().session_timeout_ms
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def drover(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
-    """A Drover whose worker does not run yet."""
-    async with installation(local_cluster, tmp_path_factory.mktemp("hostile"), "hostile") as made:
+    """A Drover whose worker does not run yet; its session is as long as users have it, since nobody is killed."""
+    directory = tmp_path_factory.mktemp("hostile")
+    async with installation(local_cluster, directory, "hostile", session_timeout_ms=SESSION_TIMEOUT_MS) as made:
         yield made
 
 
@@ -175,7 +178,8 @@ async def test_the_worst_inputs_beside_a_throttled_plan_change_nothing_of_it(ser
     await _all_answered(drover)
     # The first worker is still the only one, and has never taken a shard a second time.
     assert drover.workers["only"].returncode is None
-    assert {fold.epoch for fold in (await drover.log()).folds.values()} == {1}
+    epochs = {fold.epoch for fold in (await drover.log()).folds.values()}
+    assert epochs == {1}, drover.worker_log("only")
     assert (await drover.managed()).failed_brokers == {}
 
 

@@ -1,7 +1,8 @@
 """The inputs and the result of a decision."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from drover.facts import Move, PartitionFacts
 from events.commands import AnyCommand
@@ -15,8 +16,7 @@ def _nothing(_key: TopicPartition) -> PartitionFacts | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """What the cluster showed just before the decision, and what is Drover's own.
 
     `partitions` has an entry for every partition the command names (None: it does not exist). `unavailable` says why
@@ -38,8 +38,7 @@ class Facts:
     deferred: Mapping[str, AnyCommand] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Looks:
+class Looks(Struct, frozen=True):
     """Which partitions to look at before a command is decided, as the state is now.
 
     `worth` are worth a look, for example because the brokers of a new target must be alive. `required` are those that
@@ -53,8 +52,7 @@ class Looks:
 NO_LOOKS = Looks()
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionDecision:
+class PartitionDecision(Struct, frozen=True):
     """The decision about one partition: accepted if there are events, refused, or already as asked.
 
     `joins` says that it gives its plan something to do.
@@ -66,8 +64,7 @@ class PartitionDecision:
     joins: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """The decision about one command: events to record, and which partitions were accepted, unchanged or refused.
 
     `held_off` are those of the accepted ones whose rollback or stop a guard holds off for now. `withdrawn` are the ids
@@ -86,8 +83,9 @@ class Decision:
     @property
     def refused(self) -> bool:
         """Whether nothing of the command was accepted."""
-        closed = any(isinstance(event, PlanCancelled) for event in self.events)
-        return bool(self.refusals) and not (self.accepted or self.unchanged or self.withdrawn or closed)
+        if not self.refusals or self.accepted or self.unchanged or self.withdrawn:
+            return False
+        return not any(isinstance(event, PlanCancelled) for event in self.events)
 
 
 def refuse(code: RefusalCode, detail: str, *, plan: str | None = None) -> Decision:

@@ -1,7 +1,8 @@
 """PURE: remarks about brokers that nobody has seen, which commands may name before the brokers come."""
 
 from collections.abc import Collection
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from drover.capability.decision import Decision, Facts
 

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from drover.capability.decision import Decision, Facts, refuse
 from drover.capability.unseen import MOST_TOLD, telling_unseen

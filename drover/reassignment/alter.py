@@ -1,9 +1,8 @@
 """Deciding an alter command: each partition is accepted, already as asked, or refused for a named reason (KIP-455)."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from msgspec.structs import replace as with_fields
+from msgspec.structs import replace
 
 from drover.capability.decision import (
     Decision,
@@ -71,7 +70,7 @@ def part_of_alter(command: Alter, keys: Sequence[TopicPartition], *, is_last: bo
     Its plan is not finished before the last part. What was required when the command arrived is not asked again.
     """
     wanted = frozenset(keys)
-    return with_fields(
+    return replace(
         command,
         partitions=tuple(target for target in command.partitions if target.key in wanted),
         plan=command.plan_name if moves(command) else command.plan,

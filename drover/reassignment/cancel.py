@@ -1,7 +1,6 @@
 """Deciding a cancel command: scopes are resolved now, include what is queued, and never touch moves of others."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace as with_fields
 from itertools import chain
 
 from msgspec.structs import replace
@@ -34,7 +33,7 @@ def decide_cancel(command: Cancel, state: ClusterState, facts: Facts) -> Decisio
     if not (found.ids or found.narrowed):
         return decision
     accepted = dict.fromkeys((*decision.accepted, *found.keys))
-    return with_fields(
+    return replace(
         decision,
         events=(*decision.events, *found.narrowed),
         accepted=tuple(accepted),
@@ -93,7 +92,7 @@ def _ending_heal(command: Cancel, state: ClusterState, decision: Decision) -> De
         return decision
     why, dropped = HealEnd.CANCELLED, len(state.heal_chunks)
     end = HealEnded(cluster=state.name, heal=state.heal.name, why=why, dropped=dropped, leaves_rest=True)
-    return with_fields(decision, events=(end, *decision.events))
+    return replace(decision, events=(end, *decision.events))
 
 
 def _withdraw_queued(command_id: str, state: ClusterState, found: Withdrawal) -> Decision:

@@ -1,7 +1,5 @@
 """Rollbacks and stops that a guard holds off, as far as is known when their command is decided."""
 
-from dataclasses import replace as with_fields
-
 from msgspec.structs import replace
 
 from drover.capability.decision import Decision, Facts
@@ -26,4 +24,4 @@ def with_held_off(decision: Decision, state: ClusterState, facts: Facts) -> Deci
         why = skip_reason(replace(reassignment, cancel_mode=mode), seen, guard)
         if why is not None:
             found.append(HeldOffCancel(event.topic, event.partition, why))
-    return with_fields(decision, held_off=tuple(found)) if found else decision
+    return replace(decision, held_off=tuple(found)) if found else decision

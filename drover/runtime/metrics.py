@@ -1,7 +1,7 @@
 """The worker's counters and gauges; independent of who reports and who serves them."""
 
 import contextlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from importlib.metadata import version
 from time import monotonic
 
@@ -95,13 +95,15 @@ class Metrics:
         self._alarmed = self._gauge("brokers_away_alarmed", "Those that are away for longer than the alarm", "cluster")
         self._unhealed = self._gauge("partitions_unhealed", "Partitions that cannot be healed now", "cluster")
 
-    def command_decided(self, type_: str, verdict: str) -> None:
-        """Count one decided command."""
-        self._commands.labels(type_, verdict).inc()
+    def commands_decided(self, type_: str, verdict: str, count: int) -> None:
+        """Count decided commands."""
+        self._commands.labels(type_, verdict).inc(count)
 
-    def outcome_recorded(self, type_: str, seconds: float) -> None:
-        """Note how long a command waited for the record of its outcome."""
-        self._outcome.labels(type_).observe(max(0.0, seconds))
+    def outcomes_recorded(self, type_: str, waits_s: Iterable[float]) -> None:
+        """Note how long each command of a type waited for the record of its outcome."""
+        outcome = self._outcome.labels(type_)
+        for seconds in waits_s:
+            outcome.observe(max(0.0, seconds))
 
     def reassignment_ended(self, cluster: str, outcome: str, seconds: float) -> None:
         """Count one reassignment that has ended: `outcome` is completed, rolled-back, stopped or failed."""

@@ -3,6 +3,7 @@
 A record is read before it is folded, since the fold forgets what has ended; and counted once it is known to be valid.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
@@ -61,10 +62,17 @@ def report(metrics: Metrics, found: Counted, proposed: ProposedBatch, topics: Se
     for cluster, amount in found.copied:
         metrics.copied(cluster, amount)
     arrived_ms = {(topics[arrival.topic_index], arrival.offset): arrival.timestamp_ms for arrival in proposed.taken}
+    # Once for each series: to look one up takes longer than to count.
+    decided: Counter[tuple[str, str]] = Counter()
+    waits_s: dict[str, list[float]] = {}
     for outcome in proposed.record.outcomes:
         # What could not be read may claim any type: it must not become a label.
         type_ = outcome.type if outcome.type in TYPES else "unknown"
-        metrics.command_decided(type_, outcome.verdict)
+        decided[type_, outcome.verdict] += 1
         since_ms = arrived_ms.get((outcome.topic, outcome.offset))
         if since_ms is not None:
-            metrics.outcome_recorded(type_, (proposed.record.at_ms - since_ms) / 1000)
+            waits_s.setdefault(type_, []).append((proposed.record.at_ms - since_ms) / 1000)
+    for (type_, verdict), count in decided.items():
+        metrics.commands_decided(type_, verdict, count)
+    for type_, waits in waits_s.items():
+        metrics.outcomes_recorded(type_, waits)

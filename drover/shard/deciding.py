@@ -1,9 +1,9 @@
 """From one command to its recorded outcome: its id, the facts it needs, the decision, the size."""
 
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.decision import Decision, Facts, Looks, refuse
@@ -32,8 +32,7 @@ MAX_DECISION_BYTES = 2 * 1024 * 1024
 BYTES_PER_LOOK = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(msgspec.Struct, frozen=True):
     """The position of a command: its topic, its offset there, and when it was written, by the broker's clock."""
 
     topic: str
@@ -57,10 +56,12 @@ class CommandIndex:
     def digest(self, identity: tuple[str, str]) -> bytes | None:
         """Return the digest of the command that has an id already; None if the id is free."""
         earlier = self.earlier(identity)
-        if earlier is not None:
-            return earlier.digest
-        deciding = self._deciding.get(identity)
-        return None if deciding is None else deciding[0]
+        return self.deciding(identity) if earlier is None else earlier.digest
+
+    def deciding(self, identity: tuple[str, str]) -> bytes | None:
+        """Return the digest of the command of the batch under way that has an id; None if none has."""
+        digest, _ = self._deciding.get(identity, (None, ""))
+        return digest
 
     def owner(self, identity: tuple[str, str]) -> str:
         """Name whose command has an id already: by whom, and where its outcome is."""

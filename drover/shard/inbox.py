@@ -10,7 +10,8 @@ cluster that has had the least comes next. In the other topics the commands of o
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from drover.shard.messages import Arrival
 from drover.shard.preview import MOST_OF_ONE, Preview
@@ -177,11 +178,11 @@ class Inbox:
         return arrival.offset in self._preview or self._oldest(CANCEL_INDEX) is not arrival
 
     def _oldest(self, index: int) -> Arrival | None:
-        found = [self._queues[index].oldest()] if self._queues[index] else []
-        oldest = self._turns.oldest() if index == CANCEL_INDEX else None
-        if oldest is not None:
-            found.append(oldest)
-        return min(found, key=lambda arrival: arrival.offset, default=None)
+        first = self._queues[index].oldest() if self._queues[index] else None
+        in_turns = self._turns.oldest() if index == CANCEL_INDEX else None
+        if first is None or (in_turns is not None and in_turns.offset < first.offset):
+            return in_turns
+        return first
 
     def _remove(self, arrival: Arrival) -> None:
         if self._takes_turns(arrival):
@@ -194,7 +195,8 @@ class Inbox:
         first = self._going_first(run)
         if first is not None and run.sizes[CANCEL_INDEX] < CLOSE_BYTES // 2:
             return first
-        turns = [head for queue in self._queues if queue and (head := self._fair(queue, run)) is not None]
+        waiting = (self._fair(index, queue, run) for index, queue in enumerate(self._queues) if queue)
+        turns = [head for head in waiting if head is not None]
         if first is not None and all(head.topic_index == CANCEL_INDEX for head in turns):
             return first
         if not turns:
@@ -219,13 +221,12 @@ class Inbox:
         heads = (head for head in self._queues[CANCEL_INDEX].heads() if head.offset in self._first)
         return min(filter(run.may_take, heads), key=run.rank, default=None)
 
-    def _fair(self, queue: Queue, run: "_Run") -> Arrival | None:
+    def _fair(self, index: int, queue: Queue, run: "_Run") -> Arrival | None:
         """Return whose turn it is in a topic: of the group that has had the least, the older one of two."""
+        if run.may_be_early(index):
+            return min(filter(run.may_take, queue.heads()), key=run.rank, default=None)
         oldest = queue.oldest()
-        if not run.may_be_early(oldest.topic_index):
-            is_next = self._oldest(oldest.topic_index) is oldest
-            return oldest if is_next and run.may_take(oldest) else None
-        return min((head for head in queue.heads() if run.may_take(head)), key=run.rank, default=None)
+        return oldest if self._oldest(index) is oldest and run.may_take(oldest) else None
 
     def _takes_turns(self, arrival: Arrival) -> bool:
         return arrival.topic_index == CANCEL_INDEX and arrival.offset in self._turns
@@ -260,7 +261,7 @@ class Inbox:
     def give_back(self) -> None:
         """Put everything taken back to the head, as if it had never been taken."""
         for arrival in reversed(self._taken):
-            waiting = replace(arrival, is_early=False)
+            waiting = replace(arrival, is_early=False) if arrival.is_early else arrival
             if self._takes_turns(arrival):
                 self._turns.put_back(waiting)
             else:

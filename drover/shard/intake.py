@@ -219,7 +219,8 @@ def _decide_one(
     """Decide one readable command that belongs here, or defer it."""
     identity = (command.cluster, command.id)
     digest = command_digest(command)
-    earlier, first = index.earlier(identity), index.digest(identity)
+    earlier = index.earlier(identity)
+    first = index.deciding(identity) if earlier is None else earlier.digest
     if first == digest:
         offset = None if earlier is None else earlier.offset
         batch.add_outcome(outcome_of(position, command, Decision(), verdict="duplicate", first_offset=offset))

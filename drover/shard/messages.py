@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from events.codec import Malformed
 from events.commands import AnyCommand
 from events.records import Batch
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(msgspec.Struct, frozen=True):
     """One record of a command topic, in the inbox of its shard.
 
     `topic_index` is the place in `TopicNames.commands`; `forwarded` says that another worker produced it here because

@@ -5,9 +5,10 @@ Until the last part no other command of the cluster is decided: it would be deci
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
+
+from msgspec.structs import replace
 
 from drover.capability.batch import BatchBuilder
 from drover.capability.decision import Decision, Facts, Looks

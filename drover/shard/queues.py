@@ -4,6 +4,7 @@ import heapq
 from collections import deque
 from collections.abc import Iterator
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 from zlib import crc32
 
@@ -13,6 +14,7 @@ from events.codec import Malformed
 ARRIVAL_OVERHEAD_BYTES = 64
 # Clusters share so many places in the order of a topic.
 GROUPS = 16
+_offset = attrgetter("offset")
 
 
 class Queue:
@@ -196,7 +198,3 @@ def weight_of(arrival: Arrival) -> int:
 def _requester(arrival: Arrival) -> tuple[str | None, str | None]:
     assert not isinstance(arrival.command, Malformed), "what is no command takes no turns"
     return arrival.command.cluster, arrival.command.by
-
-
-def _offset(arrival: Arrival) -> int:
-    return arrival.offset

@@ -5,8 +5,8 @@ from drover.runtime.metrics import Metrics
 
 def test_every_metric_is_rendered_under_its_name() -> None:
     metrics = Metrics()
-    metrics.command_decided("alter", "accepted")
-    metrics.command_decided("alter", "accepted")
+    metrics.commands_decided("alter", "accepted", 2)
+    metrics.outcomes_recorded("alter", (0.3, 0.02))
     metrics.batch_appended(2, 0.003)
     metrics.batch_fenced(2)
     metrics.shards_owned(3)
@@ -20,6 +20,8 @@ def test_every_metric_is_rendered_under_its_name() -> None:
     text = metrics.render().decode()
     for line in (
         'drover_commands_total{type="alter",verdict="accepted"} 2.0',
+        'drover_command_outcome_seconds_bucket{le="0.025",type="alter"} 1.0',
+        'drover_command_outcome_seconds_count{type="alter"} 2.0',
         'drover_batches_appended_total{shard="2"} 1.0',
         'drover_append_seconds_bucket{le="0.005"} 1.0',
         'drover_batches_fenced_total{shard="2"} 1.0',
@@ -46,7 +48,7 @@ def test_a_phase_that_is_not_named_any_more_falls_to_zero() -> None:
 
 def test_two_workers_in_one_process_do_not_share_counts() -> None:
     first, second = Metrics(), Metrics()
-    first.command_decided("alter", "refused")
+    first.commands_decided("alter", "refused", 1)
     assert b"refused" not in second.render()
 
 

@@ -1,6 +1,5 @@
 """The queue of KIP-236: who gets in, who is taken when, and how an entry leaves."""
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -84,7 +83,7 @@ def test_every_partition_waits_by_itself_and_is_checked_at_its_turn() -> None:
 
 
 def test_what_is_wrong_whatever_the_cluster_looks_like_is_refused_at_once() -> None:
-    own = replace(ALL_SEEN, own_topics=frozenset({THIRD.topic}))
+    own = msgspec.structs.replace(ALL_SEEN, own_topics=frozenset({THIRD.topic}))
     decision = decide(alter({KEY: [], OTHER: [1, 1], THIRD: [1, 2]}, queue=True), state_after(), own)
     assert codes(decision) == ["invalid-replica-assignment", "invalid-replica-assignment", "drover-topic"]
 

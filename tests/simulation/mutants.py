@@ -65,7 +65,7 @@ MUTANTS = (
     # -- commands: none lost, none doubled
     Mutant("advance-cursor-early", INTAKE, "= arrival.offset + 1", "= arrival.offset + 2"),
     Mutant("forget-cursor", INTAKE, "= arrival.offset + 1", "= arrival.offset"),
-    Mutant("forget-digests", INTAKE, "index.earlier(identity), index.digest(identity)", "None, None"),
+    Mutant("forget-digests", INTAKE, "index.deciding(identity) if earlier is None else earlier.digest", "None"),
     Mutant(
         "forget-what-was-fenced",
         HOSTING,

@@ -17,6 +17,7 @@ from bench.results import AtLeast, AtMost, Benchmark, Row, check, percentile, sa
 from drover.local import LocalZooKeeper, wait_until
 from drover.runtime.process import collect_rarely
 from drover.shard.fold import RecordVerdict, ShardFold
+from drover.time_limits import time_limit
 from events.records import Batch
 from projections.feed import Feed
 from projections.options import ZooKeeperOptions
@@ -245,7 +246,7 @@ async def _rebuild(options: ZooKeeperOptions, root: str, partitions: int) -> flo
 
 
 async def _until(condition: Callable[[], bool], timeout_s: float) -> None:
-    async with asyncio.timeout(timeout_s):
+    async with time_limit(timeout_s):
         while not condition():  # noqa: ASYNC110 - what is measured has no event to wait for
             await asyncio.sleep(0.005)
 

@@ -16,6 +16,7 @@ from bench.results import check
 from bench.rig import POLL_S, REPOSITORY, Rig
 from drover.errors import ConfigurationError
 from drover.jars import cache_directory
+from drover.time_limits import time_limit
 from spark.class_archive import LIST_FLAG
 from spark.files import JobFiles
 from spark.sinks.port import Standing
@@ -183,7 +184,7 @@ async def _stop(job: Job) -> None:
     if job.process.returncode is None:
         job.process.send_signal(signal.SIGTERM)
     try:
-        async with asyncio.timeout(STOP_S):
+        async with time_limit(STOP_S):
             await job.process.wait()
     except TimeoutError:
         for process in below:

@@ -13,6 +13,7 @@ from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord
 from drover.shard.fold import ShardFold
 from drover.state.cluster import ClusterState
+from drover.time_limits import time_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Tail:
         """Wait until the log as read so far fulfils a condition; `BenchmarkError` names it at the deadline."""
         assert self._task is not None, "enter the tail first"
         try:
-            async with asyncio.timeout(timeout_s):
+            async with time_limit(timeout_s):
                 while not condition():
                     self._grown.clear()
                     waiting = asyncio.create_task(self._grown.wait())

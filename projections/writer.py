@@ -9,6 +9,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -16,6 +17,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from drover.errors import ConfigurationError, LogUnavailableError
+from drover.time_limits import time_limit
 from events.records import Batch
 from projections.changes import changes, fits, flat, left_by, transactions
 from projections.documents import standing
@@ -393,8 +395,6 @@ class ClusterWriter:
         self._news.clear()
         if self._feed.waiting and timeout_s is None:
             return
-        try:
-            async with asyncio.timeout(timeout_s):
+        with suppress(TimeoutError):
+            async with time_limit(timeout_s):
                 await self._news.wait()
-        except TimeoutError:
-            return

@@ -29,6 +29,7 @@ from kazoo.exceptions import (
 )
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id, Permissions
 
+from drover.time_limits import time_limit
 from projections.multi import Multi, encode, encode_acl
 from projections.options import ZooKeeperOptions
 from projections.store import (
@@ -250,7 +251,7 @@ class ZooKeeperStore:
         future: asyncio.Future[Any] = self._loop.create_future()
         result.rawlink(functools.partial(self._hand_over, _settle, future))
         try:
-            async with asyncio.timeout(self._options.request_timeout_s):
+            async with time_limit(self._options.request_timeout_s):
                 return await future
         except TimeoutError:
             self._discard(client)

@@ -30,7 +30,7 @@ settings.register_profile("search", deadline=None, suppress_health_check=(Health
 settings.register_profile("same", settings.get_profile("search"), derandomize=True, database=None)
 settings.load_profile("same")
 
-pytest_plugins = ("tests.left_behind",)
+pytest_plugins = ("tests.left_behind", "tests.worker_logs")
 
 RUNNING = pytest.StashKey[LocalCluster | None]()
 GROUP = pytest.StashKey[str]()

@@ -31,7 +31,7 @@ class Health:
 
     `moving` holds the brokers that are being added, by partition that Kafka or Drover moves. `lagging` are the replicas
     that have been out of sync for `LAGGING_FOR_MS` without an explanation. `busy` are the brokers that Drover copies
-    into or out of. `min_isr` holds min.insync.replicas by topic; a topic that is missing has 1.
+    into or out of. `min_isr` holds min.insync.replicas by topic, as far as they have been read.
     """
 
     under_replicated: Mapping[TopicPartition, PartitionFacts]
@@ -54,18 +54,22 @@ def unexplained(
                     yield Replica(key, broker)
 
 
-def below_min_isr(health: Health) -> tuple[TopicPartition, ...]:
+def below_min_isr(health: Health, named: Collection[TopicPartition]) -> tuple[TopicPartition, ...]:
     """List the partitions with fewer replicas in sync than min.insync.replicas, in order.
 
-    A partition that has fewer replicas than that, without those that a move is adding, needs no more than it has.
+    A partition that has fewer replicas than that, without those that a move is adding, needs no more than it has. Of a
+    topic whose min.insync.replicas has not been read, those partitions count that lack a replica and are `named` by the
+    suspension: a new owner ends none before it knows.
     """
-    return tuple(sorted(key for key, facts in health.under_replicated.items() if _is_below(key, facts, health)))
+    found = health.under_replicated.items()
+    return tuple(sorted(key for key, facts in found if _is_below(key, facts, health, is_named=key in named)))
 
 
-def _is_below(key: TopicPartition, facts: PartitionFacts, health: Health) -> bool:
+def _is_below(key: TopicPartition, facts: PartitionFacts, health: Health, *, is_named: bool) -> bool:
     adding = health.moving.get(key, ())
     own = sum(broker not in adding for broker in facts.replicas)
-    return len(facts.isr) < min(own, health.min_isr.get(key.topic, 1))
+    needed = health.min_isr.get(key.topic, own if is_named else 1)
+    return len(facts.isr) < min(own, needed)
 
 
 def causes(health: Health) -> dict[int, str]:
@@ -91,7 +95,7 @@ def judge(
 
     `last_cause_ms` tells when each lowered broker last had a cause, as far as the caller knows.
     """
-    yield from _suspension(state, below_min_isr(health))
+    yield from _suspension(state, below_min_isr(health, state.below_min_isr))
     found = causes(health)
     for broker, detail in sorted(found.items()):
         known = state.allowances.get(broker)

@@ -11,7 +11,8 @@ from drover.facts import Move, Observation, PartitionFacts, Survey
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 
-# How often every partition is looked at, and how many times the duration of a look passes until the next one.
+# How often every partition is looked at, and how many times the duration of a look passes until the next one. Of two
+# looks in a row the shorter counts: one that waited for a broker that starts does not tell what a look costs.
 SURVEY_EVERY_MS, SURVEY_SHARE = 10_000, 20
 # Of so many topics min.insync.replicas is asked for after a survey.
 MOST_ASKED = 50
@@ -37,6 +38,10 @@ class AdaptationReconciler(Reconciler):
         # When (monotonic ms) each topic was asked for last.
         self._asked_ms: dict[str, int] = {}
         self._next_survey_ms = 0
+        # Before its first look at every partition an owner does not know what lags, and what some show changes nothing.
+        self._has_surveyed = False
+        # How long the last look took; 0 before the first.
+        self._took_ms = 0
         self._is_new = False
 
     @property
@@ -52,15 +57,16 @@ class AdaptationReconciler(Reconciler):
         match entry:
             case Survey() if self._is_active:
                 self._survey(entry)
-            case Observation():
+            case Observation() if self._has_surveyed:
                 for key in entry.partitions.keys() & (self._asked.keys() | self.state.below_min_isr):
                     self._see(key, entry.partitions[key])
             case _:
                 return
 
     def _survey(self, survey: Survey) -> None:
-        took_ms = survey.ended_ms - survey.started_ms
-        self._next_survey_ms = survey.ended_ms + max(SURVEY_EVERY_MS, took_ms * SURVEY_SHARE)
+        self._has_surveyed = True
+        before_ms, self._took_ms = self._took_ms, survey.ended_ms - survey.started_ms
+        self._next_survey_ms = survey.ended_ms + max(SURVEY_EVERY_MS, min(before_ms, self._took_ms) * SURVEY_SHARE)
         self._under_replicated = {
             key: facts for key, facts in survey.partitions.items() if len(facts.isr) < len(facts.replicas)
         }

@@ -10,6 +10,7 @@ import click
 from drover.cli.altering import alter_options, check_rate_of, make_commands, submit
 from drover.cli.files import read_text
 from drover.cli.invocation import Invocation, pass_invocation
+from drover.cli.parameters import NamedPath
 from drover.cli.plan_file import parse_plan
 from drover.cli.submitting import connect, make_request, require_reason, write_options_of_trial
 from drover.journal.connection import LogConnection
@@ -17,9 +18,7 @@ from events.commands import PartitionTarget
 
 
 @click.command()
-@click.argument(
-    "file", metavar="[PLAN.json]", required=False, type=click.Path(dir_okay=False, allow_dash=True, path_type=Path)
-)
+@click.argument("file", metavar="[PLAN.json]", required=False, type=NamedPath(dir_okay=False, allow_dash=True))
 @click.option("--undo", metavar="PLAN", help="Instead of a file: undo what this plan has completed.")
 @click.option(
     "--plan-hash", metavar="HASH", help="Refuse if the cluster is not what `drover plan` made this plan for any more."

@@ -14,7 +14,7 @@ from drover.cli.audit_trees import compare_trees
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import output_option, say
-from drover.cli.parameters import parse_duration
+from drover.cli.parameters import NamedPath, parse_duration
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
@@ -79,7 +79,7 @@ def _moment(text: str) -> datetime:
 @click.option("--topic", metavar="T", help="Only this topic's partitions.")
 @click.option("--by", metavar="WHO", help="Only what this person or program asked for.")
 @click.option("--section", type=click.Choice(SECTIONS), help="Only this section; for table, json and csv.")
-@click.option("--to", "to", type=click.Path(path_type=Path), help="File for html, directory for csv and parquet.")
+@click.option("--to", "to", type=NamedPath(), help="File for html, directory for csv and parquet.")
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print.")
 @common_options
 @pass_invocation

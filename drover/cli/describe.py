@@ -12,6 +12,7 @@ from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.model_file import save_model
 from drover.cli.model_source import read_model, source_of, source_options, topics_matching
 from drover.cli.output import output_option, plural, print_document, say
+from drover.cli.parameters import NamedPath
 from drover.cli.plan_file import stock_json
 from drover.client.views.describe_rows import (
     Row,
@@ -38,7 +39,7 @@ EVERY = ""
 @click.option("--include-internal", is_flag=True, help="List the topics of Kafka and of Drover itself too.")
 @click.option(
     "--save",
-    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    type=NamedPath(dir_okay=False, allow_dash=True),
     metavar="FILE",
     help="Write the cluster to a file, for `drover plan --model`.",
 )

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from drover.cli.parameters import NamedPath
 from drover.errors import ConfigurationError
 from drover.runtime.settings import Settings
 from drover.runtime.settings_sources import load_settings
@@ -107,7 +108,7 @@ def settings_options(command: Decorated) -> Decorated:
         click.option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show tracebacks and logs."),
         click.option(
             "--config",
-            type=click.Path(dir_okay=False, path_type=Path),
+            type=NamedPath(dir_okay=False),
             expose_value=False,
             callback=_keep,
             help="The settings file.  [default: $DROVER_CONFIG, ./drover.toml]",

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from drover.cli.output import output_option, print_document, say
+from drover.cli.parameters import NamedPath
 from drover.jars import KAFKA_VERSION, kafka_versions
 from drover.local import ClusterStatus, LocalCluster, prepare
 from drover.local.layout import ADMIN, OPERATOR, WORKER, check_version
@@ -25,7 +26,7 @@ Result = TypeVar("Result")
 directory_option = click.option(
     "--dir",
     "directory",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NamedPath(file_okay=False),
     default=DEFAULT_DIRECTORY,
     show_default=True,
     help="The cluster's directory.",

@@ -15,7 +15,7 @@ from drover.cli.invocation import Invocation
 from drover.cli.log_state import read_state
 from drover.cli.model_file import parse_model
 from drover.cli.output import plural, say
-from drover.cli.parameters import Brokers, Duration
+from drover.cli.parameters import Brokers, Duration, NamedPath
 from drover.cluster.port import ClusterDriver
 from drover.cluster_model import Knowledge, Rates, hidden_topics, model_of, rates_between
 from drover.errors import ConfigurationError, LogUnavailableError
@@ -51,7 +51,7 @@ def source_options(command: Decorated) -> Decorated:
         ),
         click.option(
             "--model",
-            type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+            type=NamedPath(dir_okay=False, allow_dash=True),
             metavar="FILE",
             help="Take the cluster from a file that `drover describe --save` wrote; no cluster is contacted.",
         ),

@@ -3,6 +3,7 @@
 import math
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import click
@@ -140,6 +141,19 @@ class _Parsed(click.ParamType):
             return self.parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+
+
+class NamedPath(click.Path):  # noqa: TID251 - the replacement that the ban names
+    """A path, as `pathlib.Path`, that is not empty: that of a shell's unset variable would be the working directory."""
+
+    def __init__(self, **allowed: bool) -> None:
+        super().__init__(path_type=Path, **allowed)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse the empty path, and check the others as click does."""
+        if value == "":
+            self.fail("the path is empty: is a variable of the shell not set?", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 class Rate(_Parsed):

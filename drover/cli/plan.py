@@ -7,7 +7,7 @@ import click
 
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import output_option
-from drover.cli.parameters import Rate, Size
+from drover.cli.parameters import NamedPath, Rate, Size
 from drover.cli.plan_check import check_plan
 from drover.cli.planning import judging_options, plan_goal, planning_options
 from drover.planning import goals
@@ -104,7 +104,7 @@ def leaders(invocation: Invocation, **options: Any) -> None:
 
 
 @plan.command()
-@click.argument("file", metavar="PLAN.json", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+@click.argument("file", metavar="PLAN.json", type=NamedPath(dir_okay=False, allow_dash=True))
 @click.option("--throttle", type=Rate(), metavar="RATE", help="Say how long it takes at least at this rate.")
 @judging_options
 @output_option

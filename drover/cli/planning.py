@@ -23,7 +23,7 @@ from drover.cli.model_source import (
     topics_matching,
 )
 from drover.cli.output import print_document, say
-from drover.cli.parameters import Duration, Names, Share
+from drover.cli.parameters import Duration, NamedPath, Names, Share
 from drover.cli.plan_file import SavedProposal, proposal_json
 from drover.cli.proposal_view import print_proposal
 from drover.cli.submitting import connect, make_request, write_options_of_trial
@@ -43,7 +43,7 @@ def judging_options(command: Decorated) -> Decorated:
     for option in (
         click.option(
             "--to",
-            type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+            type=NamedPath(dir_okay=False, allow_dash=True),
             metavar="FILE",
             help="Write the plan for `drover alter`, in the format of kafka-reassign-partitions.",
         ),

@@ -24,6 +24,7 @@ from drover.cli.output import (
     table,
     timestamp,
 )
+from drover.cli.parameters import NamedPath
 from drover.cli.spark import directory_of
 from spark.files import JobFiles
 from spark.sinks.sqlite import read_rows, read_standing
@@ -64,7 +65,7 @@ TABLES = (
 @click.option(
     "--dir",
     "directory",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NamedPath(file_okay=False),
     help="The job's directory.  [default: .local/spark]",
 )
 @output_option

@@ -10,6 +10,7 @@ import click
 
 from drover.cli.invocation import Invocation, pass_invocation, settings_options
 from drover.cli.output import say
+from drover.cli.parameters import NamedPath
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
@@ -30,7 +31,7 @@ def spark() -> None:
 @click.option(
     "--dir",
     "directory",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NamedPath(file_okay=False),
     help="The job's directory.  [default: .local/spark]",
 )
 @click.option("--history", is_flag=True, help="Also keep everything that has ended, in Parquet files.")

@@ -20,6 +20,7 @@ from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord, count_partitions
 from drover.journal.snapshots import load_snapshots
 from drover.shard.fold import Folded, RecordVerdict, ShardFold
+from drover.time_limits import time_limit
 from events.bounds import fault_of
 from events.codec import CONTENT_TYPE_HEADER, MAX_COMMAND_BYTES, MSGPACK_CONTENT_TYPE, decode_record, encode_command
 from events.commands import TYPES_BY_TOPIC, Command
@@ -162,7 +163,7 @@ class Client:
         (shard,) = shards_of
         watch = _Watch(Answers(sent))
         try:
-            async with asyncio.timeout(timeout_s), LogReader(self.connection) as reader:
+            async with time_limit(timeout_s), LogReader(self.connection) as reader:
                 shards = await self._agreed_shards(reader, sent)
                 folds = await load_snapshots(reader, self.connection.topics, (shard,), warn_unused)
                 if shard in folds and self._is_older(folds[shard], sent):
@@ -192,7 +193,7 @@ class Client:
         if ownership is None:
             return None
         try:
-            async with asyncio.timeout(HEARING_S):
+            async with time_limit(HEARING_S):
                 heard = await heard_of(self.connection, ownership.shard)
         except (TimeoutError, DroverError):
             return ownership

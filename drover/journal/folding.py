@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from drover.errors import AppendUnknownError, CorruptLogError, LogUnavailableError
 from drover.journal.port import Journal, TailRecord
 from drover.shard.fold import Damage, Folded, ShardFold
+from drover.time_limits import time_limit
 from events.codec import record_headers
 from events.records import Record
 
@@ -66,7 +67,7 @@ class FoldedLog:
             if offset == self.folds[shard].position:
                 # Nobody wrote in between: no need to wait until the tail brings it.
                 self._fold(TailRecord(shard, offset, payload))
-            async with asyncio.timeout(FOLD_TIMEOUT_S):
+            async with time_limit(FOLD_TIMEOUT_S):
                 folded = await expected
         except TimeoutError as error:
             raise AppendUnknownError(f"shard {shard}: an acknowledged record did not come back") from error

@@ -26,8 +26,10 @@ class KafkaJournal:
         self._tail = LogTail(connection, shards, f"{client_id}-tail")
 
     async def start(self) -> None:
-        """Connect producer and tail."""
-        await asyncio.gather(self._producer.start(), self._tail.start())
+        """Connect producer and tail; raises what the one that cannot raises, once neither is connecting any more."""
+        for end in await asyncio.gather(self._producer.start(), self._tail.start(), return_exceptions=True):
+            if end is not None:
+                raise end
 
     def seek(self, positions: Sequence[int]) -> None:
         """Let the tail go on at these offsets."""

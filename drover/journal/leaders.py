@@ -1,8 +1,9 @@
 """Tell a consumer who leads a topic before it is asked for the topic's offsets."""
 
-import asyncio
 from contextlib import suppress
 from typing import Any
+
+from drover.time_limits import time_limit
 
 # What takes longer is waited for by the question itself, which has its own deadline.
 AT_MOST_S = 1.0
@@ -15,5 +16,5 @@ async def learn_leaders(consumer: Any, topic: str) -> None:
     Idempotent. Raises nothing when no broker answers.
     """
     with suppress(TimeoutError):
-        async with asyncio.timeout(AT_MOST_S):
+        async with time_limit(AT_MOST_S):
             await consumer._client.add_topic(topic)  # noqa: SLF001 - no public method fetches metadata

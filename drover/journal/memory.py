@@ -10,6 +10,7 @@ from drover.errors import AppendUnknownError, LogUnavailableError
 from drover.journal.port import Headers, RecordTooLargeError, TailRecord
 from drover.journal.producer import MAX_REQUEST_BYTES
 from drover.journal.reader import LogRecord
+from drover.time_limits import time_limit
 from events.topics import TopicNames
 
 
@@ -100,7 +101,7 @@ class MemoryJournal:
         if not records:
             self._broker.grown.clear()
             try:
-                async with asyncio.timeout(0.5):
+                async with time_limit(0.5):
                     await self._broker.grown.wait()
             except TimeoutError:
                 return ()

@@ -12,6 +12,7 @@ from drover.journal.access import AUTHORIZATION_ERRORS, could_not_connect, unrea
 from drover.journal.closing import stop_producer
 from drover.journal.connection import LogConnection
 from drover.journal.port import Headers, RecordTooLargeError
+from drover.time_limits import time_limit
 
 # A leader that dies costs its broker session (9 s by default), a hung broker one request timeout on top: ten seconds
 # would end every worker at once, although nothing is lost.
@@ -51,7 +52,7 @@ class LogProducer:
     async def start(self) -> None:
         """Connect; raises `LogUnavailableError` when no broker answers, or gives the producer an id."""
         try:
-            async with asyncio.timeout(START_TIMEOUT_S):
+            async with time_limit(START_TIMEOUT_S):
                 await self._producer.start()
         except (KafkaError, TimeoutError) as error:
             await stop_producer(self._producer)
@@ -68,7 +69,7 @@ class LogProducer:
         """
         where = topic if partition is None else f"{topic}/{partition}"
         try:
-            async with asyncio.timeout(APPEND_TIMEOUT_S):
+            async with time_limit(APPEND_TIMEOUT_S):
                 answer = await self._producer.send_and_wait(
                     topic, value, key=key, partition=partition, headers=list(headers)
                 )
@@ -113,7 +114,7 @@ class LogProducer:
     async def _renew(self) -> None:
         spare = self._new_producer()
         try:
-            async with asyncio.timeout(START_TIMEOUT_S):
+            async with time_limit(START_TIMEOUT_S):
                 await spare.start()
             # What is on its way keeps its producer, for as long as anybody waits for it.
             spare, self._producer = self._producer, spare

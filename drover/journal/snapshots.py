@@ -25,6 +25,7 @@ from drover.shard.snapshot import (
     manifest_key,
     restore,
 )
+from drover.time_limits import time_limit
 from events.codec import chain_hash
 from events.topics import TopicNames
 from events.undecodable import UNDECODABLE
@@ -118,7 +119,7 @@ async def load_snapshots(
     is not there, a log that is short and a Kafka that does not answer in time mean that there is none.
     """
     try:
-        async with asyncio.timeout(LOOKING_TIMEOUT_S):
+        async with time_limit(LOOKING_TIMEOUT_S):
             return await _load(reader, topics, shards, report)
     except (LogUnavailableError, TimeoutError) as error:
         for shard in shards:

@@ -16,6 +16,7 @@ from drover.journal.consumer import new_consumer
 from drover.journal.leaders import learn_leaders
 from drover.journal.port import TailRecord
 from drover.journal.stale_leader import RETRY_S, Suspicion
+from drover.time_limits import time_limit
 
 POLL_MS = 500
 FETCH_WAIT_MS = 500
@@ -132,7 +133,7 @@ async def first_offset(connection: LogConnection, topic: str, partition: int, at
     consumer = _consumer(connection, "drover-direct-read", isolation)
     consumer.assign([where])
     try:
-        async with asyncio.timeout(DIRECT_READ_TIMEOUT_S):
+        async with time_limit(DIRECT_READ_TIMEOUT_S):
             await consumer.start()
             consumer.seek(where, at_least)
             record = await _get_one(consumer, where)

@@ -8,6 +8,7 @@ import ssl
 import struct
 
 from drover.local.layout import HOST
+from drover.time_limits import time_limit
 
 TIMEOUT_S = 2.0
 # Over TLS the other side has to confirm the end of a connection; asyncio would wait 30 s for one that hangs.
@@ -18,7 +19,7 @@ METADATA_KEY, METADATA_VERSION, CORRELATION_ID = 3, 1, 1
 async def accepts_connections(port: int) -> bool:
     """Tell whether something listens on the port."""
     try:
-        async with asyncio.timeout(TIMEOUT_S):
+        async with time_limit(TIMEOUT_S):
             _, writer = await asyncio.open_connection(HOST, port)
     except (OSError, TimeoutError):
         return False
@@ -38,7 +39,7 @@ async def known_brokers(port: int, context: ssl.SSLContext | None = None) -> fro
 async def zookeeper_serves(port: int) -> bool:
     """Tell whether the ZooKeeper on this port answers requests."""
     try:
-        async with asyncio.timeout(TIMEOUT_S):
+        async with time_limit(TIMEOUT_S):
             reader, writer = await asyncio.open_connection(HOST, port)
             try:
                 writer.write(b"srvr")
@@ -74,7 +75,7 @@ def parse_brokers(answer: bytes) -> frozenset[int]:
 
 async def _exchange(port: int, request: bytes, context: ssl.SSLContext | None) -> bytes | None:
     try:
-        async with asyncio.timeout(TIMEOUT_S):
+        async with time_limit(TIMEOUT_S):
             reader, writer = await asyncio.open_connection(HOST, port, ssl=context)
             try:
                 writer.write(request)
@@ -89,7 +90,7 @@ async def _exchange(port: int, request: bytes, context: ssl.SSLContext | None) -
 async def _close(writer: asyncio.StreamWriter) -> None:
     writer.close()
     try:
-        async with asyncio.timeout(CLOSE_TIMEOUT_S):
+        async with time_limit(CLOSE_TIMEOUT_S):
             await writer.wait_closed()
     except TimeoutError:
         writer.transport.abort()

@@ -1,6 +1,5 @@
 """Start all nodes of a cluster, each in its process or in the one that several share; returns before they serve."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from drover.local.processes import ProcessState, state_of
 from drover.local.programs import Programs, format_command, node_command
 from drover.local.shared_process import Gateway, SharedProcess, connected, parse_gateway
 from drover.local.waiting import wait_until
+from drover.time_limits import time_limit
 
 
 class Start:
@@ -99,7 +99,7 @@ class Start:
 
     async def _start_shared(self, shared: SharedProcess) -> None:
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with time_limit(self._timeout_s):
                 await shared.start([self._layout.settings_file(node) for node in self._spec.shared])
         except TimeoutError as error:
             late = f"not within {self._timeout_s:g} s: the nodes of the shared process start"

@@ -22,6 +22,7 @@ from drover.runtime.clock import now
 from drover.runtime.metrics import Metrics
 from drover.shard.core import ShardCore
 from drover.state.cluster import ClusterState
+from drover.time_limits import time_limit
 from events.partitions import TopicPartition
 from events.progress import Progress, ReplicaBytes
 
@@ -180,7 +181,7 @@ class ClusterServices:
             nudge.clear()
             slice_ms = left_ms if urgency is Urgency.IDLE else min(left_ms, PRESSING_PACE_MS)
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(slice_ms / 1000):
+                async with time_limit(slice_ms / 1000):
                     await nudge.wait()
 
     async def _measure(self, core: ShardCore, token: bytes | None, cluster: str, seen: Observation) -> int:

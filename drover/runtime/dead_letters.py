@@ -14,6 +14,7 @@ from drover.errors import DroverError
 from drover.journal.port import Headers, Journal
 from drover.runtime.metrics import Metrics
 from drover.shard.messages import Arrival
+from drover.time_limits import time_limit
 from events.bounds import shortened
 from events.codec import Malformed
 from events.topics import TopicNames
@@ -47,7 +48,7 @@ class DeadLetters:
             self._give_up(letters, "the last ones could not be written")
             return
         try:
-            async with asyncio.timeout(WRITE_TIMEOUT_S):
+            async with time_limit(WRITE_TIMEOUT_S):
                 await asyncio.gather(*(self._bury_one(journal, arrival, reason) for arrival, reason in letters))
         except (DroverError, TimeoutError) as error:
             self._paused_until_s = monotonic() + min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._failures, 10))

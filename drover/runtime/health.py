@@ -13,6 +13,7 @@ import structlog
 
 from drover.errors import ConfigurationError
 from drover.runtime.metrics import CONTENT_TYPE, Metrics
+from drover.time_limits import time_limit
 
 REQUEST_TIMEOUT_S = 5.0
 # More are closed at once: a scrape and two probes need three.
@@ -116,7 +117,7 @@ class HealthServer:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # One request per connection; a connection without a proper one in time is closed.
         try:
-            async with asyncio.timeout(REQUEST_TIMEOUT_S):
+            async with time_limit(REQUEST_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
                 method, path, *_ = [*head.decode("latin-1").partition("\r\n")[0].split(" "), "", ""]
                 reply = self.reply(method, path)

@@ -28,6 +28,7 @@ from drover.shard.fold import Damage, Folded, RecordVerdict
 from drover.shard.inbox import CANCEL_INDEX
 from drover.shard.messages import Arrival
 from drover.state.cluster import ClusterState
+from drover.time_limits import time_limit
 from events.codec import encode_progress
 from events.progress import OwnedShard, WorkerSample
 from events.records import Acquire
@@ -192,7 +193,7 @@ class ShardHost:
         acquired: Sequence[bool] = ()
         self._in_barrier = True
         try:
-            async with asyncio.timeout(BARRIER_TIMEOUT_S):
+            async with time_limit(BARRIER_TIMEOUT_S):
                 await self._check_topics(shards)
                 # What was taken away meanwhile must not be taken from its next owner.
                 if not self._is_overtaken(revocations, generation):

@@ -28,7 +28,9 @@ class SparkSettings:
     options: dict[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what no query could run with."""
+        """Refuse what no query could run with, and a directory that would be the working one by mistake."""
+        if not self.directory:
+            raise ValueError("directory must not be empty")
         for name in ("trigger_ms", "max_records_per_batch", "keeps_days"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")

@@ -33,6 +33,7 @@ from drover.shard.fold import RecordVerdict
 from drover.shard.inbox import Inbox
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.shard.rivals import rivals_in_words
+from drover.time_limits import time_limit
 from events.codec import encode_record
 from events.records import SCHEMA_VERSION, Acquire
 
@@ -195,7 +196,7 @@ class HostedShard:
         due_ms = self.core.wake_at_ms(moment) if self.assigned and self.core.owned else None
         seconds = None if due_ms is None else max(SHORTEST_WAIT_S, (due_ms - moment.monotonic_ms) / 1000)
         try:
-            async with asyncio.timeout(seconds):
+            async with time_limit(seconds):
                 await self._wake.wait()
         except TimeoutError:
             return

@@ -12,6 +12,7 @@ from drover.facts import INVALID_REPLICATION_FACTOR
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.reader import LogReader
+from drover.time_limits import time_limit
 from events.codec import UndecodableError, decode_record, encode_record, record_headers
 from events.records import SCHEMA_VERSION, Genesis
 from events.topics import DEFAULT_SHARDS, TopicNames
@@ -146,7 +147,7 @@ async def init(connection: LogConnection, shards: int = DEFAULT_SHARDS) -> tuple
 
 async def _wait_until_shown(connection: LogConnection, names: tuple[str, ...]) -> None:
     try:
-        async with asyncio.timeout(CREATION_TIMEOUT_S):
+        async with time_limit(CREATION_TIMEOUT_S):
             while True:
                 described = await describe_topics(connection.bootstrap, names, connection.security)
                 if None not in described.values():

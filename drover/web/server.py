@@ -12,6 +12,7 @@ from aiohttp import web
 
 from drover.client.time_travel import Point
 from drover.errors import ConfigurationError, LogUnavailableError
+from drover.time_limits import time_limit
 from drover.web.assets import Asset, make_asset, read_assets
 from drover.web.bodies import Reply
 from drover.web.channels import Channel, TooManyChannelsError, encode_event
@@ -127,7 +128,7 @@ class Server:
                     # With every piece, so that nobody takes an old figure for a new one.
                     await response.write(news + encode_event("beat", self.page.standing))
                     with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(BEAT_S):
+                        async with time_limit(BEAT_S):
                             await fresh.wait()
 
     async def _ready(self, request: web.Request, response: web.StreamResponse) -> None:

@@ -13,6 +13,7 @@ from drover.client.watching import watch
 from drover.errors import DroverError, LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
+from drover.time_limits import time_limit
 from drover.web.page_state import PageState
 from drover.web.present import LogEnds, Present
 
@@ -101,7 +102,7 @@ class Sources:
             shards = range(await reader.partitions(topics.events))
             while True:
                 try:
-                    async with asyncio.timeout(LOOK_TIMEOUT_S):
+                    async with time_limit(LOOK_TIMEOUT_S):
                         events = await reader.end_offsets(topics.events, shards)
                 except TimeoutError as error:
                     raise LogUnavailableError(f"{self.connection.bootstrap} has not answered in time") from error

@@ -1,11 +1,16 @@
 """Fewer slots while replicas lag: on the model cluster, as the log and people see it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from drover.adaptation.judging import LOWER_EVERY_MS, RECOVER_EVERY_MS
-from drover.adaptation.reconciler import MOST_ASKED, SURVEY_EVERY_MS
+from drover.adaptation.reconciler import MOST_ASKED, SURVEY_EVERY_MS, SURVEY_SHARE
 from drover.client.views.status_rows import notices
+from drover.facts import Survey
 from drover.reassignment.ports import Port
 from drover.reassignment.waiting_reason import waiting_reason
 from drover.scheduling.state import Limits
@@ -17,7 +22,7 @@ from tests.shard.world import CLUSTER, World, alter
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(8))
 TARGETS: dict[TopicPartition, Sequence[int] | None] = {key: [1, 2, 4] for key in KEYS}
-STILL = TopicPartition("still", 0)
+STILL, OTHER = TopicPartition("still", 0), TopicPartition("other", 0)
 LOOK_MS = SURVEY_EVERY_MS + 1000
 # A replica lags when two looks in a row have found it out of sync.
 TWO_LOOKS_MS = 2 * LOOK_MS
@@ -36,6 +41,19 @@ def lag(made: World) -> None:
     """Let broker 5 fall behind although it lives."""
     made.model.stall_broker(5)
     made.model.write(STILL, 1000)
+
+
+def slow_down(made: World, monkeypatch: pytest.MonkeyPatch, *took_ms: int) -> list[int]:
+    """Let the next surveys take so long, one after the other; the list returned is that of their ends (ms)."""
+    fast, left, ended_ms = made.driver.survey, iter(took_ms), list[int]()
+
+    async def slow() -> Survey:
+        seen = await fast()
+        ended_ms.append(seen.ended_ms)
+        return replace(seen, started_ms=seen.ended_ms - next(left, 0))
+
+    monkeypatch.setattr(made.driver, "survey", slow)
+    return ended_ms
 
 
 def catch_up(made: World) -> None:
@@ -93,6 +111,45 @@ async def test_no_copy_begins_while_a_partition_has_too_few_in_sync_but_one_that
     assert KEYS[1] in made.state.moves.in_flight
 
 
+async def suspended_twofold() -> World:
+    """Return a world in which two partitions have too few in sync, one that is being repaired and one that is not."""
+    made = world(min_isr=3, max_replicas_per_step=1)
+    made.model.create_topic("other", {0: (2, 3, 5)}, configs={"min.insync.replicas": "3"})
+    await made.send(alter({KEYS[0]: [1, 2, 4]}))
+    lag(made)
+    made.model.write(OTHER, 1000)
+    await made.run(LOOK_MS)
+    await made.send(alter({OTHER: [2, 3, 6], KEYS[1]: [1, 2, 4]}))
+    await made.run(LOOK_MS)
+    assert (set(made.state.moves.in_flight), set(made.state.below_min_isr)) == ({KEYS[0], OTHER}, {OTHER, STILL})
+    return made
+
+
+async def test_a_new_owner_ends_no_suspension_before_it_has_seen_for_itself() -> None:
+    made = await suspended_twofold()
+    told = changes(made, StartsSuspended)
+    made.crash()
+    await made.run(3 * LOOK_MS)
+    assert (changes(made, StartsResumed), changes(made, StartsSuspended)) == ([], told)
+    assert set(made.state.moves.in_flight) == {KEYS[0], OTHER}
+    made.crash()
+    made.model.unstall_broker(5)
+    for key in (STILL, OTHER):
+        made.model.join_isr(key, 5)
+    await made.run(LOOK_MS)
+    assert made.state.suspension is None
+
+
+async def test_a_look_at_some_partitions_ends_nothing_before_a_new_owner_has_looked_at_all() -> None:
+    made = await suspended_twofold()
+    told = changes(made, StartsSuspended)
+    made.crash()
+    # Whoever names a partition in a command has it looked at.
+    await made.send(alter({OTHER: [2, 3, 4]}))
+    await made.run(LOOK_MS)
+    assert (changes(made, StartsResumed), changes(made, StartsSuspended)) == ([], told)
+
+
 def create_others(made: World, count: int) -> None:
     """Create topics that lack one replica and have as many as they need, once broker 6 is dead."""
     for number in range(count):
@@ -123,6 +180,24 @@ async def test_topics_with_the_fewest_replicas_in_sync_are_asked_for_first() -> 
     await made.run(LOOK_MS // 2)
     (suspended,) = changes(made, StartsSuspended)
     assert [one.key for one in suspended.partitions] == [STILL]
+
+
+async def test_one_look_that_took_long_does_not_put_the_next_one_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = world()
+    slow_down(made, monkeypatch, 5000)
+    lag(made)
+    await made.send(alter({key: [1, 2, 5] for key in KEYS}))
+    await made.run(TWO_LOOKS_MS)
+    assert set(made.state.allowances) == {1, 5}
+
+
+async def test_looks_that_take_long_each_time_are_made_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = world()
+    ended_ms = slow_down(made, monkeypatch, 3000, 2000, 4000)
+    await made.send(alter({key: [1, 2, 5] for key in KEYS}))
+    await made.run(SURVEY_EVERY_MS + 2 * 2000 * SURVEY_SHARE + LOOK_MS)
+    pauses_ms = [after - before for before, after in pairwise(ended_ms)]
+    assert pauses_ms[:3] == pytest.approx([SURVEY_EVERY_MS, 2000 * SURVEY_SHARE, 2000 * SURVEY_SHARE], abs=500)
 
 
 async def test_switched_off_by_a_command_everything_begins_again() -> None:

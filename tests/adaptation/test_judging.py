@@ -71,10 +71,18 @@ def test_what_moves_or_a_dead_broker_explain_lowers_nobody() -> None:
 
 def test_a_partition_with_fewer_replicas_than_its_minimum_is_below_it_only_if_it_has_lost_one() -> None:
     alone, growing = facts((1,), replicas=(1,)), facts((1,), replicas=(1, 2))
-    assert below_min_isr(health({KEY: alone}, min_isr=2)) == ()
-    assert below_min_isr(health({KEY: growing}, min_isr=2, moving={KEY: (2,)})) == ()
-    assert below_min_isr(health({KEY: growing}, min_isr=2)) == (KEY,)
-    assert below_min_isr(health({KEY: facts((1,))}, min_isr=2, moving={KEY: (3,)})) == (KEY,)
+    assert below_min_isr(health({KEY: alone}, min_isr=2), ()) == ()
+    assert below_min_isr(health({KEY: growing}, min_isr=2, moving={KEY: (2,)}), ()) == ()
+    assert below_min_isr(health({KEY: growing}, min_isr=2), ()) == (KEY,)
+    assert below_min_isr(health({KEY: facts((1,))}, min_isr=2, moving={KEY: (3,)}), ()) == (KEY,)
+
+
+def test_what_the_log_calls_too_few_stays_so_until_the_minimum_has_been_read() -> None:
+    unread = replace(health({KEY: facts((1, 2)), OTHER: facts((1, 2))}), min_isr={})
+    assert below_min_isr(unread, ()) == ()
+    assert below_min_isr(unread, {KEY}) == (KEY,)
+    assert below_min_isr(replace(unread, under_replicated={}), {KEY}) == ()
+    assert below_min_isr(replace(unread, min_isr={"orders": 2}), {KEY}) == ()
 
 
 def test_a_broker_gets_slots_back_only_a_minute_after_its_last_cause() -> None:

@@ -5,14 +5,14 @@ import os
 import signal
 import subprocess
 import sys
-from functools import partial
+from asyncio.subprocess import Process
 from pathlib import Path
 
 import pytest
 
 from drover.local import wait_until
 from tests.architecture.repository import ROOT
-from tests.commands import Finished, run_drover, start_drover
+from tests.commands import Finished, Running, run_drover, start_drover
 
 SETTINGS = {"NO_COLOR": "1", "COLUMNS": "200"}
 
@@ -64,20 +64,18 @@ async def test_a_signal_ends_at_once_what_looks_for_its_servers_in_the_stories_a
             *(sys.executable, "-m", "drover", *arguments), cwd=ROOT, env={**os.environ, **settings},
             stdin=subprocess.DEVNULL, stdout=log, stderr=log,
         )  # fmt: skip
-    forked = start_drover(arguments, settings, ours)
+    # One after the other: the first forked command may wait for all imports, while the other one gives up.
+    assert await _code_after(number, users, theirs, begins) == code
+    assert await _code_after(number, start_drover(arguments, settings, ours), ours, begins) == code
+
+
+async def _code_after(number: signal.Signals, process: Process | Running, log: Path, begins: bytes) -> int:
+    """Send a signal to a process that has begun, and return its code; it gives up what is not there only later."""
     try:
-        for said in (theirs, ours):
-            await wait_until(partial(_says, said, begins), what="it begins")
-        for process in (users, forked):
-            process.send_signal(number)
-        # Less than the time after which servers that are not there are given up.
+        await wait_until(lambda: begins in log.read_bytes(), what="it begins")
+        process.send_signal(number)
         async with asyncio.timeout(6):
-            assert await forked.wait() == await users.wait() == code
+            return await process.wait()
     finally:
-        for process in (users, forked):
-            if process.returncode is None:
-                process.kill()
-
-
-def _says(log: Path, words: bytes) -> bool:
-    return words in log.read_bytes()
+        if process.returncode is None:
+            process.kill()

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -78,6 +79,57 @@ def test_an_interpreter_that_is_too_old_or_no_interpreter_is_named_in_the_error(
     )
     assert done.returncode == 1
     assert "PYTHON=/bin/false" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("python3", "wanted", "used"),
+    [
+        ("optimised", {}, "python3"),
+        ("plain", {}, "python3.12"),
+        ("without venv", {}, "python3.12"),
+        ("plain", {"PYTHON": "python3"}, "python3"),
+    ],
+)
+def test_the_environment_is_made_with_an_optimised_interpreter_unless_the_user_names_another_one(
+    python3: str, wanted: dict[str, str], used: str, tmp_path: Path
+) -> None:
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "install", tmp_path / ".ci")
+    for name, kind in (("python3", python3), ("python3.12", "optimised"), ("python3.11", "plain"), ("python3.13", "")):
+        # Asked for its age, for venv, and for how it was built; told to make an environment, it leaves its name.
+        (tmp_path / name).write_text(
+            f"#!/bin/sh\ncase \"$*\" in '-m venv '*) echo {name} >{tmp_path}/used; exit 3;;\n"
+            f"*enable-optimizations*) [ '{kind}' != plain ];; *ensurepip*) [ '{kind}' != 'without venv' ];;\n"
+            f"*) [ -n '{kind}' ];; esac\n"
+        )
+        (tmp_path / name).chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", **wanted}
+    done = subprocess.run(
+        [tmp_path / ".ci" / "install"], env=environment, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 3
+    assert (tmp_path / "used").read_text().strip() == used
+    assert ("PYTHON=python3 decides otherwise" in done.stderr) == (used != "python3")
+
+
+@pytest.mark.parametrize(
+    ("prefix", "arguments", "is_optimised"),
+    [
+        ("/usr", "'--enable-shared'", True),  # Debian's: optimised by its own rules
+        ("/usr/local", "'--enable-optimizations' '--with-lto'", True),
+        ("/home/ana/.pyenv/versions/3.11.7", "'--enable-shared'", False),
+        ("/opt/python", None, False),
+    ],
+)
+def test_an_interpreter_counts_as_optimised_when_it_was_built_so_or_is_the_distributions(
+    prefix: str, arguments: str | None, is_optimised: bool
+) -> None:
+    text = (ROOT / ".ci" / "install").read_text(encoding="utf-8")
+    (asked,) = re.findall(r"^OPTIMISED='(.*?)'$", text, flags=re.MULTILINE | re.DOTALL)
+    built = f"sys.base_prefix, sysconfig.get_config_var = {prefix!r}, {{'CONFIG_ARGS': {arguments!r}}}.get"
+    program = f"import sys, sysconfig\n{built}\n{asked}"
+    done = subprocess.run([sys.executable, "-c", program], timeout=30, check=False)
+    assert done.returncode == (0 if is_optimised else 1)
 
 
 @pytest.mark.parametrize("own", [None, "0"])

@@ -117,6 +117,7 @@ def test_every_command_explains_itself(name: str) -> None:
         (["history", "--since", "yesterday"], "'yesterday' is not a time"),
         (["worker", "--listen", "nowhere"], "listen must be host:port"),
         (["nonsense"], "No such command 'nonsense'"),
+        (["local", "down", "--dir", ""], "'--dir': the path is empty: is a variable of the shell not set?"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: list[str], said: str) -> None:

@@ -10,17 +10,20 @@ from drover.cluster import messages
 from drover.cluster.configs import topic_configs
 from drover.cluster.messages import BROKER_RESOURCE
 from drover.cluster.wire import Deadline, Lane
+from drover.facts import PartitionFacts
 from drover.plans.state import PlanStatus
 from drover.state.cluster import ClusterState
 from events.commands import AnyCommand
 from events.partitions import TopicPartition
 from tests.faults.injuries import Scene
 from tests.integration.story import Story, read_story
-from tests.integration.support import Installation
+from tests.integration.support import Installation, holds_within
 from tests.kill.hostile import EVIL
 from tests.kill.verifier import Verdicts, verify_log
 
 TIMEOUT_MS = 15_000
+# A broker that has stood still for a moment catches up sooner.
+IN_SYNC_WITHIN_S = 30.0
 
 # Every config that is set on a broker or a topic itself, by resource.
 Configs = Mapping[str, Mapping[str, str]]
@@ -75,13 +78,23 @@ def blocked(state: ClusterState) -> list[str]:
     return [f"{key}: {one.block.why}: {one.block.detail}" for key, one in state.reassignments.items() if one.block]
 
 
+def is_whole(facts: PartitionFacts) -> bool:
+    """Whether a partition has a leader, and all its replicas are in sync."""
+    return facts.leader is not None and set(facts.isr) == set(facts.replicas)
+
+
 async def judge_cluster(installation: Installation, keys: tuple[TopicPartition, ...], story: Story) -> list[str]:
     """Each partition stands where its last reassignment ended, whole and in sync, and nothing moves."""
     moves = (await installation.driver.list_moves()).moves
     faults = [f"{key} is still being moved: {move}" for key, move in moves.items()]
+
+    async def are_whole() -> bool:
+        return all([is_whole(await installation.facts(key)) for key in keys])
+
+    await holds_within(are_whole, IN_SYNC_WITHIN_S)
     for key in keys:
         facts = await installation.facts(key)
-        if facts.leader is None or set(facts.isr) != set(facts.replicas):
+        if not is_whole(facts):
             faults.append(f"{key} is not in sync: {facts}")
         ends = [event for event in story.events.get(key, ()) if event["type"] in story.terminal(key)]
         if ends and tuple(ends[-1]["replicas"]) != facts.replicas:

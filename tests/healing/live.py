@@ -80,7 +80,7 @@ async def gather_on(drover: Installation, brokers: tuple[int, ...], besides: str
     async def gathered() -> bool:
         return not await elsewhere() and not (await drover.driver.list_moves()).moves
 
-    await wait_for(gathered, f"everything but {besides} to be on {brokers}", timeout_s=120, pause_s=0.5)
+    await wait_for(gathered, f"everything but {besides} to be on {brokers}", pause_s=0.5)
 
 
 async def chunks_follow_each_other(drover: Installation) -> None:

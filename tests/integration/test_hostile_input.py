@@ -171,7 +171,7 @@ async def test_the_worst_inputs_beside_a_throttled_plan_change_nothing_of_it(ser
     frozen = await drover.drover("freeze", "--reason", "something is wrong")
     assert (frozen.code, time.monotonic() - began < 30) == (0, True), frozen.errors
     assert (await drover.drover("unfreeze", "--reason", "it is not")).code == 0
-    await drover.wait_until_settled(timeout_s=120)
+    await drover.wait_until_settled()
     assert [await drover.replicas(key) for key in KEYS] == [(4, 2, 3)] * len(KEYS)
     plan = await drover.plan("besieged")
     assert (plan.status, plan.completed, plan.failed) == (PlanStatus.FINISHED, len(KEYS), 0)

@@ -187,7 +187,7 @@ async def test_a_broker_restart_in_the_middle_of_a_move_only_delays_it(drover: I
 
     await wait_for(blocked, "status to say why it waits")
     await drover.cluster.start(3)
-    await drover.wait_until_settled(timeout_s=90)
+    await drover.wait_until_settled()
     assert await drover.replicas(key) == (3, 2, 4)
     story = await read_story(drover.connection)
     assert story.faults == []

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from drover.cluster.kafka import KafkaDriver
 from drover.cluster.port import SetBrokerRates
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.local import LocalCluster
 from drover.plans.state import PlanStatus
 from events.partitions import TopicPartition
 from events.topics import TopicNames
-from tests.integration.support import Installation, installation, wait_for
+from tests.integration.support import Installation, installation, observer, wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -41,13 +40,13 @@ async def test_the_steps_to_a_new_log_lead_there(local_cluster: LocalCluster, tm
         old = drover.config.rename(tmp_path / "old.toml")
         # 2
         drover.config.write_text(old.read_text().replace('prefix = "distrusted"', 'prefix = "renewed"'))
-        observer = KafkaDriver("observer", local_cluster.bootstrap)
-        renewed = Installation(local_cluster, tmp_path, TopicNames("renewed"), drover.config, observer)
+        driver = observer(local_cluster)
+        renewed = Installation(local_cluster, tmp_path, TopicNames("renewed"), drover.config, driver)
         try:
             await _go_on(renewed, old)
         finally:
             # Whatever happens, the tests after this one find no rate.
-            await observer.change_throttles([SetBrokerRates(broker, FREE[0]) for broker in (1, 2, 3, 4)])
+            await driver.change_throttles([SetBrokerRates(broker, FREE[0]) for broker in (1, 2, 3, 4)])
             await renewed.close()
 
 

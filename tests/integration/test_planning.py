@@ -134,7 +134,7 @@ async def test_an_added_broker_got_its_share_and_the_balance_is_as_it_was_propos
             await apply(planned, "balance", "--include-internal")
         return not left
 
-    await wait_for(settled, "a balance from which nothing has to move", timeout_s=120)
+    await wait_for(settled, "a balance from which nothing has to move")
 
 
 async def test_more_and_fewer_replicas(planned: Installation) -> None:

@@ -41,7 +41,7 @@ async def test_a_plan_survives_kill_pause_and_stop_of_its_owner_with_nothing_los
         commands = asyncio.create_task(_feed(made, Random(7)))
         await _torment(made)
         await commands
-        await made.wait_until_settled(timeout_s=120)
+        await made.wait_until_settled()
         story = await _all_decided(made)
         seen = await made.driver.observe(list(targets))
         for key, target in targets.items():

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from aiokafka.errors import KafkaError
 
-from drover.errors import LogUnavailableError
+from drover.errors import LogAccessError, LogUnavailableError
 from drover.journal import closing, reader, tail
 from drover.journal.closing import close_consumers, stop_client
 from drover.journal.connection import LogConnection
+from drover.journal.kafka import KafkaJournal
+from drover.journal.producer import LogProducer
 from drover.journal.reader import LogReader
 from drover.journal.tail import LogTail
 from drover.runtime import recovery, topics
@@ -195,3 +197,27 @@ async def test_a_journal_is_closed_when_somebody_interrupts_its_start(
     with pytest.raises(asyncio.CancelledError):
         await working
     assert journal.stopped
+
+
+async def test_a_journal_whose_producer_cannot_connect_leaves_no_tail_that_still_connects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended = asyncio.Event()
+
+    async def refused(self: LogProducer) -> None:
+        del self
+        raise LogAccessError("the log gives this user no producer id")
+
+    async def slow(self: LogTail) -> None:
+        del self
+        for _ in range(10):
+            await asyncio.sleep(0)
+        ended.set()
+
+    monkeypatch.setattr(LogProducer, "start", refused)
+    monkeypatch.setattr(LogTail, "start", slow)
+    journal = KafkaJournal(NOWHERE, 1, "drover-test")
+    with pytest.raises(LogAccessError):
+        await journal.start()
+    assert ended.is_set()
+    await journal.close()

@@ -22,6 +22,7 @@ from drover.runtime import topics
 from events.codec import encode_command
 from events.commands import TYPES_BY_TOPIC, AnyCommand, Freeze
 from events.topics import TopicNames, shard_of
+from tests.integration.support import DEADLINE_S
 
 SHARDS = 6
 SESSION_TIMEOUT_S = 3.0
@@ -42,7 +43,7 @@ def cluster_names(per_shard: int = 2) -> tuple[str, ...]:
     return tuple(name for names in by_shard.values() for name in names)
 
 
-async def wait_for(condition: Callable[[], object], what: str, timeout_s: float = 60.0) -> float:
+async def wait_for(condition: Callable[[], object], what: str, timeout_s: float = DEADLINE_S) -> float:
     """Wait until a condition holds and return the seconds it took; fails with `what` at the deadline."""
     began = time.monotonic()
     while not condition():
@@ -87,9 +88,9 @@ class Workers:
     def send(self, name: str, number: signal.Signals) -> None:
         os.kill(self.processes[name].pid, number)
 
-    async def is_gone(self, name: str, timeout_s: float = 20.0) -> int:
+    async def is_gone(self, name: str) -> int:
         process = self.processes[name]
-        await wait_for(lambda: process.poll() is not None, f"{name} to exit", timeout_s)
+        await wait_for(lambda: process.poll() is not None, f"{name} to exit")
         return process.returncode
 
     async def ends_cleanly(self, name: str) -> None:
@@ -182,24 +183,21 @@ class Drill:
         decoded = [(shard, msgpack.unpackb(entry.value)) for (_, shard), entries in stored.items() for entry in entries]
         return [(shard, record) for shard, record in decoded if record["kind"] == "batch"]
 
-    async def until_decided(self, count: int, timeout_s: float = 40.0) -> None:
+    async def until_decided(self, count: int) -> None:
         """Wait until that many outcomes are in the log."""
-        await self._until(
-            lambda batches: sum(len(batch.get("outcomes", ())) for _, batch in batches) >= count, timeout_s
-        )
+        await self._until(lambda batches: sum(len(batch.get("outcomes", ())) for _, batch in batches) >= count)
 
-    async def until_passed(self, topic: str, shard: int, offset: int, timeout_s: float = 40.0) -> None:
+    async def until_passed(self, topic: str, shard: int, offset: int) -> None:
         """Wait until a cursor stands at or behind an offset."""
         index = self.names.commands.index(topic)
         await self._until(
             lambda batches: any(
                 number == shard and batch["cursors"][index]["next_offset"] >= offset for number, batch in batches
-            ),
-            timeout_s,
+            )
         )
 
-    async def _until(self, holds: Callable[[list[tuple[int, dict[str, Any]]]], bool], timeout_s: float) -> None:
-        async with asyncio.timeout(timeout_s):
+    async def _until(self, holds: Callable[[list[tuple[int, dict[str, Any]]]], bool]) -> None:
+        async with asyncio.timeout(DEADLINE_S):
             while True:
                 if holds(await self.batches()):
                     return

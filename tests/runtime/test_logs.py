@@ -56,5 +56,5 @@ structlog.get_logger("drover.test").warning("refused")
 os.write(1, b"goes on")
 """
     command = ["sh", "-c", 'exec "$0" -c "$1" 2>&-', sys.executable, program]
-    ended = subprocess.run(command, stdout=subprocess.PIPE, timeout=20, check=False)
+    ended = subprocess.run(command, stdout=subprocess.PIPE, timeout=120, check=False)
     assert (ended.returncode, ended.stdout) == (0, b"goes on")

@@ -151,6 +151,10 @@ def test_a_limit_of_nothing_is_refused(tmp_path: Path) -> None:
     assert "max_moves_per_broker must be at least 1" in complaint(text, tmp_path)
 
 
+def test_an_empty_directory_of_spark_is_refused(tmp_path: Path) -> None:
+    assert "directory must not be empty" in complaint('[log]\nbootstrap = "a:1"\n[spark]\ndirectory = ""\n', tmp_path)
+
+
 def test_a_cluster_name_outside_the_contract_is_refused(tmp_path: Path) -> None:
     text = '[log]\nbootstrap = "a:1"\n[clusters.Prod]\nbootstrap = "a:1"\n'
     assert "cluster name 'Prod' must be" in complaint(text, tmp_path)

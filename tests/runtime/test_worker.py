@@ -187,7 +187,7 @@ run_process(work)
 @pytest.mark.parametrize("fault", ["asyncio.CancelledError()", "RuntimeError('loop')"])
 def test_a_fault_that_nobody_knows_ends_the_process_with_its_reason_in_one_line(fault: str) -> None:
     program = FAULTY.format(fault=fault)
-    ended = subprocess.run([sys.executable, "-c", program], timeout=20, check=False, capture_output=True, text=True)
+    ended = subprocess.run([sys.executable, "-c", program], timeout=120, check=False, capture_output=True, text=True)
     (line,) = (ended.stdout + ended.stderr).splitlines()
     said = json.loads(line)
     assert ended.returncode == said["exit_code"] == EXIT_FAULT

@@ -114,7 +114,9 @@ async def follow_the_log(prober: Prober, _topic: str) -> None:
     tail = LogTail(prober.connection, SHARDS, "probe")
     await tail.start()
     try:
-        assert await tail.next_records()
+        async with asyncio.timeout(60):
+            while not await tail.next_records():
+                pass
     finally:
         await tail.close()
 

@@ -42,10 +42,31 @@ ADAPTATION_MUTANTS = (
         layer=JUDGED,
     ),
     Mutant(
+        "end-a-suspension-before-minimums-are-read",
+        JUDGING,
+        "own if is_named else 1",
+        "1 + 0 * is_named",
+        layer=ADAPTING,
+    ),
+    Mutant(
+        "judge-all-by-the-few-that-move",
+        "drover/adaptation/reconciler.py",
+        "case Observation() if self._has_surveyed:",
+        "case Observation():",
+        layer=ADAPTING,
+    ),
+    Mutant(
         "blame-what-has-lagged-for-a-moment",
         "drover/adaptation/reconciler.py",
         "if survey.ended_ms - since_ms >= LAGGING_FOR_MS",
         "if survey.ended_ms >= since_ms",
+        layer=ADAPTING,
+    ),
+    Mutant(
+        "put-the-next-look-off-for-one-that-took-long",
+        "drover/adaptation/reconciler.py",
+        "min(before_ms, self._took_ms)",
+        "max(before_ms, self._took_ms)",
         layer=ADAPTING,
     ),
     Mutant(

@@ -150,6 +150,11 @@ class Checker:
 
     # -- the log
 
+    @property
+    def decided_ms(self) -> int:
+        """When what is followed was decided: a worker that hangs before it appends has seen nothing since."""
+        return min(self.healing.written_ms, self.world.now_ms)
+
     def judged(self, shard: int, offset: int) -> Folded:
         """Say how a record was judged."""
         return self.world.folded[shard][offset]
@@ -184,9 +189,7 @@ class Checker:
         self.late.follow(event)
         if isinstance(event, ReassignmentQueued):
             rules.s6_lives_do_not_overlap(self, event)
-            # A worker that hangs before it appends has decided before that, and seen no more.
-            decided_ms = min(self.healing.written_ms, self.world.now_ms)
-            life = Life(event.key, event.plan, event.topic_id, event.original, event.target, decided_ms)
+            life = Life(event.key, event.plan, event.topic_id, event.original, event.target, self.decided_ms)
             life.there, life.epoch = event.current, epoch
             # A target that replaces another one inherits what others have done to that one.
             life.touched = self.replaced.pop((event.cluster, event.key), None) == self.world.now_ms
@@ -267,7 +270,7 @@ class Checker:
         if rules.is_touched(self.world.clusters[event.cluster], life):
             self.replaced[event.cluster, event.key] = self.world.now_ms
         cluster = self.world.clusters[event.cluster]
-        rules.s9_the_end_of_a_topic_is_named(cluster, life, event, self.healing.written_ms)
+        rules.s9_the_end_of_a_topic_is_named(cluster, life, event, self.decided_ms)
         if isinstance(event, ReassignmentCompleted):
             rules.s5_completed_means_there(self, cluster, life, event)
         elif isinstance(event, ReassignmentStopped):
@@ -342,7 +345,6 @@ class Checker:
             self.full_check()
 
     def _see(self, cluster: SimulatedCluster) -> None:
-        now_ms = cluster.now_ms
         for name, topic in cluster.model.topics.items():
             # Mostly nothing has changed: the same objects are compared by one call.
             partitions = (topic.topic_id, *topic.partitions.values())
@@ -356,7 +358,7 @@ class Checker:
                     continue
                 self.seen[place] = partition
                 if before is None or before.isr != partition.isr:
-                    self.isr_changed_ms[place] = now_ms
+                    self.isr_changed_ms[place] = cluster.now_ms
                 self._changed(cluster, place[1], before, partition)
 
     def _changed(

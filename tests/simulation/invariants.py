@@ -254,19 +254,16 @@ def s9_the_end_of_a_topic_is_named(
     cluster: SimulatedCluster,
     life: "Life",
     event: ReassignmentCompleted | ReassignmentRolledBack | ReassignmentStopped | ReassignmentFailed,
-    written_ms: int,
+    decided_ms: int,
 ) -> None:
-    """S9: a reassignment whose topic was made anew, longer ago than can go unseen, ends as gone and not otherwise.
-
-    The time of the decision counts: a worker may hang between its decision and the append.
-    """
+    """S9: a reassignment whose topic was made anew, longer ago than can go unseen, ends as gone and not otherwise."""
     topic = cluster.model.topics.get(life.key.topic)
     if topic is None or topic.topic_id == life.topic_id:
         return
     # What ends in the moment in which that was asked for ends without a look: nothing of it is in the cluster.
     unsent = isinstance(event, ReassignmentRolledBack | ReassignmentStopped) and not event.started
     seen = life.asked_ms != cluster.now_ms and not unsent
-    if seen and min(written_ms, cluster.now_ms) - cluster.made_ms[life.key.topic] > RACE_MS:
+    if seen and decided_ms - cluster.made_ms[life.key.topic] > RACE_MS:
         gone = isinstance(event, ReassignmentFailed) and event.why is FailureReason.PARTITION_GONE
         assert gone, f"S9: {event} of a topic that was made anew"
 
@@ -288,7 +285,7 @@ def s10_throttles_are_put_back(checker: "Checker", name: str) -> None:
 
 
 def s10_no_throttle_of_others_is_touched(checker: "Checker", cluster: SimulatedCluster, change: ThrottleChange) -> None:
-    """S10: a rate that others set is overwritten only if they set it just before Drover's intent, or while it was open.
+    """S10: a rate that others set is overwritten only if set just before Drover decided to write, or since then.
 
     Kafka compares nothing when it sets a rate, and a write whose answer was lost is repeated as it was intended.
     """

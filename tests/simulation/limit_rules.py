@@ -19,6 +19,7 @@ from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.counting import slots_taken
 from tests.simulation.invariants import RACE_MS
 from tests.simulation.settings import Settings
+from tests.simulation.suspension_rules import SuspensionWitness
 
 
 @dataclass(slots=True)
@@ -47,6 +48,7 @@ class LimitWitness:
         self._back_ms: dict[tuple[str, TopicPartition, int], int] = {}
         # Brokers that have ever been dead.
         self._mortal: dict[str, set[int]] = {}
+        self._suspensions = SuspensionWitness()
 
     def follow(self, event: AnyEvent) -> None:
         """Remember what steps may be like."""
@@ -79,6 +81,7 @@ class LimitWitness:
 
     def see(self, cluster: SimulatedCluster, key: TopicPartition, before: Partition | None, after: Partition) -> None:
         """Remember which replicas are back in sync since now."""
+        self._suspensions.see(cluster, key)
         if before is None:
             return
         for broker in set(after.isr) - set(before.isr):
@@ -114,6 +117,7 @@ class LimitWitness:
     def hold(self, state: ShardState, clusters: Mapping[str, SimulatedCluster]) -> None:
         """Hold what has begun in a record to the limits after it; what began before, or is on its way back, goes on."""
         for name, cluster in state.clusters.items():
+            self._suspensions.hold(cluster, clusters[name])
             racks = self._known_racks(clusters[name])
             before = self._held.get(name, Held())
             flying = [entry for entry in cluster.reassignments.values() if entry.in_flight]

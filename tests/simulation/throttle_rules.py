@@ -29,7 +29,8 @@ PUT_BACK_MS = 18_000
 class ThrottleRules:
     """By the log alone: what Drover has found that somebody else set over its own rates is written as it was found.
 
-    `intended_ms` says when each broker's rates were last intended, `taken_away_ms` when a throttle of each cluster was.
+    `intended_ms` says when it was decided to write each broker's present rates, `taken_away_ms` when a throttle of each
+    cluster was taken away.
     """
 
     def __init__(self, world: "World") -> None:
@@ -70,7 +71,7 @@ class ThrottleRules:
                 keys = [f"{side}.replication.throttled.rate" for side in same]
                 self._world.clusters[event.cluster].let_go(event.broker, keys)
             self._intended[place] = event.rates
-            self.intended_ms[place] = self._world.now_ms
+            self.intended_ms[place] = self._world.checker.decided_ms
             (self._released.add if event.release else self._released.discard)(place)
         elif isinstance(event, BrokerThrottleSet):
             place = event.cluster, event.broker

@@ -44,9 +44,9 @@ async def listed(made: Installation, key: TopicPartition) -> None:
     await wait_for(moving, f"{key} to be listed")
 
 
-async def reached(made: Installation, key: TopicPartition, replicas: Sequence[int], timeout_s: float = 40) -> None:
+async def reached(made: Installation, key: TopicPartition, replicas: Sequence[int]) -> None:
     """Wait until nothing is under way and the partition has this list, in this order."""
-    await made.wait_until_settled(timeout_s)
+    await made.wait_until_settled()
 
     async def there() -> bool:
         seen = await made.facts(key)
@@ -81,7 +81,7 @@ async def alive(made: Installation, *brokers: int) -> None:
     async def shown() -> bool:
         return tuple(sorted((await made.driver.identify()).racks)) == brokers
 
-    await wait_for(shown, f"brokers {brokers} to be the live ones", timeout_s=40)
+    await wait_for(shown, f"brokers {brokers} to be the live ones")
 
 
 async def in_sync(made: Installation, key: TopicPartition) -> None:

@@ -31,7 +31,7 @@ async def throttled_plan(made: Installation) -> None:
         return bool(lists.leader) and any(rate.leader_bytes_per_second == 500_000 for rate in rates.values())
 
     await wait_for(throttled, "the throttle to be in force")
-    await made.wait_until_settled(timeout_s=80)
+    await made.wait_until_settled()
     seen = await made.driver.observe(list(targets))
     for key, target in targets.items():
         facts = seen.partitions[key]
@@ -121,7 +121,7 @@ async def many(made: Installation) -> None:
         TopicPartition("many", number): [replicas[0], 1 + (number + 2) % 4] for number, replicas in layout.items()
     }
     await accepted(made, "many", targets)
-    await made.wait_until_settled(timeout_s=80)
+    await made.wait_until_settled()
     assert (await made.plan("many")).completed == many
     for key in list(targets)[::50]:
         assert await made.replicas(key) == tuple(targets[key]), key

@@ -33,7 +33,7 @@ async def destination_dies(made: Installation) -> None:
     finally:
         await made.cluster.start(4)
         await alive(made, 1, 2, 3, 4)
-    await reached(made, key, [1, 2, 4], timeout_s=60)
+    await reached(made, key, [1, 2, 4])
     await unthrottled(made, "dest")
 
 
@@ -93,7 +93,7 @@ async def takeover(made: Installation) -> None:
     made.signal("solo", signal.SIGKILL)
     await made.gone("solo")
     await made.wait_until_owned("heir")
-    await reached(made, first, [4, 2, 3], timeout_s=70)
+    await reached(made, first, [4, 2, 3])
     await reached(made, second, [1, 3, 4])
     await unthrottled(made, "taken")
 

@@ -166,10 +166,9 @@ async def test_the_worst_inputs_beside_a_throttled_plan_change_nothing_of_it(ser
     with pytest.raises(MessageSizeTooLargeError):
         # Some 30 kB on their way, 30 MB for whoever reads it: the broker undoes the compression, and refuses.
         await send(drover, drover.names.commands[CANCEL], [bomb], "gzip")
-    # The emergency stop is not behind the flood.
-    began = time.monotonic()
+    # The command gives up after its own time limit: the emergency stop is not behind the flood.
     frozen = await drover.drover("freeze", "--reason", "something is wrong")
-    assert (frozen.code, time.monotonic() - began < 30) == (0, True), frozen.errors
+    assert frozen.code == 0, frozen.errors
     assert (await drover.drover("unfreeze", "--reason", "it is not")).code == 0
     await drover.wait_until_settled()
     assert [await drover.replicas(key) for key in KEYS] == [(4, 2, 3)] * len(KEYS)
@@ -201,18 +200,28 @@ async def transactions(made: Installation, *arguments: str) -> str:
 async def test_a_transaction_that_is_left_open_is_ended_by_the_documented_steps(served: Installation) -> None:
     """Kafka delivers nothing behind it: docs/recovery.md says how to end it."""
     drover = served
-    writer = AIOKafkaProducer(**drover.connection.client_options, transactional_id="left-open")
+    # Kafka ends it by itself after this time: it must still be open when the tool looks.
+    patience = {"transactional_id": "left-open", "transaction_timeout_ms": 600_000}
+    writer = AIOKafkaProducer(**drover.connection.client_options, **patience)
     await writer.start()
     try:
         await writer.begin_transaction()
         topic = drover.names.commands[CANCEL]
         opened = await writer.send_and_wait(topic, encode_command(Freeze(id="open", **WHO)), partition=SHARD)
         await send(drover, topic, [encode_command(Freeze(id="behind", **WHO))])
-        described = await transactions(drover, "describe-producers")
-        (row,) = [line.split() for line in described.splitlines() if line.split()[-1:] == [str(opened.offset)]]
+        offsets: list[str] = []
+
+        async def is_shown() -> bool:
+            described = await transactions(drover, "describe-producers")
+            offsets[:] = [
+                line.split()[-1] for line in described.splitlines() if line.split()[-1:] == [str(opened.offset)]
+            ]
+            return bool(offsets)
+
+        await wait_for(is_shown, "Kafka's tool to show the open transaction", pause_s=0.5)
         known = (await drover.log()).folds[SHARD].known
         assert known.get((MANAGED, "behind")) is None
-        await transactions(drover, "abort", "--start-offset", row[-1])
+        await transactions(drover, "abort", "--start-offset", *offsets)
 
         async def is_decided() -> bool:
             return (await drover.log()).folds[SHARD].known.get((MANAGED, "behind")) is not None

@@ -15,7 +15,6 @@ from tests.versions.asked import Unlike, accepted, alive, in_sync, listed, reach
 
 # A throttle is averaged over eleven seconds: what is to be seen under way is larger than what they let through.
 SLOW = ("--throttle", "200kB")
-MOST_OUT_OF_REACH_S = 5.0
 TRY_AGAIN_S = 0.02
 
 
@@ -113,9 +112,8 @@ async def controller_changes(made: Installation) -> None:
     cancelled = await made.drover("cancel", "--rollback", "--plan", "control", "--reason", "a story")
     assert cancelled.code == 0, cancelled.errors
     await reached(made, moving, [1, 2, 3])
-    zookeeper_mode = made.cluster.spec.in_zookeeper_mode
-    assert took_s <= MOST_OUT_OF_REACH_S or not zookeeper_mode, f"no alter was taken for {took_s:.1f} s"
-    raise Unlike(f"ok: {took_s:.1f} s{'' if zookeeper_mode else ' with its restart'}")
+    restarted = "" if made.cluster.spec.in_zookeeper_mode else " with its restart"
+    raise Unlike(f"ok: {took_s:.1f} s{restarted}")
 
 
 async def _until_taken(made: Installation, key: TopicPartition) -> float:

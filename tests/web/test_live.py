@@ -5,7 +5,6 @@ import io
 import json
 import re
 import signal
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from drover.facts import ThrottledReplicas
 from drover.local import LocalCluster
 from events.commands import Freeze, Unfreeze
 from events.partitions import TopicPartition
-from tests.integration.support import DROVER, MANAGED, Installation, installation, wait_for
+from tests.integration.support import DEADLINE_S, DROVER, MANAGED, Installation, installation, wait_for
 from tests.web.conftest import Open
 from tests.web.showing import USER_HEADER
 
@@ -121,32 +120,31 @@ async def test_the_cluster_itself_is_looked_at_for_a_review_and_for_strays(
     await expect(judged).to_contain_text("another preferred leader", timeout=CLUSTER_LOOKED_AT_MS)
 
 
-async def test_what_is_recorded_is_on_the_page_within_a_second(drover: Installation, open_page: Open) -> None:
+async def test_what_is_recorded_is_pushed_to_the_page_which_asks_for_nothing(
+    drover: Installation, open_page: Open
+) -> None:
     page = await open_page(f"{await address(drover)}/?view=now")
     await expect(page.locator("header .dot:not(.off)")).to_be_visible()
-    # When the browser sees each change of the banner, by the browser's own clock.
+    # Each change of the banner that the browser sees.
     await page.evaluate("""() => {
         window.seen = {};
         const look = () => {
-            const found = document.querySelector('main').textContent.match(/reason (\\d+)/);
-            if (found) window.seen[found[1]] ??= Date.now();
+            const banner = document.querySelector('main').textContent.match(/reason (\\d+)/);
+            if (banner) window.seen[banner[1]] = true;
         };
         new MutationObserver(look).observe(document.body, {childList: true, subtree: true, characterData: true});
     }""")
-    recorded_ms: dict[str, int] = {}
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
     async with Client(drover.connection) as client:
         for number in range(RECORDED):
             freeze = Freeze(id=f"freeze-{number}", cluster=MANAGED, by="ann", reason=f"reason {number}")
-            (answer,) = await client.outcomes([await client.submit(freeze)], 30)
-            recorded_ms[str(number)] = answer.at_ms
+            await client.outcomes([await client.submit(freeze)], 30)
             await page.wait_for_function("number => window.seen[number] !== undefined", arg=str(number))
             unfreeze = Unfreeze(id=f"unfreeze-{number}", cluster=MANAGED, by="ann", reason="on")
             await client.outcomes([await client.submit(unfreeze)], 30)
-    seen_ms = await page.evaluate("window.seen")
-    took_ms = sorted(seen_ms[number] - at_ms for number, at_ms in recorded_ms.items())
-    # A page that looked every second and a half would miss this. `bench page` asks for 95 % of them, with nothing
-    # beside it; here four other processes of tests run, and a stall of some seconds is the machine's.
-    assert took_ms[RECORDED * 75 // 100 - 1] <= 1_000, took_ms
+    # The strip of the progress is drawn by the server, now and then.
+    assert [url for url in requests if "/api/strip" not in url] == []
 
 
 async def test_a_killed_worker_and_a_killed_page_are_told_and_come_back(drover: Installation, open_page: Open) -> None:
@@ -192,11 +190,9 @@ async def test_the_demo_serves_the_page_until_it_is_told_to_stop(
         await playing
 
 
-async def test_a_page_that_is_told_to_stop_ends_at_once(drover: Installation) -> None:
+async def test_a_page_that_is_told_to_stop_ends_cleanly(drover: Installation) -> None:
     await drover.start("second-web", *DROVER, "web", "--listen", "127.0.0.1:0")
     assert await address(drover, "second-web") != await address(drover)
     process = drover.workers["second-web"]
-    began_s = time.monotonic()
     process.terminate()
-    assert await asyncio.wait_for(process.wait(), 10) == 0
-    assert time.monotonic() - began_s < 5
+    assert await asyncio.wait_for(process.wait(), DEADLINE_S) == 0

@@ -3,7 +3,6 @@
 import asyncio
 import io
 import re
-import time
 from pathlib import Path
 from typing import Literal
 
@@ -296,7 +295,7 @@ async def test_a_question_that_means_nothing_is_answered_in_words(shown: Showing
     await expect(page.get_by_role("status")).to_be_empty()
 
 
-async def test_what_is_recorded_is_on_the_page_at_once_and_only_that_row_is_drawn(open_page: Open) -> None:
+async def test_what_is_recorded_is_pushed_to_the_page_and_only_that_row_is_drawn(open_page: Open) -> None:
     scene = Scene()
     moves = keys("orders", 30)
     scene.open_plan("p", "ann", "why", None, moves)
@@ -309,19 +308,17 @@ async def test_what_is_recorded_is_on_the_page_at_once_and_only_that_row_is_draw
             new MutationObserver((all) => all.forEach(note))
                 .observe(document.querySelector('main tbody'), {childList: true, subtree: true});
         }""")
-        took_s = []
-        for key in moves[:20]:
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url))
+        for key in moves[:3]:
             scene.start(key)
-            began_s = time.monotonic()
             shown.refresh()
             await page.wait_for_function(
                 "key => document.querySelector(`tr[data-key='${key}']`).textContent.includes('copying')", arg=str(key)
             )
-            took_s.append(time.monotonic() - began_s)
-            if len(took_s) == 3:
-                # Later a broker is full, and the others wait for another reason.
-                assert set(await page.evaluate("window.drawn")) == {str(key) for key in moves[:3]}
-        assert sorted(took_s)[18] <= 1.0
+        # Only so many: later a broker is full, and the others wait for another reason.
+        assert set(await page.evaluate("window.drawn")) == {str(key) for key in moves[:3]}
+        assert requests == []
 
 
 async def test_whoever_is_on_a_link_stays_there_while_its_row_is_drawn_anew(open_page: Open) -> None:

@@ -38,6 +38,8 @@ def context_of(
         listed=state.listed_for(reassignment.key.topic),
         completion=completion_of(state),
         racks=observed.racks,
+        unreachable=observed.unreachable,
+        registered=observed.registered,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from drover.brokers import Brokers
 from drover.facts import PartitionFacts
 from drover.reassignment.values import Block, Reassignment
 from events.reassignments import Blocker, SkipReason
@@ -13,12 +14,19 @@ GONE_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class GuardFacts:
-    """The inputs of the guards besides the partition itself."""
+    """The inputs of the guards besides the partition itself; brokers as in `drover.brokers`."""
 
     live: Collection[int]
     min_isr: int
     at_ms: int
     failed: Collection[int] = ()
+    unreachable: Collection[int] = ()
+    registered: frozenset[int] | None = None
+
+    @property
+    def brokers(self) -> Brokers:
+        """Return what the brokers are."""
+        return Brokers(frozenset(self.live), frozenset(self.unreachable), self.registered)
 
 
 def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> SkipReason | None:

@@ -60,6 +60,16 @@ NO_BROKERS = Brokers()
 """The brokers of a cluster that was not seen."""
 
 
+def hidden_leaders(facts: PartitionFacts, live: Collection[int]) -> tuple[int, ...]:
+    """Return the brokers of which one leads a partition without being listed; empty where the leader is seen, or none.
+
+    Where only one of the ISR is not listed, that is who leads.
+    """
+    if not facts.leader_lacks_listener:
+        return ()
+    return tuple(broker for broker in facts.isr if broker not in live)
+
+
 def unreachable_brokers(live: Collection[int], partitions: Iterable[PartitionFacts | None]) -> frozenset[int]:
     """Return the brokers that these partitions show to live although Metadata does not list them.
 

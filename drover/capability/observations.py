@@ -51,6 +51,11 @@ class ObservationCache:
         # Brokers that live unlisted, and those with a registration, as the last survey and what was seen since say it.
         self.unreachable: frozenset[int] = frozenset()
         self.registered: frozenset[int] | None = None
+        # Of the last survey: when it began, how long it took, what it listed, and which others replica lists named.
+        self.surveyed_ms: int | None = None
+        self.survey_took_ms = 0
+        self.surveyed_live: frozenset[int] = frozenset()
+        self.missing: frozenset[int] = frozenset()
         # Those that were unreachable at any time: without the listener, DescribeCluster does not name them either.
         self._unlisted: frozenset[int] = frozenset()
         # As it was last seen of each broker; another object whenever that changes.
@@ -157,6 +162,9 @@ class ObservationCache:
         """Remember the brokers of a survey: it alone shows that a broker is gone, or unregistered."""
         self.see_live(survey.live_brokers, survey.ended_ms)
         self._see_unreachable(unreachable_brokers(self.live, survey.partitions.values()))
+        self.surveyed_ms, self.survey_took_ms = survey.started_ms, survey.ended_ms - survey.started_ms
+        self.surveyed_live = self.live
+        self.missing = frozenset().union(*{facts.replicas for facts in survey.partitions.values()}) - self.live
         registered = survey.registered_brokers
         self.registered = None if registered is None else registered | self._unlisted
 

@@ -20,11 +20,11 @@ from events.healing import BrokerOutageAlarmed, BrokerOutageNoted, HealPlanned
 from tests.healing.live import batches, holders, is_whole
 from tests.integration.support import LOOK_S, Installation, installation, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(900)]
 
 HIDDEN = 3
 INTERVAL_MS, ALARM_MS = 12_000, 5000
-PATIENCE_S = 300
+PATIENCE_S = 360
 TOPIC = "watched"
 LISTS = {number: [(number + place) % 5 + 1 for place in range(3)] for number in range(10)}
 REMEDY = "add that listener, or give Drover a bootstrap that all brokers offer"
@@ -64,7 +64,7 @@ async def five(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LocalC
 async def test_a_broker_without_the_listener_is_left_alone_while_it_lives_and_healed_once_it_is_dead(
     five: LocalCluster, tmp_path: Path
 ) -> None:
-    healing = {"failure_interval_ms": INTERVAL_MS, "alarm_ms": ALARM_MS, "chunk_partitions": 20}
+    healing = {"failure_interval_ms": INTERVAL_MS, "alarm_ms": ALARM_MS, "chunk_partitions": 200}
     async with installation(five, tmp_path, "hidden", healing=healing, bootstrap=BOOTSTRAP) as drover:
         await drover.create_topic(TOPIC, LISTS, kilobytes=64)
         await the_model_agrees()

@@ -30,13 +30,14 @@ class IdentityReconciler(Reconciler):
 
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
         super().__init__(state, observed)
-        self._begun_ms = 0
+        # Monotonic: a survey that the cluster does not answer must not take the place of every other look.
+        self._next_survey_ms = 0
         # Since when (monotonic) each broker has been unreachable.
         self._since_ms: dict[int, int] = {}
 
     def begin(self, now: Moment) -> None:
         """Begin an ownership."""
-        self._begun_ms = now.monotonic_ms
+        self._next_survey_ms = now.monotonic_ms + SURVEY_EVERY_MS
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
         """Record who answers, or that nobody does, once as long as that stays the same."""
@@ -96,12 +97,16 @@ class IdentityReconciler(Reconciler):
 
         Only its replicas show whether a broker that Metadata does not list is dead.
         """
+        wants = now.monotonic_ms >= self._next_survey_ms and self._is_survey_due(now.monotonic_ms)
+        if wants:
+            self._next_survey_ms = now.monotonic_ms + SURVEY_EVERY_MS
+        return wants
+
+    def _is_survey_due(self, now_ms: int) -> bool:
         observed = self.observed
-        if not self.state.is_right_cluster:
-            return False
-        if observed.surveyed_ms is None:
-            return now.monotonic_ms - self._begun_ms >= SURVEY_EVERY_MS
-        passed_ms = now.monotonic_ms - observed.surveyed_ms
+        if not self.state.is_right_cluster or observed.surveyed_ms is None:
+            return self.state.is_right_cluster
+        passed_ms = now_ms - observed.surveyed_ms
         if passed_ms < max(SURVEY_EVERY_MS, observed.survey_took_ms * SURVEY_SHARE):
             return False
         is_unconfirmed = not self._since_ms.keys() <= self.state.unreachable_brokers.keys()

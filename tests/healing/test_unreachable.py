@@ -1,9 +1,12 @@
 """A broker that lives without the listener by which Drover connects is named, alarmed about, and never healed."""
 
+from itertools import pairwise
+
 from drover.client.views.broker_marks import broker_marks
 from drover.client.views.heal_rows import heal_document, heal_lines
 from drover.client.views.status_rows import notices
-from drover.identity.reconciler import MISSING_MS
+from drover.errors import ClusterUnavailableError
+from drover.identity.reconciler import MISSING_MS, SURVEY_EVERY_MS
 from drover.scheduling.state import Limits
 from events.clusters import UnreachableBrokersChanged
 from events.healing import BrokerOutageAlarmed, BrokerOutageEnded, BrokerOutageNoted, HealPlanned, OutageEnd
@@ -101,3 +104,18 @@ async def test_a_survey_follows_when_brokers_come_or_go_and_each_minute_while_on
     world.model.stop_broker(3)
     await world.run(5 * MISSING_MS)
     assert 5 <= len(surveys) <= 7
+
+
+async def test_a_survey_that_is_not_answered_does_not_take_the_place_of_every_other_look() -> None:
+    world = World()
+    world.model.create_topic("orders", {0: (1, 2, 3)})
+    asked: list[int] = []
+
+    async def unanswered() -> object:
+        asked.append(world.model.now_ms)
+        raise ClusterUnavailableError("it takes too long")
+
+    world.driver.survey = unanswered  # type: ignore[method-assign, assignment]
+    await world.run(100_000)
+    assert 5 <= len(asked) <= 10
+    assert min(later - before for before, later in pairwise(asked)) >= SURVEY_EVERY_MS

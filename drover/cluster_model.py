@@ -92,7 +92,7 @@ def _broker(found: RegisteredBroker, knowledge: Knowledge, arriving_bytes: int, 
     return Broker(
         id=found.broker,
         rack=found.rack,
-        alive=found.is_alive and found.broker not in knowledge.dead,
+        alive=(found.is_alive or found.is_unreachable) and found.broker not in knowledge.dead,
         excluded=found.broker in knowledge.excluded,
         held=found.broker in knowledge.held,
         failing=found.broker in knowledge.failing or any(directory.code for directory in directories),
@@ -100,6 +100,7 @@ def _broker(found: RegisteredBroker, knowledge: Knowledge, arriving_bytes: int, 
         arriving_bytes=arriving_bytes,
         demoted=found.broker in knowledge.demoted_everywhere,
         demoted_topics=demoted,
+        unreachable=found.is_unreachable,
     )
 
 
@@ -134,6 +135,7 @@ def _partition(key: TopicPartition, facts: PartitionFacts, inventory: Inventory,
         internal=key.topic in inventory.internal_topics or key.topic in knowledge.own_topics,
         moving=facts.move is not None or key in knowledge.moving,
         topic_id=facts.topic_id,
+        leader_unreachable=facts.leader_lacks_listener,
     )
 
 

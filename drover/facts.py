@@ -34,7 +34,8 @@ class PartitionFacts(Struct, frozen=True, gc=False):
     """One partition as List and Describe together showed it.
 
     `replicas` is the merged list while moving. `leader` is None when nobody leads. `move` is None exactly when both
-    Lists around the Describe left the partition out.
+    Lists around the Describe left the partition out. `leader_lacks_listener` says that somebody leads whom this client
+    cannot see: the leader does not offer the listener by which it asked.
     """
 
     topic_id: str
@@ -42,6 +43,7 @@ class PartitionFacts(Struct, frozen=True, gc=False):
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     move: Move | None = None
+    leader_lacks_listener: bool = False
 
     @property
     def is_endless(self) -> bool:
@@ -81,7 +83,9 @@ class Survey:
     """Every partition of a cluster as one Metadata request showed it; what moves is not told apart.
 
     Times are the observer's monotonic clock. `replicas` of a moving partition is the merged list. `racks` are
-    those of the live brokers.
+    those of the live brokers. `registered_brokers` are those that DescribeCluster lists, fenced ones included; None
+    where the cluster does not say (before KIP-1073, Kafka 4.0). A broker without the listener of the client is missing
+    there as in Metadata.
     """
 
     cluster: str
@@ -91,6 +95,7 @@ class Survey:
     live_brokers: tuple[int, ...]
     partitions: Mapping[TopicPartition, PartitionFacts] = field(default_factory=dict)
     racks: Mapping[int, str | None] = field(default_factory=dict)
+    registered_brokers: frozenset[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

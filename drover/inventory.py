@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from drover.brokers import Brokers, unreachable_brokers
 from drover.facts import PartitionFacts
 from events.partitions import TopicPartition
 
@@ -26,13 +27,15 @@ class RegisteredBroker:
     """A broker that is registered, or that only replica lists still name.
 
     A dead one that is registered keeps its rack (KIP-1073, Kafka 4.0); for any other dead one `rack` is None, as it is
-    for a broker without one. `directories` is None where the broker did not answer.
+    for a broker without one. `is_unreachable` says that it lives and Metadata does not list it: see `drover.brokers`.
+    `directories` is None where the broker did not answer.
     """
 
     broker: int
     rack: str | None
     is_alive: bool
     directories: tuple[LogDirectory, ...] | None = None
+    is_unreachable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Inventory:
     `seen_ms` is the observer's monotonic clock when the sizes had been read. A partition that either List shows has its
     move. `replica_bytes` holds what each live broker has on disk, as `ClusterDriver.replica_bytes` does.
     `internal_topics` are those that Kafka itself calls internal. Topics that the user may not describe are left out.
+    `registered_brokers` is as in a `Survey`.
     """
 
     kafka_cluster_id: str
@@ -50,12 +54,27 @@ class Inventory:
     partitions: Mapping[TopicPartition, PartitionFacts]
     replica_bytes: Mapping[TopicPartition, Mapping[int, int]]
     internal_topics: frozenset[str] = frozenset()
+    registered_brokers: frozenset[int] | None = None
+
+    @property
+    def standings(self) -> Brokers:
+        """Return what its brokers are."""
+        return Brokers(
+            frozenset(number for number, broker in self.brokers.items() if broker.is_alive),
+            frozenset(number for number, broker in self.brokers.items() if broker.is_unreachable),
+            self.registered_brokers,
+        )
 
 
 def named_brokers(
     registered: Mapping[int, RegisteredBroker], partitions: Mapping[TopicPartition, PartitionFacts]
 ) -> dict[int, RegisteredBroker]:
-    """Return the registered brokers and, as dead without a known rack, those that only replica lists name."""
+    """Return the registered brokers and, with no rack, those that only replica lists name: dead or unreachable."""
     named = {broker for facts in partitions.values() for broker in facts.replicas}
-    absent = {broker: RegisteredBroker(broker, None, is_alive=False) for broker in named - registered.keys()}
+    live = [number for number, broker in registered.items() if broker.is_alive]
+    unreachable = unreachable_brokers(live, partitions.values())
+    absent = {
+        broker: RegisteredBroker(broker, None, is_alive=False, is_unreachable=broker in unreachable)
+        for broker in named - registered.keys()
+    }
     return dict(sorted((absent | dict(registered)).items()))

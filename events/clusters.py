@@ -23,6 +23,17 @@ class BrokersSeen(Event, frozen=True, kw_only=True, omit_defaults=True, tag="bro
     brokers: tuple[int, ...]
 
 
+class UnreachableBrokersChanged(
+    Event, frozen=True, kw_only=True, omit_defaults=True, tag="unreachable-brokers-changed"
+):
+    """The brokers that live and that Drover cannot reach, complete: Metadata does not list them, and they are in sync.
+
+    They do not offer the listener by which Drover connects. Nothing moves to them, and nothing is healed.
+    """
+
+    brokers: tuple[int, ...]
+
+
 class ClusterMismatched(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-mismatched"):
     """Another Kafka cluster answers under this name: no call is made while that lasts."""
 

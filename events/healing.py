@@ -37,6 +37,7 @@ class OutageEnd(StrEnum):
     RETURNED = "returned"  # it was seen alive
     STILL_ALIVE = "still-alive"  # it was reported as failed, and lives all the same
     REPORTED_BACK = "reported-back"  # somebody said so
+    UNREACHABLE = "unreachable"  # it lives without the listener by which Drover connects
     NOT_ASSIGNED = "not-assigned"  # it is in no replica list any more
     NOT_WATCHED = "not-watched"  # healing was removed from the settings
 

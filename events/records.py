@@ -21,6 +21,7 @@ from events.clusters import (
     FreezeEnded,
     LimitsChanged,
     LimitsSet,
+    UnreachableBrokersChanged,
 )
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from events.healing import HealingEvent
@@ -96,7 +97,9 @@ SCHEMA_VERSION = 1
 FreezeEvent = ClusterFrozen | FreezeEnded | ClusterUnfrozen | BrokerHeld | BrokerReleased
 ReachEvent = ClusterOutOfReach | ClusterWithinReach
 LimitsEvent = LimitsSet | LimitsChanged
-IdentityEvent = BrokersSeen | ClusterIdentified | ClusterMismatched | ClusterMatched | ClusterTraitsSeen
+IdentityEvent = (
+    BrokersSeen | ClusterIdentified | ClusterMismatched | ClusterMatched | ClusterTraitsSeen | UnreachableBrokersChanged
+)
 ClusterEvent = IdentityEvent | ReachEvent | LimitsEvent | FreezeEvent
 BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
 PlanThrottleEvent = PlanThrottleSet | PlanThrottleCleared | PlanThrottleRaised

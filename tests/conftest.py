@@ -51,6 +51,7 @@ LONG_S = {
     WITH_KILLS: 400,
     SHARED_CLUSTER: 370,
     "healing/test_live": 180,
+    "healing/test_live_unreachable": 150,
     "faults": 150,
     "secure": 145,
     "docs": 140,

@@ -46,7 +46,10 @@ def unexplained(
     moving: Collection[TopicPartition],
     live: Collection[int],
 ) -> Iterator[Replica]:
-    """Yield the replicas out of sync that no move explains and whose broker lives: a dead one is not overloaded."""
+    """Yield the replicas out of sync that no move explains and whose broker lives: a dead one is not overloaded.
+
+    `live` are the brokers that live, those that are unreachable included.
+    """
     for key, facts in under_replicated.items():
         if key not in moving:
             for broker in facts.replicas:

@@ -73,7 +73,9 @@ class AdaptationReconciler(Reconciler):
         before = self._lagging_since_ms
         self._lagging_since_ms = {
             replica: before.get(replica, survey.ended_ms)
-            for replica in unexplained(self._under_replicated, self._moving().keys(), survey.live_brokers)
+            for replica in unexplained(
+                self._under_replicated, self._moving().keys(), self.observed.live | self.observed.unreachable
+            )
         }
         self._lagging = frozenset(
             replica

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 
+from drover.brokers import Brokers
 from drover.facts import Move, PartitionFacts
 from events.commands import AnyCommand
 from events.partitions import TopicPartition
@@ -23,7 +24,7 @@ class Facts(Struct, frozen=True):
     nothing could be seen. `own_topics` are the topics of Drover itself. `recent` returns what was last seen of any
     other partition, None if that is too long ago. `appended_ms` is the broker's time of the command's record, which
     bounds the times that clients write; `decided_ms` is the log's time of the decision. `deferred` holds the cluster's
-    deferred commands by id.
+    deferred commands by id. `unreachable` and `registered` are as in `Brokers`.
     """
 
     partitions: Mapping[TopicPartition, PartitionFacts | None] = field(default_factory=dict)
@@ -36,6 +37,13 @@ class Facts(Struct, frozen=True):
     appended_ms: int | None = None
     decided_ms: int = 0
     deferred: Mapping[str, AnyCommand] = field(default_factory=dict)
+    unreachable: frozenset[int] = frozenset()
+    registered: frozenset[int] | None = None
+
+    @property
+    def brokers(self) -> Brokers:
+        """Return what the brokers are."""
+        return Brokers(self.live_brokers, self.unreachable, self.registered)
 
 
 class Looks(Struct, frozen=True):

@@ -8,7 +8,8 @@ from itertools import islice, takewhile
 
 from msgspec import Struct
 
-from drover.facts import Move, Observation, PartitionFacts
+from drover.brokers import Brokers, unreachable_brokers
+from drover.facts import Move, Observation, PartitionFacts, Survey
 from events.partitions import TopicPartition
 
 FRESH_MS = 2000
@@ -47,6 +48,16 @@ class ObservationCache:
     def __init__(self) -> None:
         self.live: frozenset[int] = frozenset()
         self.live_seen_ms: int | None = None
+        # Brokers that live unlisted, and those with a registration, as the last survey and what was seen since say it.
+        self.unreachable: frozenset[int] = frozenset()
+        self.registered: frozenset[int] | None = None
+        # Of the last survey: when it began, how long it took, what it listed, and which others replica lists named.
+        self.surveyed_ms: int | None = None
+        self.survey_took_ms = 0
+        self.surveyed_live: frozenset[int] = frozenset()
+        self.missing: frozenset[int] = frozenset()
+        # Those that were unreachable at any time: without the listener, DescribeCluster does not name them either.
+        self._unlisted: frozenset[int] = frozenset()
         # As it was last seen of each broker; another object whenever that changes.
         self.racks: Mapping[int, str | None] = {}
         self.moves: Mapping[TopicPartition, Move] = {}
@@ -79,6 +90,7 @@ class ObservationCache:
         or the leader that `leader_replaced` has named.
         """
         self.see_live(observation.live_brokers, observation.ended_ms)
+        self._see_unreachable(self.unreachable | unreachable_brokers(self.live, observation.partitions.values()))
         self._see_racks(observation.racks)
         self.see_moves(observation.moves, observation.ended_ms)
         self.min_isr.update(observation.min_isr)
@@ -140,7 +152,31 @@ class ObservationCache:
         live = frozenset(brokers)
         if live != self.live:
             self.live = live
+            self.unreachable -= live
+            self._unlisted -= live
+            if self.registered is not None:
+                self.registered |= live
         self.live_seen_ms = ended_ms
+
+    def see_survey(self, survey: Survey) -> None:
+        """Remember the brokers of a survey: it alone shows that a broker is gone, or unregistered."""
+        self.see_live(survey.live_brokers, survey.ended_ms)
+        self._see_unreachable(unreachable_brokers(self.live, survey.partitions.values()))
+        self.surveyed_ms, self.survey_took_ms = survey.started_ms, survey.ended_ms - survey.started_ms
+        self.surveyed_live = self.live
+        self.missing = frozenset().union(*{facts.replicas for facts in survey.partitions.values()}) - self.live
+        registered = survey.registered_brokers
+        self.registered = None if registered is None else registered | self._unlisted
+
+    def _see_unreachable(self, brokers: frozenset[int]) -> None:
+        if brokers != self.unreachable:
+            self.unreachable = brokers
+            self._unlisted |= brokers
+
+    @property
+    def brokers(self) -> Brokers:
+        """Return what the brokers are, by all that was seen."""
+        return Brokers(self.live, self.unreachable, self.registered)
 
     def fresh(self, key: TopicPartition, now_ms: int, within_ms: int = FRESH_MS) -> CachedObservation | None:
         """Return the latest observation of a partition, if it is recent and from after the last call; else None.

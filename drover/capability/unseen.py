@@ -16,7 +16,7 @@ def telling_unseen(
 
     `known_brokers` are those that the log knows of. Nothing is said while no broker at all is known.
     """
-    known = {*known_brokers, *facts.live_brokers}
+    known = {*known_brokers, *facts.live_brokers, *facts.unreachable}
     unseen = sorted(set(named).difference(known))
     if decision.refusals or not known or not unseen:
         return decision

@@ -9,6 +9,7 @@ from drover.client.views.describe_rows import BrokerRow, PartitionRow, RackRow, 
 from drover.planning.assess import assess
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import BalanceFigures, Spread
+from drover.unreachable import unreachable_sentence
 
 RIGHT = frozenset(
     {
@@ -59,6 +60,7 @@ def summary_lines(totals: Totals) -> list[str]:
         f"{count:,} {what}"
         for count, what in (
             (totals.offline, "without a leader"),
+            (totals.led_unseen, "led by an unreachable broker"),
             (totals.under_replicated, "under-replicated"),
             (totals.moving, "moving"),
             (totals.not_spread, "in fewer racks than possible"),
@@ -68,6 +70,8 @@ def summary_lines(totals: Totals) -> list[str]:
         if count
     ]
     dead = [f"Dead: broker {', '.join(map(str, totals.dead))}."] if totals.dead else []
+    if totals.unreachable:
+        dead.append(unreachable_sentence(totals.unreachable))
     return [first, *dead, f"Partitions: {', '.join(found)}." if found else "Every partition is as it should be."]
 
 

@@ -19,6 +19,7 @@ from drover.healing.planning import HealPlan, plan_heal
 from drover.inventory import Inventory
 from drover.runtime.settings import Settings
 from drover.state.cluster import ClusterState
+from drover.unreachable import unreachable_in_words, unreachable_sentence
 from events.commands import HealCommand
 from events.healing import HealingLimits
 
@@ -72,12 +73,16 @@ def plan(invocation: Invocation, number: int | None, output: str) -> None:
     states = {state.name: state for state in _states(settings, cluster)}
     state = states.get(cluster) or ClusterState(cluster)
     limits = state.limits.healing or HealingLimits()
-    brokers, made = _plan_now(asyncio.run(_inventory(settings, cluster)), state, number, limits.disk_limit_percent)
+    inventory = asyncio.run(_inventory(settings, cluster))
+    brokers, made = _plan_now(inventory, state, number, limits.disk_limit_percent)
+    unreachable = inventory.standings.unreachable
     chunk = limits.chunk_partitions
     if output != "table":
         document = plan_document(made, brokers, chunk)
         print_document(document, document["partitions"], output)
         return
+    if unreachable:
+        say(f"{unreachable_sentence(unreachable)} Nothing of it is healed.")
     if not brokers:
         say("Every broker that replica lists name is alive.")
         return
@@ -166,6 +171,9 @@ def _plan_now(
     if number is not None and number not in assigned and number not in inventory.brokers:
         known = ", ".join(map(str, sorted({*assigned, *inventory.brokers})))
         raise ConfigurationError(f"there is no broker {number}; there are {known}")
-    dead = {broker for broker in assigned if not inventory.brokers[broker].is_alive}
+    standings = inventory.standings
+    if number in standings.unreachable:
+        raise ConfigurationError(unreachable_in_words((number,)))
+    dead = frozenset(standings.dead(assigned))
     due, away = (tuple(sorted(dead)), dead) if number is None else ((number,), dead | {number})
     return due, plan_heal(inventory, patient_of(state, due, away), disk_limit_percent)

@@ -32,6 +32,7 @@ class _SavedBroker(msgspec.Struct, frozen=True, omit_defaults=True):
     arriving_bytes: Bytes = 0
     demoted: bool = False
     demoted_topics: tuple[str, ...] = ()
+    unreachable: bool = False
 
 
 class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -45,6 +46,7 @@ class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
     internal: bool = False
     moving: bool = False
     topic_id: str = ""
+    leader_unreachable: bool = False
 
 
 class _SavedModel(msgspec.Struct, frozen=True):
@@ -107,6 +109,7 @@ def _broker(saved: _SavedBroker) -> Broker:
         saved.arriving_bytes,
         saved.demoted,
         saved.demoted_topics,
+        saved.unreachable,
     )
 
 
@@ -125,6 +128,7 @@ def _partition(saved: _SavedPartition, alive: set[int]) -> Partition:
         internal=saved.internal,
         moving=saved.moving,
         topic_id=saved.topic_id,
+        leader_unreachable=saved.leader_unreachable,
     )
 
 

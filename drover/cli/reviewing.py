@@ -6,9 +6,12 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+from msgspec import to_builtins
+
 from drover.cli.model_source import Source, live_model
 from drover.cli.parameters import parse_rate
 from drover.cli.plan_file import Lists, lists_of, parse_plan
+from drover.client.views.broker_marks import broker_marks
 from drover.client.views.proposal_rows import Request, blocking, changed_brokers, proposal_document, unmet_lines
 from drover.planning.assess import assess, basis_of, digest_of
 from drover.planning.goals import Limits
@@ -42,7 +45,10 @@ class Reviewer:
         model = await live_model(self.settings, state, Source())
         limits = Limits(disk_limit=self.settings.planning.disk_limit)
         judged, _thread = in_daemon_thread("review", partial(judge, model, state.name, plan, limits))
-        return await judged
+        document = await judged
+        for move in document["moves"]:
+            move["marks"] = to_builtins(broker_marks(state, (*move["before"], *move["after"]), move["topic"]))
+        return document
 
 
 def _lists(plan: PastedPlan) -> Lists:

@@ -6,8 +6,12 @@ from typing import Any
 from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 
 from drover.cluster.messages import Metadata
+from drover.facts import NONE
 from drover.inventory import LogDirectory, RegisteredBroker
 from events.partitions import TopicPartition
+
+FENCED_BROKERS_VERSION = 2
+"""The first version of DescribeCluster that names fenced brokers (KIP-1073)."""
 
 
 def brokers_request() -> Any:
@@ -22,6 +26,13 @@ def read_brokers(response: Any, metadata: Metadata) -> dict[int, RegisteredBroke
         broker: RegisteredBroker(broker, rack, is_alive=broker in metadata.racks)
         for broker, rack in sorted(racks.items())
     }
+
+
+def read_registered(response: Any, metadata: Metadata) -> frozenset[int] | None:
+    """Read who is registered, fenced brokers included; None where the cluster does not name those, before 4.0."""
+    if response.error_code != NONE or response.version < FENCED_BROKERS_VERSION:
+        return None
+    return frozenset(broker.broker_id for broker in response.brokers).union(metadata.racks)
 
 
 def every_directory_request() -> Any:

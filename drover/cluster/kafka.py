@@ -131,8 +131,11 @@ class KafkaDriver:
 
     async def survey(self) -> Survey:
         """See `ClusterDriver.survey`."""
-        started_ms = _now_ms()
-        metadata = await self._metadata(self._observations, None, self._deadline())
+        started_ms, deadline = _now_ms(), self._deadline()
+        registered, metadata = await asyncio.gather(
+            self._observations.send(inventory_requests.brokers_request(), deadline),
+            self._metadata(self._observations, None, deadline),
+        )
         return Survey(
             cluster=self.cluster_name,
             kafka_cluster_id=metadata.kafka_cluster_id,
@@ -141,6 +144,7 @@ class KafkaDriver:
             live_brokers=tuple(metadata.racks),
             partitions=metadata.partitions(),
             racks=metadata.racks,
+            registered_brokers=inventory_requests.read_registered(registered, metadata),
         )
 
     async def elect_leaders(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, CallResult]:
@@ -205,6 +209,7 @@ class KafkaDriver:
             partitions=partitions,
             replica_bytes=inventory_requests.by_partition({broker: held for broker, (_, held) in on_disk.items()}),
             internal_topics=frozenset(name for name, topic in metadata.topics.items() if topic.is_internal),
+            registered_brokers=inventory_requests.read_registered(registered, metadata),
         )
 
     async def broker_rates(self, brokers: Collection[int]) -> Mapping[int, BrokerRates]:

@@ -32,6 +32,7 @@ PREFERRED_ELECTION = 0
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 FETCH_API = 1
+LISTENER_NOT_FOUND = 72
 METADATA_FEATURE = "metadata.version"
 ELR_FEATURE = "eligible.leader.replicas.version"
 DYNAMIC_SOURCE = {TOPIC_RESOURCE: 1, BROKER_RESOURCE: 2}  # DYNAMIC_TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG
@@ -106,6 +107,7 @@ def _read_topic(topic: Any) -> DescribedTopic:
             leader=None if found.leader_id < 0 else found.leader_id,
             replicas=tuple(found.replica_nodes),
             isr=tuple(found.isr_nodes),
+            leader_lacks_listener=found.error_code == LISTENER_NOT_FOUND,
         )
         for found in sorted(topic.partitions, key=lambda found: found.partition_index)
     }

@@ -202,10 +202,6 @@ class ClusterModel(ModelState):
         if self.traits.zookeeper_mode:
             self._elect_where_nobody_leads()
 
-    def live_brokers(self) -> tuple[int, ...]:
-        """Return what Metadata lists: the brokers that are registered and not fenced, ascending."""
-        return tuple(broker for broker, state in self.brokers.items() if not state.fenced)
-
     def _fence_the_dead(self) -> None:
         for broker, state in self.brokers.items():
             if state.died_at_ms is None or state.fenced or not self.controller_alive:
@@ -250,7 +246,7 @@ class ClusterModel(ModelState):
                 if broker in before.isr or (crashed is not None and broker in before.elr):
                     remaining = controller_model.without(before.isr, [broker])
                     self.settle(partition, replace(before, isr=remaining), crashed=crashed)
-        state.alive, state.fenced = True, False
+        state.alive, state.fenced, state.registered = True, False, True
         state.returning, state.crashed, state.died_at_ms = False, False, None
         self._elect_where_nobody_leads()
 

@@ -41,4 +41,7 @@ class MetadataHistory:
     def _facts(self, partition: TopicPartition, state: Partition | None) -> PartitionFacts | None:
         if state is None:
             return None
-        return PartitionFacts(self._state.topics[partition.topic].topic_id, state.leader, state.replicas, state.isr)
+        lacks_listener = state.leader is not None and self._state.brokers[state.leader].lacks_listener
+        leader = None if lacks_listener else state.leader
+        topic_id = self._state.topics[partition.topic].topic_id
+        return PartitionFacts(topic_id, leader, state.replicas, state.isr, leader_lacks_listener=lacks_listener)

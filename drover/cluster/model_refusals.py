@@ -21,7 +21,7 @@ def list_refusal(state: ModelState, replicas: Sequence[int]) -> CallResult | Non
         twice = next(broker for place, broker in enumerate(replicas) if broker in replicas[:place])
         problem = f"The manual partition assignment includes the broker {twice} more than once."
     else:
-        unknown = next((broker for broker in replicas if broker not in state.brokers), None)
+        unknown = next((broker for broker in replicas if not state.is_registered(broker)), None)
         if unknown is not None:
             problem = f"The manual partition assignment includes broker {unknown}, but no such broker is registered."
     return None if problem is None else CallResult(INVALID_REPLICA_ASSIGNMENT, problem)

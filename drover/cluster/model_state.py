@@ -28,11 +28,12 @@ ACCEPTED = CallResult(NONE)
 
 @dataclass(slots=True)
 class ModelBroker:
-    """A registered broker.
+    """A broker that is registered, or was.
 
     A dead one stays unfenced until its session has timed out. `returning` is one whose process is back but which the
     controller will not register again before that. `crashed` says that its last stop was not a clean one. A `stalled`
-    broker lives but its replicas fetch nothing.
+    broker lives but its replicas fetch nothing. One that `lacks_listener` lives and replicates, but does not offer the
+    listener by which clients ask: they do not see it.
     """
 
     rack: str | None = None
@@ -43,6 +44,8 @@ class ModelBroker:
     returning: bool = False
     crashed: bool = False
     stalled_since_ms: int | None = None
+    lacks_listener: bool = False
+    registered: bool = True
 
     @property
     def fetches(self) -> bool:
@@ -143,6 +146,36 @@ class ModelState:
             for index in (self.moving, self.incomplete, self.imbalanced):
                 index.keep(partition, belongs=False)
         del self.topics[topic]
+
+    def live_brokers(self) -> tuple[int, ...]:
+        """Return what Metadata lists: the brokers that are not fenced and offer the clients' listener, ascending."""
+        return tuple(broker for broker, state in self.brokers.items() if not (state.fenced or state.lacks_listener))
+
+    def registered_brokers(self) -> frozenset[int] | None:
+        """Return what DescribeCluster lists, fenced brokers included; None before Kafka 4.0, which cannot say it."""
+        if self.traits.zookeeper_mode or self.traits.kafka.startswith("3"):
+            return None
+        return frozenset(
+            broker for broker, state in self.brokers.items() if state.registered and not state.lacks_listener
+        )
+
+    def is_registered(self, broker: int) -> bool:
+        """Whether the controller has a registration for a broker, fenced or not."""
+        state = self.brokers.get(broker)
+        return state is not None and state.registered
+
+    def hide_listener(self, broker: int) -> None:
+        """Let a broker live and replicate without the listener by which clients ask."""
+        self.brokers[broker].lacks_listener = True
+
+    def show_listener(self, broker: int) -> None:
+        """Let a broker offer the clients' listener again."""
+        self.brokers[broker].lacks_listener = False
+
+    def unregister(self, broker: int) -> None:
+        """Carry out UnregisterBroker for a fenced broker; when its process comes back, it registers anew."""
+        assert self.brokers[broker].fenced, f"broker {broker} is not fenced: it would end, and then be unregistered"
+        self.brokers[broker].registered = False
 
     def electable(self, broker: int) -> bool:
         """Whether the controller takes a broker for active: registered and not fenced."""

@@ -302,6 +302,7 @@ class SimulatedDriver:
         registered = {
             broker: RegisteredBroker(broker, state.rack, broker in live, self._directories(broker, used[broker]))
             for broker, state in model.brokers.items()
+            if state.registered and not state.lacks_listener
         }
         return Inventory(
             kafka_cluster_id=model.kafka_cluster_id,
@@ -309,6 +310,7 @@ class SimulatedDriver:
             brokers=named_brokers(registered, partitions),
             partitions=partitions,
             replica_bytes=held,
+            registered_brokers=model.registered_brokers(),
         )
 
     def _directories(self, broker: int, used_bytes: int) -> tuple[LogDirectory, ...] | None:
@@ -326,6 +328,7 @@ class SimulatedDriver:
             live_brokers=self._live(image),
             partitions=self._everything(image),
             racks=self._racks(image),
+            registered_brokers=self.model.registered_brokers(),
         )
 
     def _everything(self, image: MetadataImage | None) -> dict[TopicPartition, PartitionFacts]:
@@ -351,7 +354,11 @@ class SimulatedDriver:
     def _replica_bytes(self, topics: Collection[str]) -> dict[TopicPartition, dict[int, int]]:
         known = self.model.topics
         return {
-            partition: self.model.held_bytes(partition)
+            partition: {
+                broker: held
+                for broker, held in self.model.held_bytes(partition).items()
+                if not self.model.brokers[broker].lacks_listener
+            }
             for name in sorted(set(topics) & known.keys())
             for partition in (TopicPartition(name, number) for number in known[name].partitions)
         }

@@ -3,9 +3,11 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from drover.brokers import Brokers, hidden_leaders
 from drover.facts import PartitionFacts
 from drover.healing.state import Heal, HealChunk
 from drover.state.cluster import ClusterState
+from drover.unreachable import unreachable_in_words
 from events.healing import HealAssignment, HealChunkBegun, LeftPartition, LeftReason
 from events.partitions import TopicPartition
 from events.plans import PlanOpened, PlanThrottleSet, Priority
@@ -18,14 +20,14 @@ BY = "drover"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One observation of a chunk's partitions, with the brokers that were alive.
+    """One observation of a chunk's partitions, with what the brokers were.
 
     None is a partition that does not exist, or that Drover moves and that was not looked at.
     """
 
     partitions: Mapping[TopicPartition, PartitionFacts | None]
     moving: Collection[TopicPartition]
-    live: Collection[int]
+    brokers: Brokers
 
 
 def keys_of(chunk: HealChunk) -> tuple[TopicPartition, ...]:
@@ -113,8 +115,12 @@ def _why_not(one: HealAssignment, heal: Heal, state: ClusterState, seen: Seen) -
     if facts.replicas != one.original:
         return (LeftReason.CHANGED, f"it was on {list(one.original)}, and is on {list(facts.replicas)}")
     if facts.leader is None:
-        return (LeftReason.NO_LEADER, "it has no leader to copy from")
-    dead = [broker for broker in one.target if broker not in seen.live]
+        hidden = hidden_leaders(facts, seen.brokers.live)
+        return (LeftReason.NO_LEADER, unreachable_in_words(hidden) if hidden else "it has no leader to copy from")
+    dead = seen.brokers.dead(one.target)
     if dead:
         return (LeftReason.DESTINATION_DIED, f"broker {', '.join(map(str, dead))} is not alive")
+    unreachable = [broker for broker in one.target if broker in seen.brokers.unreachable]
+    if not set(one.original).issuperset(unreachable):
+        return (LeftReason.DESTINATION_DIED, unreachable_in_words(unreachable))
     return None

@@ -45,14 +45,14 @@ def decide_broker_failed(command: BrokerFailed, state: ClusterState, facts: Fact
 
 def _unknown(broker: int, state: ClusterState, facts: Facts) -> Decision | None:
     """Refuse what is said about a broker that nobody has seen: any number can be reported as failed."""
-    if broker in facts.live_brokers or broker in state.known_brokers or broker in state.absent_brokers:
+    if broker in {*facts.live_brokers, *facts.unreachable, *state.known_brokers, *state.absent_brokers}:
         return None
     if any(broker in one.original or broker in one.current for one in state.reassignments.values()):
         return None
     if not (facts.live_brokers or state.known_brokers):
         detail = f"the brokers of {state.name} are not known yet: report it again once a worker has reached the cluster"
         return refuse(RefusalCode.CLUSTER_UNAVAILABLE, detail)
-    seen = ", ".join(map(str, sorted({*state.known_brokers, *facts.live_brokers})))
+    seen = ", ".join(map(str, sorted({*state.known_brokers, *facts.live_brokers, *facts.unreachable})))
     detail = f"Drover has never seen a broker {broker} in {state.name}, and moves no replica of it; it has seen {seen}"
     return refuse(RefusalCode.UNKNOWN_BROKER, detail)
 

@@ -16,6 +16,7 @@ from events.reassignments import ReassignmentQueued, ReassignmentRolledBack
 
 HOUR_MS = 3_600_000
 _DAY_HOURS = 24
+_BACK = frozenset({healing.OutageEnd.RETURNED, healing.OutageEnd.REPORTED_BACK, healing.OutageEnd.UNREACHABLE})
 
 
 def brake_key(why: healing.BrakeReason, broker: int | None) -> str:
@@ -44,7 +45,7 @@ def _ended(state: HealingState, event: healing.BrokerOutageEnded, at_ms: int) ->
     was_seen = known is not None and known.seen
     if event.why is healing.OutageEnd.NOT_ASSIGNED and was_seen:
         state.emptied_brokers[event.broker] = at_ms
-    elif event.why in {healing.OutageEnd.RETURNED, healing.OutageEnd.REPORTED_BACK}:
+    elif event.why in _BACK:
         state.emptied_brokers.pop(event.broker, None)
         if was_seen:
             earlier = state.recent_returns.get(event.broker, ())

@@ -1,7 +1,8 @@
-"""Outages as they are observed: which brokers are in replica lists and not alive, and which are back (R46-1)."""
+"""Outages as they are observed: which brokers are in replica lists and do not live, and which are back (R46-1)."""
 
 from collections.abc import Collection, Iterator, Mapping
 
+from drover.brokers import Brokers
 from drover.capability.unconfirmed import CONFIRM_AFTER_MS
 from drover.facts import Survey
 from drover.healing.state import HealingState
@@ -59,18 +60,20 @@ class OutageWatch:
         self._assigned, self._surveyed_ms = found, survey.started_ms
 
     def events(
-        self, state: HealingState, live: Collection[int], started_ms: int, ended_ms: int, at_ms: int
+        self, state: HealingState, brokers: Brokers, started_ms: int, ended_ms: int, at_ms: int
     ) -> Iterator[BrokerOutageNoted | BrokerOutageEnded]:
-        """Say who is away and who is back, by one look at the live brokers."""
-        for broker in sorted(live):
+        """Say who is away and who is back, by one look at the live brokers; one that is unreachable is not away."""
+        living = brokers.live | brokers.unreachable
+        for broker in sorted(living):
             self._missing_since_ms.pop(broker, None)
             if self._is_back(state, broker, at_ms):
                 known = state.absent_brokers.get(broker)
                 was_away = known is None or known.seen
-                why = OutageEnd.RETURNED if was_away else OutageEnd.STILL_ALIVE
+                back = OutageEnd.RETURNED if broker in brokers.live else OutageEnd.UNREACHABLE
+                why = back if was_away else OutageEnd.STILL_ALIVE
                 yield BrokerOutageEnded(cluster=state.name, broker=broker, why=why)
         for broker in sorted(set(self._assigned) | set(state.absent_brokers)):
-            if broker not in live:
+            if broker not in living:
                 yield from self._missed(state, broker, started_ms, ended_ms)
 
     def _is_back(self, state: HealingState, broker: int, at_ms: int) -> bool:

@@ -103,7 +103,7 @@ class HealingReconciler(Reconciler):
         if live != self._live:
             self._live, self._next_survey_ms = live, 0
         started_ms = entry.ended_ms if isinstance(entry, Identified) else entry.started_ms
-        batch.emit_all(self._watch.events(self.state, live, started_ms, entry.ended_ms, batch.at_ms))
+        batch.emit_all(self._watch.events(self.state, self.observed.brokers, started_ms, entry.ended_ms, batch.at_ms))
 
     # -- what follows
 
@@ -234,7 +234,8 @@ class HealingReconciler(Reconciler):
         """Whether the cluster was seen just now, without these brokers."""
         seen_ms = self.observed.live_seen_ms
         is_fresh = seen_ms is not None and now_ms - seen_ms <= FRESH_MS
-        return is_fresh and bool(self.observed.live) and self.observed.live.isdisjoint(brokers)
+        is_dead = self.observed.brokers.dead(brokers) == brokers
+        return is_fresh and bool(self.observed.live) and is_dead
 
     def _begin_next(self, heal: Heal, limits: HealingLimits, batch: BatchBuilder) -> None:
         state, now_ms = self.state, batch.now.monotonic_ms
@@ -249,7 +250,7 @@ class HealingReconciler(Reconciler):
             return
         found = {key: None if seen is None else seen.facts for key, seen in looks.items()}
         moving = self.observed.moves.keys() | state.unmanaged.keys()
-        what = Seen(found, moving, self.observed.live)
+        what = Seen(found, moving, self.observed.brokers)
         batch.emit_all(begin_chunk(state, heal, chunk, what, limits.throttle_bytes_per_second))
 
     def _plan(
@@ -271,7 +272,7 @@ class HealingReconciler(Reconciler):
             self._wants_inventory = True
             return
         self._inventory = None
-        lives = any(broker in inventory.brokers and inventory.brokers[broker].is_alive for broker in due)
+        lives = inventory.standings.dead(due) != due
         if lives or inventory.kafka_cluster_id != state.kafka_cluster_id:
             self._take_again_later(batch)
             return

@@ -13,6 +13,7 @@ from events.clusters import (
     ClusterOutOfReach,
     ClusterTraitsSeen,
     ClusterWithinReach,
+    UnreachableBrokersChanged,
 )
 
 
@@ -23,6 +24,11 @@ def _identified(state: IdentityState, event: ClusterIdentified, _at_ms: int) -> 
 
 def _seen(state: IdentityState, event: BrokersSeen, _at_ms: int) -> None:
     state.known_brokers = tuple(sorted({*state.known_brokers, *event.brokers}))
+
+
+def _unreachable_changed(state: IdentityState, event: UnreachableBrokersChanged, at_ms: int) -> None:
+    before = state.unreachable_brokers
+    state.unreachable_brokers = {broker: min(before.get(broker, at_ms), at_ms) for broker in event.brokers}
 
 
 def _mismatched(state: IdentityState, event: ClusterMismatched, _at_ms: int) -> None:
@@ -53,4 +59,5 @@ APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     ClusterTraitsSeen: _traits_seen,
     ClusterOutOfReach: _out_of_reach,
     ClusterWithinReach: _within_reach,
+    UnreachableBrokersChanged: _unreachable_changed,
 }

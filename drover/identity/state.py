@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from drover.state.declared import ClusterSlice, recorded
+from drover.state.declared import ClusterSlice, items_by_key, recorded
 from events.traits import Traits
 
 
@@ -21,7 +21,8 @@ class IdentityState(ClusterSlice):
 
     `outage` is None while the cluster is within reach, as far as the owner knows. `known_brokers` are the ids of all
     brokers that were ever seen alive there, sorted. `traits` are the behaviours of its version as last seen, None if
-    nobody has told them yet.
+    nobody has told them yet. `unreachable_brokers` live without the listener by which Drover connects, each since when
+    (ms of log time).
     """
 
     kafka_cluster_id: str | None = recorded("kafka_cluster_id", told_as=("kafka cluster id",))
@@ -31,6 +32,12 @@ class IdentityState(ClusterSlice):
     outage: Outage | None = recorded("outage", told_as=("outage",))
     known_brokers: tuple[int, ...] = recorded("known_brokers", (), told_as=("known brokers",))
     traits: Traits | None = recorded("traits", told_as=("traits",))
+    unreachable_brokers: dict[int, int] = recorded(
+        "unreachable_brokers",
+        factory=dict,
+        content=items_by_key,
+        told_as=("unreachable broker", "unreachable", "reached, or gone"),
+    )
 
     @property
     def is_right_cluster(self) -> bool:

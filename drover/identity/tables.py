@@ -14,6 +14,7 @@ TABLES = CapabilityTables(
             clusters.ClusterOutOfReach,
             clusters.ClusterTraitsSeen,
             clusters.ClusterWithinReach,
+            clusters.UnreachableBrokersChanged,
         }
     ),
 )

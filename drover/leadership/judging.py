@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from drover.facts import PartitionFacts
 from drover.leadership.order import deprioritise, with_first
 from drover.leadership.state import KeptOrder
+from drover.unreachable import unreachable_in_words
 from events.leadership import LeaderWaitReason, OrderEnd
 
 
@@ -138,7 +139,10 @@ def must_give_up(seen: PartitionFacts, wish: Wish) -> bool:
 
 
 def can_lead(broker: int, seen: PartitionFacts, wish: Wish) -> bool:
-    """Whether Kafka would elect a broker: it is in sync and alive."""
+    """Whether a broker is in sync and can be seen to lead.
+
+    Kafka would elect an unreachable one too, but whoever connects as Drover does could not find that leader.
+    """
     return broker in seen.isr and broker in wish.live
 
 
@@ -154,8 +158,13 @@ def _elects(order: tuple[int, ...], seen: PartitionFacts, wish: Wish, *, is_rest
 def _wait(seen: PartitionFacts, wish: Wish) -> Wait | None:
     if not must_give_up(seen, wish):
         return None
-    others = ", ".join(str(broker) for broker in seen.replicas if broker not in wish.listed)
-    detail = f"broker {seen.leader} leads, and none of {others} is in sync and alive: bring one of them back"
+    others = [broker for broker in seen.replicas if broker not in wish.listed]
+    # Somebody leads, so that everything in the ISR lives.
+    unreachable = [broker for broker in others if broker in seen.isr and broker not in wish.live]
+    names = ", ".join(map(str, others))
+    detail = f"broker {seen.leader} leads, and none of {names} is in sync and alive: bring one of them back"
+    if unreachable:
+        detail = f"broker {seen.leader} leads, and nobody else can be elected: {unreachable_in_words(unreachable)}"
     return Wait(LeaderWaitReason.NO_IN_SYNC_REPLICA, detail)
 
 

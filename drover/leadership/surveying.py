@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import islice
 
+from drover.brokers import hidden_leaders
 from drover.facts import PartitionFacts, Survey
 from drover.leadership.state import LeadershipState
 from events.leadership import LeaderCount
@@ -44,8 +45,12 @@ class SurveyReader:
                 shortest[topic] = length
             elif length < shortest[topic]:
                 shortest[topic] = length
-            if facts.leader is not None:
-                leaders[facts.leader] += 1
+            leader = facts.leader
+            if facts.leader_lacks_listener:
+                hidden = hidden_leaders(facts, self.survey.live_brokers)
+                leader = hidden[0] if len(hidden) == 1 else None
+            if leader is not None:
+                leaders[leader] += 1
             preferred[facts.replicas[0]] += 1
             check(key, facts)
         is_last = len(piece) < AT_ONCE

@@ -5,7 +5,7 @@ Owns the order in which things happen. Processes belong to `nodes`, what serving
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from drover.local.layout import (
     OPERATOR,
     WORKER,
     ZOOKEEPER,
+    BrokerSpec,
     ClusterSpec,
     Layout,
     read_spec,
@@ -40,6 +41,11 @@ SERVE_TIMEOUT_S = 120.0
 KEEP_GRACE_S = 30.0
 
 Node = int | str
+
+
+def nothing_more(_broker: BrokerSpec) -> str:
+    """Add nothing to the settings of a broker."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +129,7 @@ class LocalCluster:
         kafka: str | None = None,
         controllers: int | None = None,
         killable: Collection[Node] | None = None,
+        more_settings: Callable[[BrokerSpec], str] = nothing_more,
         timeout_s: float = SERVE_TIMEOUT_S,
     ) -> bool:
         """Start the cluster, return when every broker serves and knows every other; True if this call started it.
@@ -131,7 +138,7 @@ class LocalCluster:
         locked versions, and `controllers` how many there are; none means ZooKeeper mode, which Kafka 3 still has.
         Nodes that are not `killable` share one JVM, which starts in half the time. None of them can be stopped or
         paused alone, and `down` ends them without a clean stop. By default every node has its own process, and the
-        ZooKeeper always does.
+        ZooKeeper always does. `more_settings` are further lines of a broker's settings, which count more than its own.
 
         All or nothing: when a node dies, the deadline passes or the caller is cancelled, everything is taken down
         again. Idempotent: a cluster of which anything runs is left as it is, but for the rest of an `up` that was
@@ -154,7 +161,8 @@ class LocalCluster:
             async with AsyncExitStack() as undo:
                 undo.push_async_callback(self._take_down, keep=known is not None)
                 spec = known or wanted.reserve(self._layout)
-                await Start(self._layout, self._nodes, spec, await self._ready_programs(spec), timeout_s).run()
+                programs = await self._ready_programs(spec)
+                await Start(self._layout, self._nodes, spec, programs, timeout_s, more_settings).run()
                 await self.wait_until_serving(timeout_s=timeout_s)
                 if spec.secure:
                     await self._grant(TopicNames())
@@ -315,10 +323,19 @@ async def local_cluster(
     kafka: str = KAFKA_VERSION,
     controllers: int = 1,
     killable: Collection[Node] | None = None,
+    more_settings: Callable[[BrokerSpec], str] = nothing_more,
 ) -> AsyncIterator[LocalCluster]:
     """Run a cluster for the length of a block: up before it, down after it, whatever happened inside."""
     cluster = LocalCluster(directory)
-    await cluster.up(brokers, racks, secure=secure, kafka=kafka, controllers=controllers, killable=killable)
+    await cluster.up(
+        brokers,
+        racks,
+        secure=secure,
+        kafka=kafka,
+        controllers=controllers,
+        killable=killable,
+        more_settings=more_settings,
+    )
     try:
         yield cluster
     finally:

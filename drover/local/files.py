@@ -2,11 +2,22 @@
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from drover.errors import ConfigurationError
 from drover.local import security, settings
-from drover.local.layout import ADMIN, CONTROLLER, OPERATOR, WORKER, ZOOKEEPER, ClusterSpec, Layout, random_id
+from drover.local.layout import (
+    ADMIN,
+    CONTROLLER,
+    OPERATOR,
+    WORKER,
+    ZOOKEEPER,
+    BrokerSpec,
+    ClusterSpec,
+    Layout,
+    random_id,
+)
 
 
 def check_directory(layout: Layout) -> None:
@@ -35,8 +46,11 @@ def check_directory(layout: Layout) -> None:
             )
 
 
-def write_files(layout: Layout, spec: ClusterSpec) -> None:
-    """Write the settings of every node and mark the brokers' log directories as formatted; harmless when repeated."""
+def write_files(layout: Layout, spec: ClusterSpec, more_settings: Callable[[BrokerSpec], str]) -> None:
+    """Write the settings of every node and mark the brokers' log directories as formatted; harmless when repeated.
+
+    What `more_settings` says of a broker comes last, and so counts more than what was said before.
+    """
     for node in spec.nodes:
         layout.data_directory(node).mkdir(parents=True, exist_ok=True)
     layout.logging_file.write_text(settings.LOGGING, encoding="utf-8")
@@ -46,7 +60,7 @@ def write_files(layout: Layout, spec: ClusterSpec) -> None:
         texts[node] = settings.controller_settings(spec, layout, node)
     for broker in spec.brokers:
         node = str(broker.id)
-        texts[node] = settings.broker_settings(spec, layout, broker)
+        texts[node] = settings.broker_settings(spec, layout, broker) + more_settings(broker)
         if not spec.in_zookeeper_mode:
             _mark_formatted(layout, spec, node)
     for node, text in texts.items():

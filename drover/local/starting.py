@@ -1,12 +1,12 @@
 """Start all nodes of a cluster, each in its process or in the one that several share; returns before they serve."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from drover.errors import ClusterUnavailableError
 from drover.local import files, security
-from drover.local.layout import CONTROLLER, FORMATTER, SHARED, ZOOKEEPER, ClusterSpec, Layout
+from drover.local.layout import CONTROLLER, FORMATTER, SHARED, ZOOKEEPER, BrokerSpec, ClusterSpec, Layout
 from drover.local.nodes import Nodes
 from drover.local.processes import ProcessState, state_of
 from drover.local.programs import Programs, format_command, node_command
@@ -18,12 +18,21 @@ from drover.time_limits import time_limit
 class Start:
     """One start of a cluster of which nothing runs yet."""
 
-    def __init__(self, layout: Layout, nodes: Nodes, spec: ClusterSpec, programs: Programs, timeout_s: float) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        nodes: Nodes,
+        spec: ClusterSpec,
+        programs: Programs,
+        timeout_s: float,
+        more_settings: Callable[[BrokerSpec], str],
+    ) -> None:
         self._layout = layout
         self._nodes = nodes
         self._spec = spec
         self._programs = programs
         self._timeout_s = timeout_s
+        self._more_settings = more_settings
 
     async def run(self) -> None:
         """Start every node; brokers start beside the controllers' formatting and wait for them by themselves.
@@ -31,7 +40,7 @@ class Start:
         Raises `ClusterUnavailableError` if the controller cannot be formatted, or a node of the shared process fails.
         """
         spec = self._spec
-        files.write_files(self._layout, spec)
+        files.write_files(self._layout, spec, self._more_settings)
         async with AsyncExitStack() as gateways:
             log_begins = self._spawn_shared() if spec.shared else 0
             self._spawn_alone(*(str(broker.id) for broker in spec.brokers), ZOOKEEPER)

@@ -10,6 +10,7 @@ from drover.planning.goals import DEFAULT_LIMITS, Limits
 from drover.planning.model import Broker, ClusterModel, Partition
 from drover.planning.proposal import Basis, Move, Proposal, Reason, Targets, Unmet, UnmetCode
 from drover.planning.racks import Racks
+from drover.unreachable import unreachable_in_words
 
 
 def assess(model: ClusterModel, targets: Targets, limits: Limits = DEFAULT_LIMITS) -> Proposal:
@@ -32,7 +33,8 @@ def assess(model: ClusterModel, targets: Targets, limits: Limits = DEFAULT_LIMIT
             unmet.append(Unmet(UnmetCode.WRONG_LIST, text, topic=name[0], partition=name[1]))
         elif after != partition.replicas:
             moves.append(move_of(partition, after, (Reason.GIVEN,)))
-    return proposal_of(model, moves, limits, unmet=(*unmet, *_broken(model, moves), *_too_large(model, moves, limits)))
+    unmet += (*_broken(model, moves), *_too_large(model, moves, limits), *left_out(model))
+    return proposal_of(model, moves, limits, unmet=unmet)
 
 
 def proposal_of(
@@ -197,6 +199,8 @@ def why_not(brokers: Mapping[int, Broker], number: int) -> tuple[UnmetCode, str]
         return (UnmetCode.UNKNOWN_BROKER, f"there is no broker {number}")
     if not broker.alive:
         return (UnmetCode.DEAD_BROKER, f"broker {number} is not alive")
+    if broker.unreachable:
+        return (UnmetCode.UNREACHABLE_BROKER, unreachable_in_words((number,)))
     if broker.excluded:
         return (UnmetCode.EXCLUDED, f"broker {number} is excluded")
     if broker.held:
@@ -204,6 +208,14 @@ def why_not(brokers: Mapping[int, Broker], number: int) -> tuple[UnmetCode, str]
     if broker.failing:
         return (UnmetCode.EXCLUDED, f"broker {number} is failing")
     return None
+
+
+def left_out(model: ClusterModel) -> Iterable[Unmet]:
+    """Name the brokers that no plan gives or takes anything, since they are unreachable."""
+    for broker in model.brokers:
+        if broker.unreachable:
+            text = f"{unreachable_in_words((broker.id,))}. Nothing is planned to it or from it"
+            yield Unmet(UnmetCode.LEFT_OUT, text, broker=broker.id)
 
 
 def _is_overfull(extra: int, room: int | None) -> bool:

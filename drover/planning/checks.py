@@ -18,6 +18,7 @@ from drover.planning.goals import (
 )
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import Unmet, UnmetCode
+from drover.unreachable import unreachable_in_words
 
 
 def refusals(model: ClusterModel, goal: Goal, limits: Limits) -> tuple[Unmet, ...]:
@@ -37,12 +38,14 @@ def _of_goal(model: ClusterModel, goal: Goal) -> Iterator[Unmet]:
     match goal:
         case Drain(brokers):
             yield from _known(model, brokers)
+            yield from _reached(model, brokers)
         case Heal(brokers, _):
             yield from _named(brokers)
         case Add(brokers):
             yield from _receiving(model, brokers)
         case Replace(broker, replacement):
             yield from _known(model, (broker,))
+            yield from _reached(model, (broker,))
             yield from _receiving(model, (replacement,))
             if broker == replacement:
                 yield Unmet(UnmetCode.BAD_GOAL, f"broker {broker} cannot replace itself", broker=broker)
@@ -79,6 +82,13 @@ def _known(model: ClusterModel, brokers: tuple[int, ...]) -> Iterator[Unmet]:
         for broker in missing:
             if broker not in listed:
                 yield Unmet(UnmetCode.UNKNOWN_BROKER, f"there is no broker {broker}", broker=broker)
+
+
+def _reached(model: ClusterModel, brokers: tuple[int, ...]) -> Iterator[Unmet]:
+    """Refuse to empty brokers that live and cannot be reached: nothing of them can be seen, or throttled."""
+    for broker in brokers:
+        if broker in model.broker_by_id and model.broker_by_id[broker].unreachable:
+            yield Unmet(UnmetCode.UNREACHABLE_BROKER, unreachable_in_words((broker,)), broker=broker)
 
 
 def _receiving(model: ClusterModel, brokers: tuple[int, ...]) -> Iterator[Unmet]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from drover.planning.layout import Layout
 from drover.planning.placing import Solution, unmet
 from drover.planning.proposal import Unmet, UnmetCode
+from drover.unreachable import LISTENER_REMEDY
 
 
 def why_not_movable(layout: Layout, partition: int) -> tuple[UnmetCode, str] | None:
@@ -17,6 +18,8 @@ def why_not_movable(layout: Layout, partition: int) -> tuple[UnmetCode, str] | N
         return (UnmetCode.EXCLUDED, f"topic {facts.topic} is internal, and internal topics are not included")
     if facts.moving:
         return (UnmetCode.MOVING, "it is being reassigned")
+    if facts.leader is None and facts.leader_unreachable:
+        return (UnmetCode.OFFLINE, f"its leader is unreachable: {LISTENER_REMEDY}")
     if facts.leader is None:
         return (UnmetCode.OFFLINE, "it has no leader to copy from")
     return None

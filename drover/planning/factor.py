@@ -51,11 +51,12 @@ def _raise(layout: Layout, solution: Solution, partition: int, factor: int) -> N
 def _lower(layout: Layout, solution: Solution, partition: int, factor: int) -> None:
     """Drop what is missed least: dead replicas, then those out of sync, then those that share a rack, never the leader.
 
-    A leader that is dead is dropped like any other. Brokers that are excluded or held keep what they have before others
-    do, for they would not get it back; only what is out of sync is not kept at the price of what is in sync.
+    A leader that is dead is dropped like any other. Brokers that are excluded, held or unreachable keep what they have
+    before others do, for they would not get it back; only what is out of sync is not kept at the price of what is in
+    sync.
     """
     isr = layout.model.partitions[partition].isr
-    kept = {broker.id for broker in layout.model.brokers if broker.excluded or broker.held}
+    kept = {broker.id for broker in layout.model.brokers if broker.excluded or broker.held or broker.unreachable}
     while len(layout.replicas[partition]) > factor:
         replicas = layout.replicas[partition]
 

@@ -19,7 +19,8 @@ class Broker:
     """A broker, and whether a proposal may give it replicas.
 
     `excluded` means that the operator asked to leave it alone, `held` that something else works on it, `failing` that
-    it lives but should not be trusted with more. It keeps what it has under each of them. `arriving_bytes` is what
+    it lives but should not be trusted with more, `unreachable` that it lives without the listener by which the cluster
+    was read. It keeps what it has under each of them. `arriving_bytes` is what
     other moves, which a proposal leaves alone, have still to copy to it: its disks have that much less room.
     `demoted` says that it should not lead, whatever the order of a list says; `demoted_topics`, that it should not lead
     these topics.
@@ -35,11 +36,12 @@ class Broker:
     arriving_bytes: int = 0
     demoted: bool = False
     demoted_topics: tuple[str, ...] = ()
+    unreachable: bool = False
 
     @property
     def may_receive(self) -> bool:
         """Whether a proposal may give it replicas."""
-        return self.alive and not (self.excluded or self.held or self.failing)
+        return self.alive and not (self.excluded or self.held or self.failing or self.unreachable)
 
     @property
     def total_bytes(self) -> int | None:
@@ -56,9 +58,10 @@ class Broker:
 class Partition:
     """A partition with its replicas in their order, the first of which is the preferred leader.
 
-    `leader` is None when nobody leads. `size_bytes` is the size of one copy, `ingest_bytes_per_s` what is appended to
-    it, None where unknown. `moving` says that Kafka is reassigning it: a proposal leaves it alone. `topic_id` tells a
-    topic from one that is made anew under its name; empty is unknown.
+    `leader` is None when nobody leads, or nobody who can be seen: `leader_unreachable` says that somebody does.
+    `size_bytes` is the size of one copy, `ingest_bytes_per_s` what is appended to it, None where unknown. `moving` says
+    that Kafka is reassigning it: a proposal leaves it alone. `topic_id` tells a topic from one that is made anew under
+    its name; empty is unknown.
     """
 
     topic: str
@@ -71,6 +74,7 @@ class Partition:
     internal: bool = False
     moving: bool = False
     topic_id: str = ""
+    leader_unreachable: bool = False
 
     @property
     def name(self) -> tuple[str, int]:

@@ -30,6 +30,8 @@ class UnmetCode(StrEnum):
     UNKNOWN_TOPIC = "unknown-topic"
     UNKNOWN_PARTITION = "unknown-partition"
     DEAD_BROKER = "dead-broker"
+    UNREACHABLE_BROKER = "unreachable-broker"
+    LEFT_OUT = "left-out"
     BAD_GOAL = "bad-goal"
     TOO_FEW_BROKERS = "too-few-brokers"
     NO_ROOM = "no-room"

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from drover.planning.assess import move_of, proposal_of
+from drover.planning.assess import left_out, move_of, proposal_of
 from drover.planning.budget import Budget
 from drover.planning.checks import refusals
 from drover.planning.goals import DEFAULT_LIMITS, Goal, Limits
@@ -36,7 +36,9 @@ def propose(
     layout = Layout(model, limits, leaving)
     solution = solve(layout, goal, budget)
     moves = _moves(layout, solution)
-    return proposal_of(model, moves, limits, leaving=leaving, unmet=solution.unmet, interrupted=budget.spent)
+    return proposal_of(
+        model, moves, limits, leaving=leaving, unmet=(*solution.unmet, *left_out(model)), interrupted=budget.spent
+    )
 
 
 def _moves(layout: Layout, solution: Solution) -> list[Move]:

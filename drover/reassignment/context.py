@@ -33,11 +33,13 @@ def context_of(
         expired_calls=expired_calls(state, reassignment.key, at_ms),
         throttle_bytes_per_second=state.rate_of(reassignment.plan),
         sizes=sizes.of_step(reassignment.key),
-        failed=state.failed_brokers,
+        failed=observed.brokers.dead(state.failed_brokers),
         stepping=stepping_of(state, reassignment),
         listed=state.listed_for(reassignment.key.topic),
         completion=completion_of(state),
         racks=observed.racks,
+        unreachable=observed.unreachable,
+        registered=observed.registered,
     )
 
 

@@ -20,7 +20,13 @@ def with_held_off(decision: Decision, state: ClusterState, facts: Facts) -> Deci
         if seen is None or seen.move is None or reassignment.is_adopted or is_untouched(reassignment):
             continue
         mode = CancelMode.STOP if isinstance(event, StopRequested) else CancelMode.ROLLBACK
-        guard = GuardFacts(facts.live_brokers, facts.min_isr.get(event.topic, 1), 0)
+        guard = GuardFacts(
+            facts.live_brokers,
+            facts.min_isr.get(event.topic, 1),
+            0,
+            unreachable=facts.unreachable,
+            registered=facts.registered,
+        )
         why = skip_reason(replace(reassignment, cancel_mode=mode), seen, guard)
         if why is not None:
             found.append(HeldOffCancel(event.topic, event.partition, why))

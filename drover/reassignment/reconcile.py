@@ -13,7 +13,7 @@ from drover.reassignment.copy_pace import pace, rate_in_words
 from drover.reassignment.next_calls import GoBySteps, SendCancel
 from drover.reassignment.phase import Stage
 from drover.reassignment.route import next_call
-from drover.reassignment.start import dead_destination
+from drover.reassignment.start import no_destination, no_leader
 from drover.reassignment.values import Block, Reassignment, Step
 from drover.reassignment.verdict import (
     NOTHING,
@@ -101,12 +101,11 @@ def _copying(reassignment: Reassignment, seen: PartitionFacts, context: Context)
 def _copying_block(
     reassignment: Reassignment, step: Step, seen: PartitionFacts, context: Context
 ) -> tuple[ReassignmentEvent, ...]:
-    dead = [broker for broker in step.adding if broker not in context.live]
     if seen.leader is None:
-        detail = "the partition has no leader: bring an in-sync replica back"
-        return blocked(reassignment, Block(Blocker.NO_LEADER, detail, context.at_ms), context.cluster)
-    if dead:
-        return blocked(reassignment, dead_destination(dead, context.at_ms), context.cluster)
+        return blocked(reassignment, no_leader(seen, context), context.cluster)
+    unusable = no_destination(step.adding, context)
+    if unusable is not None:
+        return blocked(reassignment, unusable, context.cluster)
     missing = _awaits_kept(step, seen)
     if missing:
         detail = f"Kafka waits for replicas {', '.join(map(str, missing))} to be in the ISR: bring them back or cancel"

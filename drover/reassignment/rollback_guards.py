@@ -3,8 +3,10 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from drover.brokers import Brokers
 from drover.facts import PartitionFacts
 from drover.reassignment.values import Block, Reassignment
+from drover.unreachable import unreachable_in_words
 from events.reassignments import Blocker, SkipReason
 
 # An original replica whose broker is dead for so long is not waited for any more. Restarts take less.
@@ -13,12 +15,19 @@ GONE_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class GuardFacts:
-    """The inputs of the guards besides the partition itself."""
+    """The inputs of the guards besides the partition itself; brokers as in `drover.brokers`."""
 
     live: Collection[int]
     min_isr: int
     at_ms: int
     failed: Collection[int] = ()
+    unreachable: Collection[int] = ()
+    registered: frozenset[int] | None = None
+
+    @property
+    def brokers(self) -> Brokers:
+        """Return what the brokers are."""
+        return Brokers(frozenset(self.live), frozenset(self.unreachable), self.registered)
 
 
 def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> SkipReason | None:
@@ -28,15 +37,15 @@ def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardF
     for a stop, the list that those steps have made) and I the ISR: O and I meet: roll back, if as many of them as
     min.insync.replicas asks for (or as there are originals) stay. They do not meet: a new replica that is alive would
     be thrown away with the only data, so skip; if every new replica is dead, rolling back loses nothing that is served
-    now.
+    now. One that is unreachable lives, and serves others.
     """
     original = set(reassignment.fallback)
     in_sync = original & set(facts.isr)
     if in_sync:
         needed = min(guard.min_isr, len(original))
         return None if len(in_sync) >= needed else SkipReason.BELOW_MIN_ISR
-    new_alive = (set(facts.replicas) - original) & set(guard.live)
-    return SkipReason.NO_ORIGINAL_IN_SYNC if new_alive else None
+    new = set(facts.replicas) - original
+    return SkipReason.NO_ORIGINAL_IN_SYNC if new.difference(guard.brokers.dead(new)) else None
 
 
 def has_original_in_sync(reassignment: Reassignment, facts: PartitionFacts) -> bool:
@@ -68,7 +77,10 @@ def restore_block(reassignment: Reassignment, facts: PartitionFacts, guard: Guar
         return None
     names = ", ".join(map(str, out_of_sync))
     detail = f"original replicas {names} must be in the ISR before the added ones are dropped: bring them back"
-    dead = [broker for broker in out_of_sync if broker not in guard.live]
+    unreachable = [broker for broker in out_of_sync if broker in guard.unreachable]
+    if unreachable:
+        detail += f"; {unreachable_in_words(unreachable)}"
+    dead = guard.brokers.dead(out_of_sync)
     if dead:
         detail += (
             f"; broker {', '.join(map(str, dead))} is not alive: after {GONE_MS // 60_000} minutes, or as soon as "
@@ -80,15 +92,14 @@ def restore_block(reassignment: Reassignment, facts: PartitionFacts, guard: Guar
 def is_given_up(reassignment: Reassignment, facts: PartitionFacts, block: Block, guard: GuardFacts) -> bool:
     """Whether the originals that `block`, the present restore block, waits for are gone for good.
 
-    Gone is what was reported as failed, and what has been dead for as long as this very block has lasted.
+    Gone is what was reported as failed, and what has been dead for as long as this very block has lasted; never what is
+    unreachable, since that lives.
     """
     known = reassignment.block
     has_lasted = known is not None and known.detail == block.detail and guard.at_ms - known.since_ms >= GONE_MS
-    return all(
-        broker in guard.failed or (has_lasted and broker not in guard.live)
-        for broker in reassignment.destination
-        if broker not in facts.isr
-    )
+    missing = [broker for broker in reassignment.destination if broker not in facts.isr]
+    dead = guard.brokers.dead(missing)
+    return all(broker in guard.failed or (has_lasted and broker in dead) for broker in missing)
 
 
 def closest(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> tuple[int, ...]:

@@ -117,7 +117,8 @@ def _never_joins(reassignment: Reassignment, seen: PartitionFacts, context: Cont
         return False
     if gone & set(step.adding):
         return True
-    dead = [broker for broker in step.adding if broker not in context.live]
+    unlisted = [broker for broker in step.adding if broker not in context.live]
+    dead = context.brokers.dead(unlisted) if unlisted else ()
     others = [broker for broker in replica_sets.adding(step.expected, reassignment.heading) if broker in context.live]
     block = reassignment.block
     has_lasted = (
@@ -138,8 +139,6 @@ def _gone_originals(reassignment: Reassignment, seen: PartitionFacts, context: C
         and block.why is Blocker.DEAD_DESTINATION
         and context.at_ms - block.since_ms >= rollback_guards.GONE_MS
     )
-    return frozenset(
-        broker
-        for broker in replica_sets.without(reassignment.returning_to, seen.isr)
-        if broker in context.failed or (has_lasted and broker not in context.live)
-    )
+    missing = replica_sets.without(reassignment.returning_to, seen.isr)
+    dead = context.brokers.dead(missing)
+    return frozenset(broker for broker in missing if broker in context.failed or (has_lasted and broker in dead))

@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from msgspec.structs import replace
 
+from drover.brokers import hidden_leaders
 from drover.facts import PartitionFacts
 from drover.leadership.endings import is_reorder
 from drover.leadership.order import deprioritise
@@ -13,6 +14,7 @@ from drover.reassignment.phase import Phase
 from drover.reassignment.stepping import Situation, next_step
 from drover.reassignment.values import Block, Reassignment, Step
 from drover.reassignment.verdict import Context
+from drover.unreachable import unreachable_in_words
 from events.reassignments import Blocker
 from events.traits import Completion
 
@@ -36,12 +38,10 @@ def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) ->
         )
         return Wait(Block(Blocker.FOREIGN_CHANGE, detail, context.at_ms))
     if seen.leader is None:
-        detail = "the partition has no leader: bring an in-sync replica back"
-        return Wait(Block(Blocker.NO_LEADER, detail, context.at_ms))
+        return Wait(no_leader(seen, context))
     step = _planned(reassignment, seen, context)
     if step is None:
-        dead = [broker for broker in reassignment.heading if broker not in context.live]
-        return Wait(dead_destination(dead, context.at_ms))
+        return Wait(_no_step(reassignment, context))
     step = _in_todays_order(reassignment, step, seen, context)
     block = _gate(step, seen, context)
     return Wait(block) if block is not None else SendStep(step)
@@ -69,6 +69,7 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
             listed=() if is_reorder(reassignment) else context.listed,
             completion=context.completion,
             racks=context.racks,
+            unreachable=context.unreachable,
         )
         step = next_step(reassignment, context.stepping, now)
         if reassignment.phase is Phase.PREPARED and prepared and step and set(step.adding) <= set(prepared.adding):
@@ -137,9 +138,9 @@ def _is_repair(step: Step, seen: PartitionFacts, context: Context) -> bool:
 
 def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
     """The gates in front of a step, in the order in which an operator would look at them."""
-    dead = [broker for broker in step.adding if broker not in context.live]
-    if dead:
-        return dead_destination(dead, context.at_ms)
+    unusable = no_destination(step.adding, context)
+    if unusable is not None:
+        return unusable
     out_of_sync = [broker for broker in step.replicas if broker not in seen.isr]
     if _lacks_in_sync(seen, context) and out_of_sync and not _is_repair(step, seen, context):
         # What only adds is the repair. What drops replicas or moves leadership waits for it.
@@ -160,18 +161,46 @@ def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
 def _gate_of_leaders(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
     """X8: a step that drops the leader waits where only a listed broker could follow, and another one is to join soon.
 
-    Kafka elects the first of the list that is in sync; what the step adds is, before it drops anything.
+    Kafka elects the first of the list that is in sync, an unreachable one too; what the step adds is in sync before it
+    drops anything.
     """
     if seen.leader in step.replicas or seen.leader in context.listed:
         return None
     in_sync = (broker for broker in step.replicas if broker in step.adding or broker in seen.isr)
-    heir = next((broker for broker in in_sync if broker in context.live), None)
+    heir = next((broker for broker in in_sync if broker in context.live or broker in context.unreachable), None)
     others = [broker for broker in step.replicas if broker in context.live and broker not in context.listed]
     if heir not in context.listed or not others:
         return None
     names = ", ".join(map(str, others))
     detail = f"broker {heir} should not lead, and would with this step: replicas {names} must be in the ISR before"
     return Block(Blocker.REPLICAS_OUT_OF_SYNC, detail, context.at_ms)
+
+
+def no_leader(seen: PartitionFacts, context: Context) -> Block:
+    """Say that nobody leads a partition, or nobody whom Drover can see."""
+    hidden = hidden_leaders(seen, context.live)
+    if hidden:
+        detail = f"nobody whom Drover sees leads the partition: {unreachable_in_words(hidden)}"
+        return Block(Blocker.UNREACHABLE_BROKER, detail, context.at_ms)
+    detail = "the partition has no leader: bring an in-sync replica back"
+    return Block(Blocker.NO_LEADER, detail, context.at_ms)
+
+
+def no_destination(brokers: Collection[int], context: Context) -> Block | None:
+    """Say which brokers cannot get a copy now, since they are dead, or else unreachable; None if all can."""
+    unlisted = [broker for broker in brokers if broker not in context.live]
+    if not unlisted:
+        return None
+    dead = context.brokers.dead(unlisted)
+    if dead:
+        return dead_destination(dead, context.at_ms)
+    return Block(Blocker.UNREACHABLE_BROKER, unreachable_in_words(unlisted), context.at_ms)
+
+
+def _no_step(reassignment: Reassignment, context: Context) -> Block:
+    """Say why no step can begin: what is left to add cannot be copied to now."""
+    missing = replica_sets.adding(reassignment.current, reassignment.heading)
+    return no_destination(missing, context) or dead_destination(missing, context.at_ms)
 
 
 def dead_destination(dead: Collection[int], at_ms: int) -> Block:

@@ -23,7 +23,8 @@ class Situation(Struct, frozen=True, gc=False):
     `original` is where the reassignment began. `is_short` says that fewer replicas are in sync than min.insync.replicas
     asks for of the present list. `drops_last` asks for steps that only add, and one at the end that drops. `listed` are
     the brokers that should not lead; `target` is in the order in which they come last (X8). `completion` is the
-    trait of the cluster's version. `racks` are those of the brokers, as far as they are known.
+    trait of the cluster's version. `racks` are those of the brokers, as far as they are known. `unreachable` brokers
+    live, and get no copy.
     """
 
     current: tuple[int, ...]
@@ -39,6 +40,7 @@ class Situation(Struct, frozen=True, gc=False):
     listed: Collection[int] = ()
     completion: Completion = Completion.ADDED_UNLESS_SHRINKING
     racks: Mapping[int, str | None] = field(default_factory=dict)
+    unreachable: Collection[int] = ()
 
     @property
     def holds_up(self) -> tuple[int, ...]:
@@ -68,7 +70,11 @@ class Situation(Struct, frozen=True, gc=False):
 
     def in_sync(self, brokers: Collection[int]) -> int:
         """Count those that are in sync and alive."""
-        return sum(broker in self.isr and broker in self.live for broker in brokers)
+        return sum(map(self.is_in_sync, brokers))
+
+    def is_in_sync(self, broker: int) -> bool:
+        """Whether a replica is in sync and its broker lives, within reach or not."""
+        return broker in self.isr and (broker in self.live or broker in self.unreachable)
 
 
 def next_step(reassignment: Reassignment, stepping: Stepping, now: Situation) -> Step | None:
@@ -175,7 +181,7 @@ def _drop_order(now: Situation, added: Collection[int]) -> tuple[int, ...]:
 
     def goes_late(broker: int) -> tuple[bool, bool, bool, bool]:
         rack, others = now.racks.get(broker), [other for other in stay if other != broker]
-        is_good = broker in now.isr and broker in now.live
+        is_good = now.is_in_sync(broker)
         is_alone = rack is not None and all(now.racks.get(other) != rack for other in others)
         is_needed = is_good and is_alone and _racks(now, others) < least
         return is_needed, broker == now.leader, is_good, is_alone

@@ -18,6 +18,7 @@ from drover.reassignment.cancellation import (
 from drover.reassignment.values import Reassignment
 from drover.reassignment.verdict import gone_by_a_new_topic
 from drover.state.cluster import ClusterState
+from drover.unreachable import unreachable_in_words
 from events.commands import PartitionTarget
 from events.partitions import TopicPartition
 from events.reassignments import ReassignmentQueued, TargetReplaced, WithdrawalReason
@@ -140,8 +141,14 @@ def _refuse_replicas(new: NewTarget, present: tuple[int, ...], facts: Facts) -> 
     """R455-3 and the guard of KIP-860: refuse what Kafka itself would refuse, before anything is queued."""
     key, replicas = new.key, new.replicas
     unknown = [broker for broker in replicas if broker not in facts.live_brokers and broker not in present]
+    unreachable = [broker for broker in unknown if broker in facts.unreachable]
+    if unreachable:
+        detail = f"{key}: {unreachable_in_words(unreachable)}"
+        return refuse_partition(key, RefusalCode.INVALID_REPLICA_ASSIGNMENT, detail)
     if unknown:
-        detail = f"{key}: broker {', '.join(map(str, unknown))} is unknown or not alive"
+        detail = (
+            f"{key}: broker {', '.join(map(str, unknown))} is not listed by the cluster: it is unknown or not alive"
+        )
         return refuse_partition(key, RefusalCode.INVALID_REPLICA_ASSIGNMENT, detail)
     wrong_factor = RefusalCode.INVALID_REPLICATION_FACTOR
     if len(replicas) != len(present) and not new.allow_replication_factor_change:

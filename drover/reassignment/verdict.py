@@ -9,6 +9,7 @@ from typing import TypedDict
 
 from msgspec import Struct, field
 
+from drover.brokers import Brokers
 from drover.facts import PartitionFacts
 from drover.reassignment.copy_pace import SizeSample
 from drover.reassignment.rollback_guards import GuardFacts
@@ -46,9 +47,9 @@ class Context(Struct, frozen=True, gc=False):
     replicas were last seen to hold, `bytes_unknown` that they never were.
     `expired_calls` is what an earlier reassignment of this partition may still do.
     `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
-    `failed` are the brokers that somebody has reported as failed. `stepping` is the plan's, or else the cluster's.
-    `listed` are the brokers that should not lead this topic. `completion` is the cluster's trait. `racks` are those of
-    the brokers that have been seen.
+    `failed` are the brokers that somebody has reported as failed and that do not live. `stepping` is the plan's, or
+    else the cluster's. `listed` are the brokers that should not lead this topic. `completion` is the cluster's trait.
+    `racks` are those of the brokers that have been seen. `unreachable` and `registered` are as in `Brokers`.
     """
 
     cluster: str
@@ -67,11 +68,18 @@ class Context(Struct, frozen=True, gc=False):
     listed: Collection[int] = ()
     completion: Completion = Completion.ADDED_UNLESS_SHRINKING
     racks: Mapping[int, str | None] = field(default_factory=dict)
+    unreachable: Collection[int] = ()
+    registered: frozenset[int] | None = None
+
+    @property
+    def brokers(self) -> Brokers:
+        """Return what the brokers are."""
+        return self.guard.brokers
 
     @property
     def guard(self) -> GuardFacts:
         """The part of the context that KIP-236's guards need."""
-        return GuardFacts(self.live, self.min_isr, self.at_ms, self.failed)
+        return GuardFacts(self.live, self.min_isr, self.at_ms, self.failed, self.unreachable, self.registered)
 
 
 class Verdict(Struct, frozen=True, gc=False):

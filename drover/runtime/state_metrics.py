@@ -102,6 +102,11 @@ METRICS: dict[str, tuple[str, tuple[str, ...], Callable[[ClusterState, int], Ite
     "frozen": ("1 while the cluster is frozen", ("cluster",), lambda state, _: [((), state.freeze is not None)]),
     "limit": ("The limits in force, by name", ("cluster", "name"), _limits),
     "failed_brokers": ("Brokers reported as failed", ("cluster",), lambda state, _: [((), len(state.failed_brokers))]),
+    "unreachable_brokers": (
+        "Brokers that live without the listener by which Drover connects",
+        ("cluster",),
+        lambda state, _: [((), len(state.unreachable_brokers))],
+    ),
     "listed_brokers": ("Brokers that should not lead", ("cluster",), lambda state, _: [((), len(state.blacklist))]),
     "out_of_reach": (
         "1 while the cluster is out of reach, as the log says",

@@ -147,6 +147,8 @@ class QueueReconciler(Reconciler):
             partitions={} if seen is None else {key: seen.facts},
             moves=observed.moves,
             live_brokers=observed.live,
+            unreachable=observed.unreachable,
+            registered=observed.registered,
             min_isr=observed.min_isr,
             own_topics=self._own_topics,
         )

@@ -204,6 +204,8 @@ def _facts(
         appended_ms=position.appended_ms,
         decided_ms=batch.at_ms,
         deferred=cluster.deferral.commands,
+        unreachable=observed.unreachable,
+        registered=observed.registered,
     )
 
 

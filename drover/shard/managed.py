@@ -105,9 +105,11 @@ class ManagedCluster:
                 return
             if isinstance(entry, Observation):
                 entry = self.observed.see(entry)
+            elif isinstance(entry, Survey):
+                self.observed.see_survey(entry)
             else:
                 self.observed.see_live(entry.live_brokers, entry.ended_ms)
-                if isinstance(entry, Identified) and entry.moves is not None:
+                if entry.moves is not None:
                     self.observed.see_moves(entry.moves, entry.ended_ms)
         for reconciler in others:
             reconciler.handle(entry, batch)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from drover.brokers import unreachable_brokers
 from drover.capability.decision import Decision, Facts
 from drover.facts import Observation
 from drover.shard.decide import decide, looks_for
@@ -33,6 +34,7 @@ def trial(
         appended_ms=at_ms,
         decided_ms=at_ms,
         deferred=deferred_commands(state),
+        unreachable=unreachable_brokers(seen.live_brokers, seen.partitions.values()),
     )
     supposed = state.copy()
     decisions: list[Decision] = []

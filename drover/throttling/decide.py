@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from drover.capability.decision import Decision, Facts, refuse
 from drover.throttling.evolve import without
 from drover.throttling.state import ThrottlingState, TopicThrottle
+from drover.unreachable import LISTENER_REMEDY
 from events.commands import RestoreThrottles
 from events.records import ThrottleEvent
 from events.refusals import RefusalCode
@@ -22,7 +23,9 @@ def decide_restore_throttles(command: RestoreThrottles, state: ThrottlingState, 
         detail = f"{state.name} has not been looked at yet: send the command again under a new id"
         return refuse(RefusalCode.CLUSTER_UNAVAILABLE, detail)
     own = [f"broker {one.broker}" for one in command.brokers if one.broker in state.broker_throttles]
-    away = [f"broker {one.broker}" for one in command.brokers if one.broker not in facts.live_brokers]
+    unlisted = [one.broker for one in command.brokers if one.broker not in facts.live_brokers]
+    away = [f"broker {broker}" for broker in unlisted if broker not in facts.unreachable]
+    unreachable = [f"broker {broker}" for broker in unlisted if broker in facts.unreachable]
     events: list[ThrottleEvent] = [
         BrokerThrottleAdopted(
             cluster=state.name,
@@ -45,6 +48,7 @@ def decide_restore_throttles(command: RestoreThrottles, state: ThrottlingState, 
     remarks = (
         *_said(own, "Drover's own, which it puts back when no move needs them"),
         *_said(away, "not alive; ask again when it is back"),
+        *_said(unreachable, f"unreachable; {LISTENER_REMEDY}, and ask again"),
     )
     if not events:
         return refuse(RefusalCode.DROVERS_OWN_THROTTLE if own else RefusalCode.UNKNOWN_BROKER, "; ".join(remarks))

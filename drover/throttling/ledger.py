@@ -67,9 +67,10 @@ class ThrottlePlan:
 def is_ready(
     reassignment: Reassignment, state: ThrottlingState, demand: Demand, live: Collection[int], read: Read
 ) -> bool:
-    """Whether everything that a prepared step needs is in force; dead brokers copy nothing and need none.
+    """Whether everything that a prepared step needs is in force.
 
-    A rate that somebody else has set over Drover's counts as in force.
+    `live` are the brokers that Metadata lists: dead ones copy nothing, and an unreachable one takes no rates. A rate
+    that somebody else has set over Drover's counts as in force.
     """
     step = reassignment.step
     if step is None or not step.adding:

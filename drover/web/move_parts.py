@@ -3,6 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msgspec import to_builtins
+
+from drover.client.views.broker_marks import broker_marks
 from drover.client.views.status_rows import status_row
 from drover.client.views.waiting_rows import queue_rows
 from drover.client.watching import View
@@ -30,7 +33,7 @@ def move_part(state: ClusterState, view: View, key: TopicPartition) -> dict[str,
         "why": why,
         "unblocks": unblocks,
         "kind": _kind(entry).value,
-        "failed": [broker for broker in (*entry.original, *entry.target) if broker in state.failed_brokers],
+        "marks": to_builtins(broker_marks(state, (*entry.original, *entry.target), key.topic)),
     }
 
 

@@ -251,3 +251,13 @@ async def test_a_broker_that_a_clock_ahead_has_restricted_has_its_slots_back_onc
     catch_up(made)
     await made.run(2 * (RECOVER_EVERY_MS + LOOK_MS))
     assert made.state.allowances == {}
+
+
+async def test_a_replica_that_lags_on_an_unreachable_broker_counts_since_that_lives() -> None:
+    made = world()
+    made.model.create_topic("proof-of-life", {0: (1, 5)})
+    made.model.hide_listener(5)
+    await made.send(alter({KEYS[0]: [1, 2, 4]}))
+    lag(made)
+    await made.run(TWO_LOOKS_MS)
+    assert set(made.state.allowances) == {1}

@@ -47,6 +47,28 @@ def test_brokers_are_listed_with_their_load_and_the_balance(healthy: str) -> Non
     assert describe(healthy, "--broker").stdout == shown.stdout
 
 
+def test_an_unreachable_broker_is_named_with_the_remedy_and_what_it_leads_is_not_without_a_leader(
+    tmp_path: Path,
+) -> None:
+    model = write_model(
+        tmp_path / "hidden.json",
+        partition("t", 0, 3, 1, leader=None, isr=[3, 1], leader_unreachable=True),
+        partition("t", 1, 1, 3),
+        brokers=(*BROKERS[:2], broker(3, None, unreachable=True)),
+    )
+    shown = describe(model)
+    assert shown.exit_code == 0
+    assert next(line for line in shown.stdout.splitlines() if line.startswith("3 ")).split()[1] == "unreachable"
+    said = " ".join(shown.stdout.split())
+    assert "Broker 3 is unreachable: it lives, but does not offer the listener by which Drover connects;" in said
+    assert "add that listener, or give Drover a bootstrap that all brokers offer." in said
+    assert "Partitions: 1 led by an unreachable broker" in said
+    assert "without a leader" not in said
+    assert "Dead" not in said
+    (first, _) = describe(model, "--topic", "t", "-o", "jsonl").stdout.splitlines()
+    assert "led by an unreachable broker" in json.loads(first)["notes"]
+
+
 def test_what_is_not_as_it_should_be_is_counted_and_named(ailing: str) -> None:
     shown = describe(ailing)
     assert "Dead: broker 2." in shown.stdout

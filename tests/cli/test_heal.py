@@ -8,9 +8,11 @@ from click.testing import CliRunner
 from drover.cli import heal
 from drover.cli.exits import ExitCode
 from drover.cli.main import cli
-from drover.inventory import Inventory, RegisteredBroker
+from drover.facts import PartitionFacts
+from drover.inventory import Inventory, RegisteredBroker, named_brokers
 from drover.runtime.settings import Settings
 from drover.state.cluster import ClusterState
+from events.partitions import TopicPartition
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,29 @@ def test_a_broker_that_is_not_there_is_not_called_easy_to_heal(
     named = () if number is None else (number,)
     result = CliRunner().invoke(cli, ("heal", "plan", *named, "--config", str(config)))
     assert (result.exit_code, said in result.output) == (code, True), result.output
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [
+        ("3", ExitCode.USAGE, "broker 3 is unreachable"),
+        (None, ExitCode.DONE, "Broker 3 is unreachable"),
+    ],
+)
+def test_an_unreachable_broker_is_not_planned_for(
+    number: str | None, code: ExitCode, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "drover.toml"
+    config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n')
+    led = {TopicPartition("t", 0): PartitionFacts("id", 1, (1, 3), (1, 3))}
+    registered = {one: RegisteredBroker(one, "a", is_alive=True) for one in (1, 2)}
+
+    async def inventory(_: Settings, __: str) -> Inventory:
+        return Inventory("k", 0, named_brokers(registered, led), led, {})
+
+    monkeypatch.setattr(heal, "_inventory", inventory)
+    monkeypatch.setattr(heal, "_states", lambda *_: [ClusterState("prod")])
+    named = () if number is None else (number,)
+    result = CliRunner().invoke(cli, ("heal", "plan", *named, "--config", str(config)))
+    assert (result.exit_code, said in result.output) == (code, True), result.output
+    assert "0 partitions" not in result.output

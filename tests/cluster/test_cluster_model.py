@@ -89,6 +89,16 @@ def test_a_broker_with_a_failed_directory_is_failing_and_the_directory_holds_not
     assert model_of(silent, NOTHING_MORE).brokers == (Broker(1, "a"),)
 
 
+async def test_a_broker_without_the_listener_lives_in_the_model_and_what_it_leads_is_led() -> None:
+    model = ClusterModel(dict.fromkeys((1, 2, 3)))
+    model.create_topic("t", {0: (1, 2), 1: (2, 1)})
+    model.hide_listener(1)
+    made = model_of(await SimulatedDriver(model).inventory(), NOTHING_MORE)
+    hidden = made.broker_by_id[1]
+    assert (hidden.alive, hidden.unreachable, hidden.may_receive) == (True, True, False)
+    assert [(one.leader, one.leader_unreachable) for one in made.partitions] == [(None, True), (2, False)]
+
+
 def test_topics_that_only_disks_show_are_hidden() -> None:
     inventory = Inventory(
         "c", 0, {}, seen(0, {ORDERS: {1: 5}}).partitions, {ORDERS: {1: 5}, TopicPartition("x", 3): {}}

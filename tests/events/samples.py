@@ -31,6 +31,7 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", kafka_cluster_id="4L6g3nShT-eMCtK--X86sw", brokers=(1, 2, 3)
     ),
     "brokers-seen": clusters.BrokersSeen(cluster="local", brokers=(4, 5)),
+    "unreachable-brokers-changed": clusters.UnreachableBrokersChanged(cluster="local", brokers=(3,)),
     "cluster-identified": clusters.ClusterIdentified(cluster="local", kafka_cluster_id="4L6g3nShT-eMCtK--X86sw"),
     "cluster-mismatched": clusters.ClusterMismatched(
         cluster="local", expected_kafka_cluster_id="4L6g3nShT-eMCtK--X86sw", found_kafka_cluster_id="other"

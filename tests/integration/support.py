@@ -308,14 +308,18 @@ async def installation(
     *,
     session_timeout_ms: int = 3000,
     healing: Mapping[str, int] | None = None,
+    bootstrap: str | None = None,
     **limits: int,
 ) -> AsyncIterator[Installation]:
-    """Make topics and a settings file of its own; workers are ended with it."""
+    """Make topics and a settings file of its own; workers are ended with it.
+
+    `bootstrap` is where the managed cluster is reached, if not as its log is.
+    """
     names = TopicNames(prefix)
     config = directory / "drover.toml"
     settings = [
         f'[log]\nbootstrap = "{cluster.bootstrap}"\nprefix = "{prefix}"',
-        f'[clusters.{MANAGED}]\nbootstrap = "{cluster.bootstrap}"',
+        f'[clusters.{MANAGED}]\nbootstrap = "{bootstrap or cluster.bootstrap}"',
         *(f"{name} = {str(value).lower()}" for name, value in limits.items()),
         f"[worker]\nsession_timeout_ms = {session_timeout_ms}",
     ]

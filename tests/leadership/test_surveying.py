@@ -25,3 +25,14 @@ def test_until_a_topic_is_read_its_shortest_list_is_that_of_the_previous_survey(
     reader = SurveyReader(first, {})
     assert reader.read_on(lambda _key, _facts: None)
     assert reader.shortest == {"orders": 2, "gone": 1}
+
+
+def test_what_an_unreachable_broker_leads_counts_for_it_where_nobody_else_can_lead() -> None:
+    led = {
+        TopicPartition("t", 0): PartitionFacts("id", None, (3, 1), (3, 1), leader_lacks_listener=True),
+        TopicPartition("t", 1): PartitionFacts("id", None, (3, 4), (3, 4), leader_lacks_listener=True),
+        TopicPartition("t", 2): PartitionFacts("id", None, (1, 3), (3,)),
+    }
+    reader = SurveyReader(Survey("prod", "k", 0, 1, (1, 2), led), {})
+    assert reader.read_on(lambda _key, _facts: None)
+    assert [(one.broker, one.leaders) for one in reader.counts(())] == [(1, 0), (2, 0), (3, 1)]

@@ -10,7 +10,12 @@ from drover.planning.model import Broker, ClusterModel, Partition
 from drover.planning.proposal import UnmetCode
 from drover.planning.propose import propose
 
-UNWILLING = (Broker(6, "c", excluded=True), Broker(6, "c", held=True), Broker(6, "c", failing=True))
+UNWILLING = (
+    Broker(6, "c", excluded=True),
+    Broker(6, "c", held=True),
+    Broker(6, "c", failing=True),
+    Broker(6, "c", unreachable=True),
+)
 
 
 def cluster(lists: Sequence[tuple[int, ...]], last: Broker) -> ClusterModel:
@@ -21,7 +26,7 @@ def cluster(lists: Sequence[tuple[int, ...]], last: Broker) -> ClusterModel:
     return ClusterModel.of(brokers, partitions)
 
 
-@pytest.mark.parametrize("last", UNWILLING, ids=["excluded", "held", "failing"])
+@pytest.mark.parametrize("last", UNWILLING, ids=["excluded", "held", "failing", "unreachable"])
 @pytest.mark.parametrize("goal", [Balance(), Drain((1,))], ids=["balance", "drain"])
 def test_no_rack_is_lost_because_its_only_broker_may_not_receive(goal: Goal, last: Broker) -> None:
     model = cluster([(1, 2, 6)] * 20 + [(4, 2, 6)] * 20, last)

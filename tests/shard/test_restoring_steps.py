@@ -13,7 +13,7 @@ from drover.scheduling.state import Limits
 from events.commands import BrokerFailed
 from events.partitions import TopicPartition
 from events.plans import Stepping
-from events.reassignments import ReassignmentRolledBack
+from events.reassignments import Blocker, ReassignmentRolledBack
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, World, alter, rollback
 
@@ -126,3 +126,23 @@ async def test_another_target_follows_it() -> None:
     assert made.replicas(KEY) == (5, 6, 1)
     assert (made.state.plans["p"].rolled_back, made.state.plans["q"].completed) == (1, 1)
     sound(made)
+
+
+async def test_an_original_that_is_unreachable_is_waited_for_although_somebody_reports_it() -> None:
+    """It lives, without the listener by which Drover connects: nothing is copied to it, and nothing is given up."""
+    made = await half_way()
+    made.model.create_topic("proof-of-life", {0: [1, 2]})
+    made.model.hide_listener(2)
+    await made.run(15_000)
+    await made.send(BrokerFailed(id="f", cluster=CLUSTER, by="w", reason="r", broker=2, at_ms=made.now.wall_ms))
+    await made.send(rollback(KEY))
+    await made.run(90_000)
+    entry = made.reassignment(KEY)
+    assert entry.block is not None
+    assert entry.block.why is Blocker.UNREACHABLE_BROKER
+    assert entry.returning_to == (1, 2, 3)
+    made.model.show_listener(2)
+    await made.run(5000)
+    made.model.join_isr(KEY, 2)
+    await made.finish()
+    assert made.replicas(KEY) == (1, 2, 3)

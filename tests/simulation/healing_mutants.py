@@ -10,6 +10,13 @@ HEAL_PLANNING = "drover/healing/planning.py"
 
 HEALING_MUTANTS = (
     Mutant(
+        "heal-who-is-unreachable",
+        OUTAGES,
+        "        living = brokers.live | brokers.unreachable",
+        "        living = brokers.live",
+        layer="tests/healing/test_unreachable.py",
+    ),
+    Mutant(
         "keep-the-heal-of-who-is-back",
         HEALING,
         "        if any(broker not in state.absent_brokers for broker in heal.brokers):",

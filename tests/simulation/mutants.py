@@ -172,8 +172,8 @@ MUTANTS = (
     Mutant(
         "copy-to-the-dead",
         START,
-        "        return dead_destination(dead, context.at_ms)\n    out_of_sync",
-        "        del dead\n    out_of_sync",
+        "    if unusable is not None:\n        return unusable\n    out_of_sync",
+        "    out_of_sync",
     ),
     Mutant(
         "step-with-nobody-in-sync",
@@ -297,9 +297,16 @@ MUTANTS = (
     Mutant(
         "give-up-who-is-away-for-a-moment",
         GUARDS,
-        "broker in guard.failed or (has_lasted and broker not in guard.live)",
-        "broker in guard.failed or broker not in guard.live",
+        "broker in guard.failed or (has_lasted and broker in dead)",
+        "broker in guard.failed or broker in dead",
         layer="tests/reassignment/test_rollback_guards.py",
+    ),
+    Mutant(
+        "give-up-who-is-unreachable",
+        GUARDS,
+        "    dead = guard.brokers.dead(missing)",
+        "    dead = tuple(broker for broker in missing if broker not in guard.live)",
+        layer="tests/reassignment/test_unreachable.py",
     ),
     Mutant(
         "keep-only-the-originals-in-sync",

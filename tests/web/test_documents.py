@@ -9,8 +9,9 @@ from drover.web.documents import document
 from drover.web.past import Past
 from drover.web.present import Present
 from drover.web.query import Query, ViewName
+from events.clusters import UnreachableBrokersChanged
 from tests.client.log import CLUSTER
-from tests.web.scene import Scene, now_ms
+from tests.web.scene import Scene, busy, now_ms
 from tests.web.showing import Showing
 
 FIGHT = "two groups of workers (blue, green) take shard 0 from each other: give all of them the same worker.group"
@@ -42,3 +43,12 @@ async def test_the_past_says_nothing_of_groups_that_fight_now() -> None:
     showing.scene.contest("blue", "green", "blue")
     past = await Past(showing.travel).at(CLUSTER, Point(at_ms=now_ms()), Present(showing.scene.view).archive)
     assert {"key": FIGHT, "level": "bad"} not in notices(past)
+
+
+def test_a_move_names_what_is_against_its_brokers() -> None:
+    scene = busy()
+    scene.say(UnreachableBrokersChanged(cluster=CLUSTER, brokers=(6,)))
+    shown = document(Present(scene.view), Query(ViewName.PLAN))["moves"]
+    marks = {(one["broker"], one["mark"]) for move in shown for one in move["marks"]}
+    assert marks == {(3, "closed"), (4, "gone"), (6, "demoted"), (6, "unreachable")}
+    assert all(one["broker"] in (*move["original"], *move["target"]) for move in shown for one in move["marks"])

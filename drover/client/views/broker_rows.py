@@ -24,7 +24,7 @@ class BrokerRow:
     what Drover last decided to write, None where it writes none. `is_full` says that copies into it, or out of it,
     must wait. `failed_ms` is when it failed, by the first report, `absent_ms` since when healing has noted it as away;
     `should_not_lead` is KIP-491's list. `held_role` is the role that it is spared (`both`, `destination` or `source`)
-    and `held_by` who holds it; None if nobody does.
+    and `held_by` who holds it; None if nobody does. `unreachable_ms` is since when it lives and cannot be reached.
     """
 
     cluster: str
@@ -43,6 +43,7 @@ class BrokerRow:
     absent_ms: int | None = None
     held_role: str | None = None
     held_by: str | None = None
+    unreachable_ms: int | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
@@ -90,6 +91,7 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
                 absent_ms=None if absence is None else absence.since_ms,
                 held_role=None if held is None else held.role.value,
                 held_by=None if held is None else held.by,
+                unreachable_ms=state.unreachable_brokers.get(broker),
             )
         )
     return rows
@@ -111,7 +113,7 @@ def _intended(state: ClusterState, broker: int) -> Rates:
 
 def _known_brokers(state: ClusterState) -> set[int]:
     known = {port.broker for port in state.moves.loads} | {*state.broker_throttles, *state.failed_brokers}
-    known |= {*state.blacklist, *state.held_brokers, *state.absent_brokers}
+    known |= {*state.blacklist, *state.held_brokers, *state.absent_brokers, *state.unreachable_brokers}
     lists = {lists for entry in state.reassignments.values() for lists in (entry.original, entry.target)}
     lists |= {replicas for move in state.unmanaged.values() for replicas in (move.replicas, move.adding)}
     return known.union(*lists)

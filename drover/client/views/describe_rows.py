@@ -87,16 +87,21 @@ class PartitionRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class Totals(Row):
-    """A cluster in one line; `bytes` adds up all copies, `unknown_sizes` counts partitions whose size is unknown."""
+    """A cluster in one line; `bytes` adds up all copies, `unknown_sizes` counts partitions whose size is unknown.
+
+    `unreachable` brokers live without the listener by which the cluster was read; `led_unseen` counts what they lead.
+    """
 
     brokers: int
     dead: tuple[int, ...]
+    unreachable: tuple[int, ...]
     racks: int
     topics: int
     partitions: int
     replicas: int
     bytes: int
     offline: int
+    led_unseen: int
     under_replicated: int
     moving: int
     not_spread: int
@@ -141,12 +146,14 @@ def totals_of(model: ClusterModel) -> Totals:
     return Totals(
         brokers=len(model.brokers),
         dead=tuple(broker.id for broker in model.brokers if not broker.alive),
+        unreachable=tuple(broker.id for broker in model.brokers if broker.unreachable),
         racks=len({broker.rack for broker in model.brokers} - {None}),
         topics=len({partition.topic for partition in partitions}),
         partitions=len(partitions),
         replicas=sum(len(partition.replicas) for partition in partitions),
         bytes=_bytes(partitions),
-        offline=sum(partition.leader is None for partition in partitions),
+        offline=sum(map(_is_offline, partitions)),
+        led_unseen=sum(partition.leader_unreachable for partition in partitions),
         under_replicated=sum(map(_is_under_replicated, partitions)),
         moving=sum(partition.moving for partition in partitions),
         not_spread=sum(racks.excess(partition.replicas) > 0 for partition in partitions),
@@ -201,6 +208,8 @@ def _broker_row(broker: Broker, loads: _Loads) -> BrokerRow:
 def _state(broker: Broker) -> str:
     if not broker.alive:
         return "dead"
+    if broker.unreachable:
+        return "unreachable"
     words = [
         word
         for word, holds in (("failing", broker.failing), ("excluded", broker.excluded), ("held", broker.held))
@@ -210,7 +219,7 @@ def _state(broker: Broker) -> str:
 
 
 def _rack_row(rack: str | None, rows: Sequence[BrokerRow]) -> RackRow:
-    free = [row.disk_free_bytes for row in rows if row.state != "dead"]
+    free = [row.disk_free_bytes for row in rows if row.state not in {"dead", "unreachable"}]
     known = [one for one in free if one is not None]
     return RackRow(
         rack=rack,
@@ -231,7 +240,7 @@ def _topic_row(topic: str, partitions: Sequence[Partition], racks: Racks) -> Top
         partitions=len(partitions),
         replication_factors=tuple(sorted({len(one.replicas) for one in partitions})),
         bytes=_bytes(partitions),
-        offline=sum(one.leader is None for one in partitions),
+        offline=sum(map(_is_offline, partitions)),
         under_replicated=sum(map(_is_under_replicated, partitions)),
         moving=sum(one.moving for one in partitions),
         not_spread=sum(racks.excess(one.replicas) > 0 for one in partitions),
@@ -246,7 +255,8 @@ def _partition_row(partition: Partition, model: ClusterModel, racks: Racks) -> P
     notes = [
         note
         for note, holds in (
-            ("no leader", partition.leader is None),
+            ("no leader", _is_offline(partition)),
+            ("led by an unreachable broker", partition.leader_unreachable),
             ("moving", partition.moving),
             ("under-replicated", _is_under_replicated(partition)),
             ("in fewer racks than possible", racks.excess(partition.replicas) > 0),
@@ -269,6 +279,10 @@ def _partition_row(partition: Partition, model: ClusterModel, racks: Racks) -> P
 
 def _bytes(partitions: Iterable[Partition]) -> int:
     return sum((one.size_bytes or 0) * len(one.replicas) for one in partitions)
+
+
+def _is_offline(partition: Partition) -> bool:
+    return partition.leader is None and not partition.leader_unreachable
 
 
 def _is_under_replicated(partition: Partition) -> bool:

@@ -9,6 +9,7 @@ from drover.client.differences import plain
 from drover.healing.state import Absence
 from drover.healing.timers import bytes_of_a_day
 from drover.state.cluster import ClusterState
+from drover.unreachable import unreachable_in_words
 from events.healing import BrakeReason, HealChoice, HealingLimits
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def _said(state: ClusterState, broker: int, outage: Absence) -> str:
 def heal_lines(state: ClusterState) -> Iterator[str]:
     """Say what goes on, and what is left."""
     limits, heal, running = state.limits.healing, state.heal, state.heal_running
+    if state.unreachable_brokers:
+        yield f"{state.name}: {unreachable_in_words(state.unreachable_brokers)}. Nothing of it is healed"
     if limits is None:
         yield f"{state.name}: healing is not set up: add [clusters.{state.name}.healing]"
         return
@@ -107,6 +110,9 @@ def heal_document(state: ClusterState, now_ms: int) -> dict[str, Any]:
         "running": plain(state.heal_running),
         "chunks": [plain(chunk) for _, chunk in sorted(state.heal_chunks.items())],
         "left": plain(state.heal_left),
+        "unreachable": [
+            {"broker": broker, "since_ms": since_ms} for broker, since_ms in sorted(state.unreachable_brokers.items())
+        ],
         "emptied_brokers": sorted(state.emptied_brokers),
         "bytes_of_a_day": bytes_of_a_day(state, now_ms),
     }

@@ -15,6 +15,7 @@ SOFT = frozenset(
         UnmetCode.OVERLOADED,
         UnmetCode.UNDERLOADED,
         UnmetCode.BOUND_REACHED,
+        UnmetCode.LEFT_OUT,
     }
 )
 

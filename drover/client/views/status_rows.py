@@ -17,6 +17,7 @@ from drover.reassignment.values import Reassignment
 from drover.reassignment.waiting_reason import held_off_reason, waiting_reason
 from drover.scheduling.limit_names import in_words
 from drover.state.cluster import ClusterState
+from drover.unreachable import unreachable_in_words
 from events.clusters import HoldRole
 from events.progress import ProjectionSample
 
@@ -279,6 +280,8 @@ def notices(
         yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
     if state.failed_brokers:
         yield f"{state.name}: failed brokers: {', '.join(map(str, sorted(state.failed_brokers)))}"
+    if state.unreachable_brokers:
+        yield f"{state.name}: {unreachable_in_words(state.unreachable_brokers)}"
     if state.absent_brokers:
         away = ", ".join(map(str, sorted(state.absent_brokers)))
         yield f"{state.name}: brokers that are away: {away}: `drover heal status`"
@@ -288,7 +291,8 @@ def notices(
         yield f"{state.name}: {stuck} moves of others may never end ({why}): `drover repair`"
     if state.broker_throttles and not state.reassignments:
         brokers = ", ".join(map(str, sorted(state.broker_throttles)))
-        yield f"{state.name}: throttles must still be put back on broker {brokers} (on a dead one, once it returns)"
+        when = "on one that is dead or unreachable, once it is listed again"
+        yield f"{state.name}: throttles must still be put back on broker {brokers} ({when})"
     yield from notices_of_others(state)
     yield from notices_of_unthrottled(state)
     if projection is not None and (projection.error or projection.lag_ms > SHOWN_LAG_MS):

@@ -30,20 +30,27 @@ export function tick() {
 
 const chip = (broker, kind, title) => h("span", { class: kind, title }, broker);
 
+// What is said against a broker: it is gone, unreachable, closed for moves, or should not lead.
+const marksOf = (move, broker) => move.marks.filter((one) => one.broker === broker);
+const markClass = (marks) => (marks.length ? `marked ${marks[0].mark}` : "");
+const markTitle = (marks) => marks.map((one) => one.why).join("; ");
+const markWords = (move) => move.marks.map((one) => `, ${one.why}`).join("");
+
 // One list: what stays and what comes, in the target's order, then what goes.
 export function replicas(move) {
-  const { original, target, leader, failed } = move;
+  const { original, target, leader } = move;
   const one = (broker) => {
     const words = [];
     if (broker === leader) words.push("leads");
     if (!original.includes(broker)) words.push("joins");
     if (!target.includes(broker)) words.push("leaves");
-    if (failed.includes(broker)) words.push("has failed");
-    const classes = { leads: "lead", joins: "add", leaves: "drop", "has failed": "dead" };
+    const classes = { leads: "lead", joins: "add", leaves: "drop" };
+    const marks = marksOf(move, broker);
+    const said = `broker ${broker}${words.length ? " " : ""}${words.join(", ")}`;
     return chip(
       broker,
-      words.map((word) => classes[word]).join(" "),
-      `broker ${broker}${words.length ? " " : ""}${words.join(", ")}`,
+      [...words.map((word) => classes[word]), markClass(marks)].join(" ").trim(),
+      marks.length ? `${said}; ${markTitle(marks)}` : said,
     );
   };
   const order = [...target, ...original.filter((broker) => !target.includes(broker))];
@@ -53,7 +60,7 @@ export function replicas(move) {
     h(
       "span",
       { class: "hidden" },
-      `from ${original.join(", ")} to ${target.join(", ")}${leader === null ? "" : `, broker ${leader} leads`}`,
+      `from ${original.join(", ")} to ${target.join(", ")}${leader === null ? "" : `, broker ${leader} leads`}${markWords(move)}`,
     ),
     h("span", { class: "chips", "aria-hidden": "true" }, order.map(one)),
   );
@@ -61,18 +68,15 @@ export function replicas(move) {
 
 export function beforeAfter(move) {
   const plain = (list, kind) =>
-    list.map((broker) =>
-      chip(
-        broker,
-        [broker === move.leader ? "lead" : "", kind(broker), move.failed.includes(broker) ? "dead" : ""]
-          .join(" ")
-          .trim(),
-      ),
-    );
+    list.map((broker) => {
+      const marks = marksOf(move, broker);
+      const classes = [broker === move.leader ? "lead" : "", kind(broker), markClass(marks)];
+      return chip(broker, classes.join(" ").trim(), markTitle(marks) || undefined);
+    });
   return h(
     "span",
     { class: "replicas" },
-    h("span", { class: "hidden" }, `from ${move.original.join(", ")} to ${move.target.join(", ")}`),
+    h("span", { class: "hidden" }, `from ${move.original.join(", ")} to ${move.target.join(", ")}${markWords(move)}`),
     h(
       "span",
       { class: "chips", "aria-hidden": "true" },

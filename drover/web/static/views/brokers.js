@@ -86,6 +86,10 @@ function wordsOf(broker) {
   const words = [];
   if (broker.failed_ms !== null) words.push(h("b", { class: "bad" }, "failed ", age(broker.failed_ms), " ago"));
   else if (broker.absent_ms !== null) words.push(h("b", { class: "bad" }, "away for ", age(broker.absent_ms)));
+  if (broker.unreachable_ms !== null) {
+    const why = "It lives, but does not offer the listener by which Drover connects.";
+    words.push(h("b", { class: "bad", title: why }, "unreachable for ", age(broker.unreachable_ms)));
+  }
   if (broker.held_role !== null) {
     const role = broker.held_role === "both" ? "" : ` as a ${broker.held_role}`;
     words.push(h("b", { class: "warn", title: `by ${broker.held_by}` }, `held${role}`));

@@ -199,7 +199,7 @@ function moves(rows) {
     (row, existing) =>
       tableRow(existing, MOVES, [
         h("span", { class: "mono" }, row.key),
-        beforeAfter({ original: row.before, target: row.after, leader: null, failed: [] }),
+        beforeAfter({ original: row.before, target: row.after, leader: null, marks: row.marks }),
         row.adding.length ? (row.bytes === null ? "unknown" : amount(row.bytes)) : "",
         row.moves_leader ? "another preferred leader" : "",
       ]),

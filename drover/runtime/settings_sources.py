@@ -19,7 +19,14 @@ import platformdirs
 
 from drover import text_files
 from drover.errors import ConfigurationError
-from drover.runtime import addresses, healing_settings, section_settings, settings_variables, web_settings
+from drover.runtime import (
+    addresses,
+    healing_settings,
+    section_settings,
+    security_settings,
+    settings_variables,
+    web_settings,
+)
 from drover.runtime import settings as shapes
 from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.runtime.settings import Settings
@@ -48,7 +55,7 @@ _SOURCES = (
         str(module.__file__)
         for module in (
             *(addresses, healing_limits, healing_settings, limit_names),
-            *(section_settings, settings_variables, shapes, text_files, web_settings),
+            *(section_settings, security_settings, settings_variables, shapes, text_files, web_settings),
         )
     ),
 )

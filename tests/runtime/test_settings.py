@@ -10,7 +10,8 @@ from drover.errors import ConfigurationError
 from drover.jars import cache_directory
 from drover.local.certificates import make_certificates
 from drover.runtime import settings_sources
-from drover.runtime.settings import ClusterSettings, LogSettings, Security, Settings, ZooKeeperSettings
+from drover.runtime.security_settings import Security
+from drover.runtime.settings import ClusterSettings, LogSettings, Settings, ZooKeeperSettings
 from drover.runtime.settings_sources import load_settings
 from events.commands import is_cluster_name
 
@@ -289,14 +290,14 @@ def test_a_cache_that_cannot_be_written_to_its_end_leaves_nothing_behind(file: P
 def test_a_tls_file_that_is_not_there_or_senseless_is_named(tmp_path: Path) -> None:
     log = LogSettings("kafka:1", security=Security(security_protocol="SSL", ssl_cafile="gone.pem"))
     with pytest.raises(
-        ConfigurationError, match=r"log\.security\.ssl_cafile: the file gone\.pem cannot be used .*No such"
+        ConfigurationError, match=r"log\.security\.ssl_cafile: the file gone\.pem cannot be used: No such"
     ):
         log.connection()
     senseless = tmp_path / "senseless.pem"
     senseless.write_text("no certificate")
     security = Security(security_protocol="SSL", ssl_certfile=str(senseless))
     with pytest.raises(
-        ConfigurationError, match=r"clusters\.x\.security\.ssl_certfile or ssl_keyfile: .*senseless\.pem"
+        ConfigurationError, match=r"clusters\.x\.security\.ssl_certfile: .*senseless\.pem .*no certificate"
     ):
         security.client_options("clusters.x.security")
 

@@ -24,7 +24,8 @@ from drover.cli.model_source import (
 )
 from drover.cli.output import print_document, say
 from drover.cli.parameters import Duration, NamedPath, Names, Share
-from drover.cli.plan_file import SavedProposal, proposal_json
+from drover.cli.plan_file import proposal_json
+from drover.cli.plan_formats import SavedProposal
 from drover.cli.proposal_view import print_proposal
 from drover.cli.submitting import connect, make_request, write_options_of_trial
 from drover.client.views.proposal_rows import Request, blocking, proposal_document, unmet_lines

@@ -195,7 +195,7 @@ def test_a_goal_that_makes_no_sense_here_ends_with_2_and_writes_nothing(
     ("arguments", "said"),
     [
         (("drain",), "Missing argument 'BROKER...'"),
-        (("drain", "three"), "'three' is not a valid integer"),
+        (("drain", "three"), "'three' are not ids of brokers: write 3,4"),
         (("replace", "3"), "Missing option '--with'"),
         (("set-rf", "orders", "0"), "0 is not in the range"),
         (("balance", "--max-bytes", "much"), "'much' is not a size"),

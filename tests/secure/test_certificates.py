@@ -81,12 +81,13 @@ async def test_kafka_is_shown_the_certificate(
 
 @pytest.mark.parametrize("form", ["pkcs12", "pkcs8", "openssl"])
 async def test_kafkas_java_client_shows_the_certificate_too(form: str, secure: SecureCluster, tmp_path: Path) -> None:
-    spec = secure.local.spec
+    spec, files = secure.local.spec, forms_of(secure, tmp_path)[form]
     security = Security(
         security_protocol="SSL",
         ssl_cafile=str(secure.layout.authority_file),
+        ssl_certfile=files["ssl_certfile"],
+        ssl_keyfile=files.get("ssl_keyfile"),
         ssl_key_password=PASSWORD,
-        **forms_of(secure, tmp_path)[form],
     )
     options = java_client_options(security, "log.security")
     properties = tmp_path / "client.properties"

@@ -7,7 +7,7 @@ import click
 
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import output_option
-from drover.cli.parameters import Rate, Size, brokers_argument
+from drover.cli.parameters import Names, Rate, Size, brokers_argument
 from drover.cli.plan_check import check_plan
 from drover.cli.plan_reading import plan_file_type
 from drover.cli.planning import judging_options, plan_goal, planning_options
@@ -68,13 +68,14 @@ def balance(invocation: Invocation, max_bytes: int | None, max_moves: int | None
 
 
 @plan.command(name="set-rf")
-@click.argument("topic", metavar="TOPIC")
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, type=Names())
 @click.argument("factor", type=click.IntRange(min=1), metavar="REPLICAS")
 @planning_options
 @pass_invocation
-def set_rf(invocation: Invocation, topic: str, factor: int, **options: Any) -> None:
-    """Give every partition of a topic so many replicas, more or fewer."""
-    plan_goal(invocation, _said("set-rf", topic, factor), goals.SetReplicationFactor(topic, factor), options)
+def set_rf(invocation: Invocation, topics: tuple[tuple[str, ...], ...], factor: int, **options: Any) -> None:
+    """Give every partition of these topics so many replicas, more or fewer; * and ? stand for anything."""
+    named = tuple(topic for given in topics for topic in given)
+    plan_goal(invocation, _said("set-rf", *named, factor), goals.SetReplicationFactor(named, factor), options)
 
 
 @plan.command()

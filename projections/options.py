@@ -19,6 +19,7 @@ class ZooKeeperOptions:
     ca_file: str | None = None
     cert_file: str | None = None
     key_file: str | None = None
+    key_password: str | None = field(default=None, repr=False)
     session_timeout_s: float = 10.0
     request_timeout_s: float = 10.0
 

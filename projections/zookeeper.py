@@ -297,6 +297,8 @@ def made(options: ZooKeeperOptions) -> Any:
         ca=options.ca_file,
         certfile=options.cert_file,
         keyfile=options.key_file,
+        # None would let OpenSSL ask for a password on the terminal.
+        keyfile_password=options.key_password or "",
         logger=logger,
     )
 

@@ -8,17 +8,15 @@ from typing import Any
 import click
 
 from drover.cli.altering import alter_options, check_rate_of, make_commands, submit
-from drover.cli.files import read_text
 from drover.cli.invocation import Invocation, pass_invocation
-from drover.cli.parameters import NamedPath
-from drover.cli.plan_file import parse_plan
+from drover.cli.plan_reading import name_of, plan_file_type, read_plans
 from drover.cli.submitting import connect, make_request, require_reason, write_options_of_trial
 from drover.journal.connection import LogConnection
 from events.commands import PartitionTarget
 
 
 @click.command()
-@click.argument("file", metavar="[PLAN.json]", required=False, type=NamedPath(dir_okay=False, allow_dash=True))
+@click.argument("files", metavar="[PLAN.json]...", nargs=-1, type=plan_file_type)
 @click.option("--undo", metavar="PLAN", help="Instead of a file: undo what this plan has completed.")
 @click.option(
     "--plan-hash", metavar="HASH", help="Refuse if the cluster is not what `drover plan` made this plan for any more."
@@ -34,7 +32,7 @@ from events.commands import PartitionTarget
 @pass_invocation
 def alter(
     invocation: Invocation,
-    file: Path | None,
+    files: tuple[Path, ...],
     undo: str | None,
     plan_hash: str | None,
     *,
@@ -42,18 +40,18 @@ def alter(
     dry_run: bool,
     **options: Any,
 ) -> None:
-    """Move partitions to the replicas that PLAN.json names (- reads standard input).
+    """Move partitions to the replicas that PLAN.json names (- reads standard input); several files are one plan.
 
-    The file has the format of kafka-reassign-partitions, or is the whole output of its --generate. If it says null for
-    a partition's replicas, that partition's move is stopped. With --undo, a new plan takes back what PLAN has
-    completed; partitions that have been moved since are refused.
+    The file has the format of kafka-reassign-partitions, or is the whole output of its --generate, or Cruise Control's
+    JSON. If it says null for a partition's replicas, that partition's move is stopped. With --undo, a new plan takes
+    back what PLAN has completed; partitions that have been moved since are refused.
     """
-    if (file is None) is (undo is None):
+    if bool(files) is (undo is not None):
         raise click.UsageError("give either a PLAN.json or --undo PLAN")
-    if plan_hash is not None and file is None:
-        raise click.UsageError("--plan-hash goes with a PLAN.json")
+    if plan_hash is not None and len(files) != 1:
+        raise click.UsageError("--plan-hash goes with one PLAN.json")
     _check_options(options, dry_run=dry_run)
-    plan = None if file is None else parse_plan(read_text(file, "plan"), str(file))
+    plan = read_plans(files) if files else None
     targets = () if plan is None else plan.targets
     if dry_run and undo is None:
         cluster = invocation.cluster_of(invocation.settings())
@@ -63,7 +61,7 @@ def alter(
     if plan is not None and plan_hash is not None:
         from drover.cli.plan_hash import hold_to_hash  # noqa: PLC0415 - the planner costs start-up time
 
-        targets = hold_to_hash(invocation, plan, str(file), plan_hash)
+        targets = hold_to_hash(invocation, plan, name_of(files), plan_hash)
     request = make_request(invocation, "alter", cluster, options)
     commands = make_commands(request, targets, options, allow_drover_topics=allow_drover_topics)
     if dry_run:

@@ -7,6 +7,7 @@ import click
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.log_state import state_now
 from drover.cli.output import output_option, print_document, say
+from drover.cli.parameters import brokers_argument
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
 from drover.errors import ConfigurationError
@@ -19,7 +20,7 @@ def blacklist() -> None:
 
 
 @blacklist.command(name="set")
-@click.argument("brokers", metavar="N...", nargs=-1, required=True, type=click.IntRange(min=0, max=2**31 - 1))
+@brokers_argument("N...")
 @write_options
 @pass_invocation
 def set_(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> None:

@@ -1,9 +1,10 @@
-"""Files that operators name: read and written as UTF-8 text, and what is said when that fails."""
+"""Files that operators name: read and written as text, and what is said when that fails."""
 
 import sys
 from pathlib import Path
 
 from drover.errors import ConfigurationError
+from drover.text_files import decode_text
 
 
 def read_text(file: Path, what: str) -> str:
@@ -12,11 +13,11 @@ def read_text(file: Path, what: str) -> str:
     Raises `ConfigurationError` that names the file.
     """
     try:
-        return _read_input(what).decode() if str(file) == "-" else file.read_text(encoding="utf-8")
+        return decode_text(_read_input(what) if str(file) == "-" else file.read_bytes())
     except OSError as error:
         raise ConfigurationError(f"the {what} {file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"the {what} {file} is not UTF-8 text: {error}") from error
+        raise ConfigurationError(f"the {what} {file} is no text in UTF-8 or UTF-16: {error}") from error
 
 
 def _read_input(what: str) -> bytes:

@@ -109,6 +109,17 @@ def topics_matching(patterns: Iterable[str], model: ClusterModel) -> tuple[str, 
     return tuple(dict.fromkeys(found))
 
 
+def topics_named(names: Iterable[str], model: ClusterModel) -> tuple[str, ...]:
+    """Return the topics that a goal is about: each pattern becomes what it means, and a name stays what it is.
+
+    Raises as `topics_matching` does, for patterns only.
+    """
+    topics: list[str] = []
+    for name in names:
+        topics += topics_matching([name], model) if {"*", "?"} & set(name) else [name]
+    return tuple(dict.fromkeys(topics))
+
+
 async def _model_of(settings: Settings, cluster: str, source: Source, *, with_log: bool) -> ClusterModel:
     state = await state_of(settings, cluster) if with_log else ClusterState(cluster)
     return await live_model(settings, state, source)

@@ -2,15 +2,17 @@
 
 import math
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from drover.runtime.addresses import parse_address
 from events.partitions import TopicPartition
 
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)(i?)(B?)(?:/s|ps)?")
 _BITS = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)i?(?:b|bits?)(?:/s|ps)?")
 # Slower than that nothing ever catches up, and no broker's network is faster.
@@ -21,6 +23,8 @@ _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.IGNORECASE)
 # In milliseconds, more than that is no number any more; how much a message takes is its reader's to say.
 LONGEST_S = 1e300
+# Kafka's ids are 32 bits wide.
+MAX_BROKER = 2**31 - 1
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -87,7 +91,7 @@ def parse_names(text: str) -> tuple[str, ...]:
 def parse_brokers(text: str) -> tuple[int, ...]:
     """Read `3,4` as ids of brokers. Raises `ValueError`."""
     names = parse_names(text)
-    if not all(name.isdecimal() for name in names):
+    if not all(name.isdecimal() and len(name) <= len(str(MAX_BROKER)) and int(name) <= MAX_BROKER for name in names):
         raise ValueError(f"{text!r} are not ids of brokers: write 3,4")
     return tuple(map(int, names))
 
@@ -204,6 +208,22 @@ class Brokers(_Parsed):
     def parse(self, text: str) -> tuple[int, ...]:
         """Read ids."""
         return parse_brokers(text)
+
+
+def brokers_argument(metavar: str) -> Callable[[Decorated], Decorated]:
+    """Add the argument `brokers`: ids as people write them, `1 4`, `1,4` or `1, 4`."""
+    return click.argument(
+        "brokers", type=_BrokersOfArgument(), nargs=-1, required=True, metavar=metavar, callback=_flattened
+    )
+
+
+class _BrokersOfArgument(Brokers):
+    def parse(self, text: str) -> tuple[int, ...]:
+        return parse_brokers(text.removesuffix(","))
+
+
+def _flattened(_: click.Context, __: click.Parameter, value: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    return tuple(broker for brokers in value for broker in brokers)
 
 
 class Duration(_Parsed):

@@ -7,12 +7,11 @@ import click
 
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import output_option
-from drover.cli.parameters import NamedPath, Rate, Size
+from drover.cli.parameters import Names, Rate, Size, brokers_argument
 from drover.cli.plan_check import check_plan
+from drover.cli.plan_reading import plan_file_type
 from drover.cli.planning import judging_options, plan_goal, planning_options
 from drover.planning import goals
-
-brokers_argument = click.argument("brokers", type=click.IntRange(min=0), nargs=-1, required=True, metavar="BROKER...")
 
 
 @click.group()
@@ -24,7 +23,7 @@ def plan() -> None:
 
 
 @plan.command()
-@brokers_argument
+@brokers_argument("BROKER...")
 @planning_options
 @pass_invocation
 def drain(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> None:
@@ -33,7 +32,7 @@ def drain(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> N
 
 
 @plan.command()
-@brokers_argument
+@brokers_argument("BROKER...")
 @planning_options
 @pass_invocation
 def add(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> None:
@@ -69,13 +68,14 @@ def balance(invocation: Invocation, max_bytes: int | None, max_moves: int | None
 
 
 @plan.command(name="set-rf")
-@click.argument("topic", metavar="TOPIC")
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, type=Names())
 @click.argument("factor", type=click.IntRange(min=1), metavar="REPLICAS")
 @planning_options
 @pass_invocation
-def set_rf(invocation: Invocation, topic: str, factor: int, **options: Any) -> None:
-    """Give every partition of a topic so many replicas, more or fewer."""
-    plan_goal(invocation, _said("set-rf", topic, factor), goals.SetReplicationFactor(topic, factor), options)
+def set_rf(invocation: Invocation, topics: tuple[tuple[str, ...], ...], factor: int, **options: Any) -> None:
+    """Give every partition of these topics so many replicas, more or fewer; * and ? stand for anything."""
+    named = tuple(topic for given in topics for topic in given)
+    plan_goal(invocation, _said("set-rf", *named, factor), goals.SetReplicationFactor(named, factor), options)
 
 
 @plan.command()
@@ -104,18 +104,18 @@ def leaders(invocation: Invocation, **options: Any) -> None:
 
 
 @plan.command()
-@click.argument("file", metavar="PLAN.json", type=NamedPath(dir_okay=False, allow_dash=True))
+@click.argument("files", metavar="PLAN.json...", nargs=-1, required=True, type=plan_file_type)
 @click.option("--throttle", type=Rate(), metavar="RATE", help="Say how long it takes at least at this rate.")
 @judging_options
 @output_option
 @common_options
 @pass_invocation
-def check(invocation: Invocation, file: Path, **options: Any) -> None:
+def check(invocation: Invocation, files: tuple[Path, ...], **options: Any) -> None:
     """Judge a plan that somebody else made, by the same figures: stock --generate, Cruise Control, topicmappr.
 
     Nothing is sent. Exit code 4 says that the plan breaks something.
     """
-    check_plan(invocation, file, options)
+    check_plan(invocation, files, options)
 
 
 def _said(*words: object) -> str:

@@ -1,65 +1,23 @@
 """PURE: the stock tool's reassignment file, and the commands that carry its partitions."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
+from drover.cli.plan_formats import Entry, SavedProposal, plan_in
 from drover.errors import ConfigurationError
-from drover.planning.proposal import Basis
 from events.codec import MAX_COMMAND_BYTES
 from events.commands import Alter, PartitionTarget
-from events.fields import Index, Replicas
 from events.plans import Priority, Stepping
 from events.undecodable import UNDECODABLE
-from events.words import fault_of_json, said_of
+from events.words import said_of
 
-PROPOSED_HEADING = "Proposed partition reassignment configuration"
-CURRENT_HEADING = "Current partition replica assignment"
 ANY_LOG_DIRECTORY = "any"
 # What the fields beside `partitions` may take of a command; they are bounded by the contract.
 ENVELOPE_BYTES = 64 * 1024
 # A decision says more about each partition than the command does, and has a bound of its own.
 MAX_PARTITIONS = 5000
-
-
-class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    topic: str
-    partition: Index
-    replicas: Replicas | None
-    log_dirs: tuple[str, ...] = ()
-    original_replicas: Replicas | None = None
-
-
-class SavedProposal(msgspec.Struct, frozen=True):
-    """The part of a plan file that `drover plan --to` adds: the goal, the plan's hash, and what the hash covers."""
-
-    asked: str
-    hash: str
-    basis: Basis
-
-
-class _Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    partitions: tuple[_Entry, ...]
-    version: int = 1
-    proposal: SavedProposal | None = None
-
-
-class _TopicPartition(msgspec.Struct, frozen=True):
-    topic: str
-    partition: Index
-
-
-class _CruiseControlProposal(msgspec.Struct, frozen=True, rename="camel"):
-    topic_partition: _TopicPartition
-    new_replicas: Replicas
-
-
-class _CruiseControl(msgspec.Struct, frozen=True):
-    """Cruise Control's answer to `rebalance?json=true` and similar requests; its other fields are not read."""
-
-    proposals: tuple[_CruiseControlProposal, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +52,14 @@ class AlterRequest:
 def parse_plan(text: str, name: str) -> PlanFile:
     """Read `{"version": 1, "partitions": [{"topic", "partition", "replicas"}]}`, or the output of `--generate`.
 
-    Of that output the proposed block is taken. Three things are read beyond the stock format: `replicas` may be null,
-    which stops that partition's move, `original_replicas` (KIP-236) is an assertion about the present list, and
-    `proposal` is what `drover plan --to` adds. Cruise Control's JSON is read too. Raises `ConfigurationError` that
-    names the file and the place.
+    Of that output the proposed block is taken; text around a plan is passed over. Three things are read beyond the
+    stock format: `replicas` may be null, which stops that partition's move, `original_replicas` (KIP-236) is an
+    assertion about the present list, and `proposal` is what `drover plan --to` adds. Cruise Control's JSON and what
+    `drover plan -o json` prints are read too, and may name no partition. Raises `ConfigurationError` that names the
+    file and the place and, for what people take for a plan, says what it is.
     """
     try:
-        text = _document(text.removeprefix("\ufeff"), name)
-        fault = fault_of_json(text.encode(errors="surrogatepass"))
-        if fault is not None:
-            raise ConfigurationError(f"{name}: {fault}")
-        document = msgspec.json.decode(text)
-        if isinstance(document, dict) and "proposals" in document:
-            plan = _of_cruise_control(msgspec.convert(document, _CruiseControl))
-        else:
-            plan = msgspec.convert(document, _Plan)
+        plan = plan_in(text, name)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{name} is not in the stock tool's format: {said_of(error)}") from None
     except RecursionError:
@@ -118,10 +69,6 @@ def parse_plan(text: str, name: str) -> PlanFile:
     except ValueError as error:
         # Of Python's reader, which finds the end of a block: it refuses a number of thousands of digits, too.
         raise ConfigurationError(f"{name} is not JSON: {error}") from None
-    if plan.version != 1:
-        raise ConfigurationError(f"{name} has version {plan.version}; only version 1 is known")
-    if not plan.partitions:
-        raise ConfigurationError(f"{name} names no partition: there is nothing to do")
     _check_entries(plan.partitions, name)
     targets = tuple(
         PartitionTarget(
@@ -145,16 +92,6 @@ def lists_of(plan: PlanFile, name: str) -> Lists:
     return lists
 
 
-def _of_cruise_control(answer: _CruiseControl) -> _Plan:
-    # Its `oldReplicas` begin with the leader of the moment, and so assert nothing about the order.
-    return _Plan(
-        tuple(
-            _Entry(one.topic_partition.topic, one.topic_partition.partition, one.new_replicas)
-            for one in answer.proposals
-        )
-    )
-
-
 def stock_json(lists: Iterable[tuple[str, int, Sequence[int]]]) -> str:
     """Write replica lists in the stock tool's format, one partition to a line, so that people can edit them."""
     entries = ({"topic": topic, "partition": number, "replicas": replicas} for topic, number, replicas in lists)
@@ -172,21 +109,7 @@ def _lines(entries: Iterable[object]) -> str:
     return ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in entries)
 
 
-def _document(text: str, name: str) -> str:
-    """Extract the JSON of the plan from pasted output."""
-    _, heading, proposed = text.partition(PROPOSED_HEADING)
-    if heading:
-        start = proposed.find("{")
-        if start < 0:
-            raise ConfigurationError(f"{name}: nothing follows the heading {PROPOSED_HEADING!r}")
-        _, end = json.JSONDecoder().raw_decode(proposed, start)
-        return proposed[start:end]
-    if text.lstrip().startswith(CURRENT_HEADING):
-        raise ConfigurationError(f"{name} holds only the current assignment, no proposed one")
-    return text
-
-
-def _check_entries(entries: Iterable[_Entry], name: str) -> None:
+def _check_entries(entries: Iterable[Entry], name: str) -> None:
     seen = set()
     for entry in entries:
         where = f"{entry.topic}:{entry.partition}"
@@ -197,6 +120,11 @@ def _check_entries(entries: Iterable[_Entry], name: str) -> None:
             raise ConfigurationError(f"{name}: {where} has no replicas")
         if entry.log_dirs and len(entry.log_dirs) != len(entry.replicas or ()):
             raise ConfigurationError(f"{name}: {where} must have as many log_dirs as replicas")
+        if entry.observers:
+            raise ConfigurationError(
+                f"{name}: {where} names observers, which only Confluent's brokers have: leave them out, and write the "
+                "replicas alone"
+            )
         if any(directory != ANY_LOG_DIRECTORY for directory in entry.log_dirs):
             raise ConfigurationError(
                 f'{name}: {where} names a log directory; Drover moves between brokers only: write "any" or leave '

@@ -5,7 +5,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,10 +21,12 @@ from drover.cli.model_source import (
     source_of,
     source_options,
     topics_matching,
+    topics_named,
 )
 from drover.cli.output import print_document, say
 from drover.cli.parameters import Duration, NamedPath, Names, Share
-from drover.cli.plan_file import SavedProposal, proposal_json
+from drover.cli.plan_file import proposal_json
+from drover.cli.plan_formats import SavedProposal
 from drover.cli.proposal_view import print_proposal
 from drover.cli.submitting import connect, make_request, write_options_of_trial
 from drover.client.views.proposal_rows import Request, blocking, proposal_document, unmet_lines
@@ -96,6 +98,9 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
         include_internal=options["include_internal"],
         exclude_topics=topics_matching([one for given in options["exclude_topics"] for one in given], model),
     )
+    named: tuple[str, ...] = ()
+    if isinstance(goal, SetReplicationFactor):
+        named, goal = goal.topics, replace(goal, topics=topics_named(goal.topics, model))
     with stopping(options["time_limit"]) as stop:
         proposal = propose(model, goal, limits, stop=stop)
     request = Request(
@@ -104,7 +109,7 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
         throttle_bytes_per_second=options["throttle"],
         excluded_topics=frozenset(limits.exclude_topics),
         leaving=leaving_of(model, goal),
-        topic=goal.topic if isinstance(goal, SetReplicationFactor) else None,
+        topics=frozenset(named),
     )
     targets = targets_of(proposal)
     if options["to"] is not None and not proposal.refused:

@@ -54,8 +54,8 @@ def _of_goal(model: ClusterModel, goal: Goal) -> Iterator[Unmet]:
                 racks = sorted({broker.rack for broker in model.brokers if broker.rack is not None})
                 there = f"there are {', '.join(racks)}" if racks else "the brokers have no racks"
                 yield Unmet(UnmetCode.UNKNOWN_RACK, f"no broker is in rack {rack}: {there}")
-        case SetReplicationFactor(topic, factor):
-            yield from _factor(model, topic, factor)
+        case SetReplicationFactor(topics, factor):
+            yield from _factor(model, topics, factor)
         case Balance(max_bytes, max_moves):
             for name, bound in (("bytes", max_bytes), ("moves", max_moves)):
                 if bound is not None and bound < 0:
@@ -99,12 +99,14 @@ def _receiving(model: ClusterModel, brokers: tuple[int, ...]) -> Iterator[Unmet]
             yield Unmet(refusal[0], refusal[1], broker=broker)
 
 
-def _factor(model: ClusterModel, topic: str, factor: int) -> Iterator[Unmet]:
+def _factor(model: ClusterModel, topics: tuple[str, ...], factor: int) -> Iterator[Unmet]:
     if factor < 1:
-        yield Unmet(UnmetCode.BAD_GOAL, f"the replication factor must be at least 1, not {factor}", topic)
-    if not any(partition.topic == topic for partition in model.partitions):
-        yield Unmet(UnmetCode.UNKNOWN_TOPIC, f"there is no topic {topic}", topic)
+        yield Unmet(UnmetCode.BAD_GOAL, f"the replication factor must be at least 1, not {factor}")
+    there = {partition.topic for partition in model.partitions}
+    for topic in topics:
+        if topic not in there:
+            yield Unmet(UnmetCode.UNKNOWN_TOPIC, f"there is no topic {topic}", topic)
     alive = sum(broker.alive for broker in model.brokers)
     if factor > alive:
         text = f"a replication factor of {factor} needs as many brokers, and {alive} are alive"
-        yield Unmet(UnmetCode.TOO_FEW_BROKERS, text, topic)
+        yield Unmet(UnmetCode.TOO_FEW_BROKERS, text)

@@ -1,5 +1,7 @@
 """The replication factor: more replicas where they fit best, fewer where they are missed least."""
 
+from collections.abc import Collection
+
 from drover.planning.budget import Budget
 from drover.planning.eligibility import why_not_movable
 from drover.planning.improving import improve
@@ -8,12 +10,14 @@ from drover.planning.placing import Solution, best_place, unmet, why_no_place
 from drover.planning.proposal import Reason, UnmetCode
 
 
-def set_replication_factor(layout: Layout, solution: Solution, budget: Budget, topic: str, factor: int) -> None:
-    """Give every partition of the topic so many replicas."""
+def set_replication_factor(
+    layout: Layout, solution: Solution, budget: Budget, topics: Collection[str], factor: int
+) -> None:
+    """Give every partition of these topics so many replicas."""
     wanted = [
         partition
         for partition, facts in enumerate(layout.model.partitions)
-        if facts.topic == topic and len(facts.replicas) != factor
+        if facts.topic in topics and len(facts.replicas) != factor
     ]
     for partition in sorted(wanted, key=lambda each: (-layout.size[each], each)):
         refusal = why_not_movable(layout, partition)

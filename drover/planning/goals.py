@@ -35,9 +35,9 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class SetReplicationFactor:
-    """Give every partition of the topic so many replicas."""
+    """Give every partition of these topics so many replicas."""
 
-    topic: str
+    topics: tuple[str, ...]
     replication_factor: int
 
 

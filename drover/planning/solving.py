@@ -49,8 +49,8 @@ def solve(layout: Layout, goal: Goal, budget: Budget) -> Solution:
             add(layout, solution, budget, brokers)
         case Balance():
             balance(layout, solution, budget, goal)
-        case SetReplicationFactor(topic, factor):
-            set_replication_factor(layout, solution, budget, topic, factor)
+        case SetReplicationFactor(topics, factor):
+            set_replication_factor(layout, solution, budget, frozenset(topics), factor)
         case Spread():
             spread(layout, solution, budget)
         case Leaders():

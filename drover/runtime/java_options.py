@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from drover.errors import ConfigurationError
-from drover.runtime.settings import Security
+from drover.runtime.client_certificate import check_authorities
+from drover.runtime.security_settings import Security
 
 _LOGIN = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -15,13 +15,12 @@ _LOGIN = {
 def java_client_options(security: Security, section: str) -> dict[str, str]:
     """Return the Java client's properties for these settings; reads the files.
 
-    Raises `ConfigurationError` for a file that cannot be used; `section` is what it calls these settings. A key must be
-    PKCS #8 (`BEGIN PRIVATE KEY`), which is all that the Java client reads.
+    Raises `ConfigurationError` for a file that cannot be used; `section` is what it calls these settings. The Java
+    client reads keys in PKCS #8 only: it gets every key in that form, and not encrypted.
     """
     options: dict[str, str] = {"security.protocol": security.security_protocol}
     if security.uses_sasl:
-        # Reading it as the Python clients do also checks it.
-        password = str(security.client_options(section)["sasl_plain_password"])
+        password = str(security.sasl_password(section))
         assert security.sasl_mechanism is not None, "checked when the settings were made"
         login = _LOGIN[security.sasl_mechanism]
         user = _quoted(security.sasl_plain_username or "")
@@ -30,27 +29,15 @@ def java_client_options(security: Security, section: str) -> dict[str, str]:
             "sasl.jaas.config": f"{login} required username={user} password={_quoted(password)};",
         }
     if security.ssl_cafile:
+        check_authorities(section, "ssl_cafile", security.ssl_cafile)
         options |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(Path(security.ssl_cafile).absolute())}
-    if security.ssl_certfile:
-        certificate = _text(section, "ssl_certfile", security.ssl_certfile)
-        key = _text(section, "ssl_keyfile", security.ssl_keyfile) if security.ssl_keyfile else certificate
-        options |= {
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.certificate.chain": certificate,
-            "ssl.keystore.key": key,
-        }
+    own = security.client_certificate(section)
+    if own is not None:
+        chain, key = own.texts()
+        options |= {"ssl.keystore.type": "PEM", "ssl.keystore.certificate.chain": chain, "ssl.keystore.key": key}
     return options
 
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def _text(section: str, setting: str, file: str) -> str:
-    try:
-        return Path(file).read_text(encoding="ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            f"{section}.{setting}: the file {file} cannot be used ({error}); name another"
-        ) from error

@@ -9,15 +9,16 @@ import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.runtime.addresses import check_addresses, check_session_timeout, parse_address
+from drover.runtime.client_certificate import ClientCertificate, SettingNames
 from drover.runtime.healing_settings import HealingSettings
-from drover.runtime.secret import Secret, unusable
+from drover.runtime.secret import Secret
 from drover.runtime.section_settings import PlanningSettings, SparkSettings
+from drover.runtime.security_settings import Security
 from drover.runtime.web_settings import WebSettings
 from drover.scheduling.limit_names import check
 from drover.scheduling.state import Limits
@@ -26,113 +27,10 @@ from events.plans import Stepping
 from events.topics import DEFAULT_PREFIX, TopicNames
 from projections.options import ZooKeeperOptions
 
-if TYPE_CHECKING:
-    from ssl import SSLContext
-
 # Every section refuses keys that it does not know: a misspelt setting is never silently ignored.
 _STRICT: Mapping[str, Any] = {"extra": "forbid"}
 
-Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 LogFormat = Literal["auto", "json", "text"]
-Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-
-
-@dataclass(frozen=True, slots=True)
-class Security:
-    """How to reach one Kafka; the names are those of the Kafka clients, except for the file that holds the password.
-
-    TLS files are PEM; a broker's certificate must name the host that it is reached by. SASL without TLS sends the
-    password in the clear, so it must be allowed explicitly.
-    """
-
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
-
-    security_protocol: Protocol = "PLAINTEXT"
-    sasl_mechanism: Mechanism | None = None
-    sasl_plain_username: str | None = None
-    sasl_plain_password: str | None = field(default=None, repr=False)
-    sasl_plain_password_file: str | None = None
-    ssl_cafile: str | None = None
-    ssl_certfile: str | None = None
-    ssl_keyfile: str | None = None
-    allow_plaintext_sasl: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse combinations that no client could use, or that give a password away."""
-        if self.security_protocol == "SASL_PLAINTEXT" and not self.allow_plaintext_sasl:
-            raise ValueError(
-                "SASL without TLS sends the password readable over the network; "
-                "use security_protocol = SASL_SSL, or set allow_plaintext_sasl = true"
-            )
-        password = self.sasl_plain_password or self.sasl_plain_password_file
-        if self.uses_sasl and None in {self.sasl_mechanism, self.sasl_plain_username, password}:
-            raise ValueError(
-                f"{self.security_protocol} needs sasl_mechanism, sasl_plain_username and sasl_plain_password "
-                "(or sasl_plain_password_file)"
-            )
-        if self.sasl_plain_password and self.sasl_plain_password_file:
-            raise ValueError("sasl_plain_password and sasl_plain_password_file are both set: choose one")
-        if not self.uses_sasl and (self.sasl_mechanism or self.sasl_plain_username or password):
-            raise ValueError(f"SASL settings have no effect with security_protocol = {self.security_protocol}")
-        if not self.uses_tls and (self.ssl_cafile or self.ssl_certfile or self.ssl_keyfile):
-            raise ValueError(f"TLS files have no effect with security_protocol = {self.security_protocol}")
-        if self.ssl_keyfile and not self.ssl_certfile:
-            raise ValueError("ssl_keyfile has no effect without ssl_certfile")
-
-    @property
-    def uses_sasl(self) -> bool:
-        """Whether the client authenticates with a name and a password."""
-        return self.security_protocol.startswith("SASL_")
-
-    @property
-    def uses_tls(self) -> bool:
-        """Whether the connection is encrypted."""
-        return self.security_protocol.endswith("SSL")
-
-    def client_options(self, section: str) -> dict[str, Any]:
-        """Return the keyword arguments that both clients, aiokafka and kafka-python, are opened with; reads the files.
-
-        Raises `ConfigurationError` for a file that cannot be used; `section` is what it calls these settings.
-        """
-        options: dict[str, Any] = {"security_protocol": self.security_protocol}
-        if self.uses_sasl:
-            options |= {
-                "sasl_mechanism": self.sasl_mechanism,
-                "sasl_plain_username": self.sasl_plain_username,
-                "sasl_plain_password": self._password(section),
-            }
-        if self.uses_tls:
-            options["ssl_context"] = self._tls_context(section)
-        return options
-
-    def _password(self, section: str) -> Secret:
-        if self.sasl_plain_password is not None:
-            return Secret(self.sasl_plain_password)
-        assert self.sasl_plain_password_file is not None, "checked when the settings were made"
-        try:
-            text = Path(self.sasl_plain_password_file).read_text(encoding="utf-8").rstrip("\r\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise unusable(section, "sasl_plain_password_file", self.sasl_plain_password_file, error) from error
-        if not text:
-            empty = ValueError("it is empty")
-            raise unusable(section, "sasl_plain_password_file", self.sasl_plain_password_file, empty)
-        return Secret(text)
-
-    def _tls_context(self, section: str) -> "SSLContext":
-        import ssl  # noqa: PLC0415 - costs start-up time and few need it
-
-        try:
-            # It checks the certificate and the host's name. Only the file's authorities count, not those
-            # that this machine trusts for the web.
-            context = ssl.create_default_context(cafile=self.ssl_cafile)
-        except OSError as error:  # what ssl raises for unreadable and for senseless files
-            raise unusable(section, "ssl_cafile", self.ssl_cafile, error) from error
-        try:
-            if self.ssl_certfile is not None:
-                context.load_cert_chain(self.ssl_certfile, self.ssl_keyfile)
-        except OSError as error:
-            raise unusable(section, "ssl_certfile or ssl_keyfile", self.ssl_certfile, error) from error
-        return context
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +41,7 @@ class LogSettings:
 
     bootstrap: str
     prefix: str = DEFAULT_PREFIX
-    security: Security = Security()
+    security: Security = field(default_factory=Security)
 
     def __post_init__(self) -> None:
         """Refuse what is no address, and a prefix that no topic can have."""
@@ -179,7 +77,7 @@ class ClusterSettings:
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     bootstrap: str
-    security: Security = Security()
+    security: Security = field(default_factory=Security)
     max_partitions_in_flight: int = 1250
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
@@ -274,7 +172,8 @@ class ZooKeeperSettings:
 
     With `username` and `password` (digest), or a client certificate, the nodes are the writer's alone, and may be read
     by `readers` (ids such as `digest:ops:HASH`, `ip:10.0.0.0/8`, `world:anyone`). Without, anybody could write them:
-    `allow_open_zookeeper` must say that this is meant. Files are PEM; with TLS the host's name is checked. `project`
+    `allow_open_zookeeper` must say that this is meant. Files are PEM, and `key_password` opens a key that is encrypted;
+    with TLS the host's name is checked. `project`
     lets every worker project; with `intake` projectors carry out what operators write there. `listen` is where
     `drover project` serves /livez, /readyz and /metrics.
     """
@@ -293,6 +192,7 @@ class ZooKeeperSettings:
     ca_file: str | None = None
     cert_file: str | None = None
     key_file: str | None = None
+    key_password: str | None = field(default=None, repr=False)
     session_timeout_ms: int = 10_000
     listen: str = "127.0.0.1:8161"
 
@@ -306,6 +206,8 @@ class ZooKeeperSettings:
             raise ValueError("username and password belong together")
         if (self.cert_file is None) is not (self.key_file is None):
             raise ValueError("cert_file and key_file belong together")
+        if self.key_password is not None and self.key_file is None:
+            raise ValueError("key_password has no effect without key_file")
         if not self.use_tls and (self.ca_file or self.cert_file):
             raise ValueError("TLS files have no effect without use_tls = true")
         if self.readers and not self.has_credentials:
@@ -337,6 +239,11 @@ class ZooKeeperSettings:
                 "without credentials anybody could write the tree in ZooKeeper: set zookeeper.username and "
                 "zookeeper.password (or cert_file and key_file), or allow_open_zookeeper = true if that is meant"
             )
+        if self.cert_file is not None:
+            names = SettingNames("zookeeper", "cert_file", "key_file", "key_password")
+            password = None if self.key_password is None else Secret(self.key_password)
+            # The client reads the files by itself, and would ask for a password on the terminal.
+            ClientCertificate(names, self.cert_file, self.key_file, password).check_pem()
         return ZooKeeperOptions(
             hosts=self.hosts,
             username=self.username,
@@ -346,6 +253,7 @@ class ZooKeeperSettings:
             ca_file=self.ca_file,
             cert_file=self.cert_file,
             key_file=self.key_file,
+            key_password=self.key_password,
             session_timeout_s=self.session_timeout_ms / 1000,
         )
 
@@ -378,8 +286,9 @@ class Settings:
     def holds_secrets(self) -> bool:
         """Whether there is anything that must not be written to disk."""
         everywhere = (self.log.security, *(cluster.security for cluster in self.clusters.values()))
-        kafka = any(security.sasl_plain_password is not None for security in everywhere)
-        return kafka or self.zookeeper.password is not None or bool(self.spark.options)
+        kafka = any(security.sasl_plain_password or security.ssl_key_password for security in everywhere)
+        zookeeper = self.zookeeper.password is not None or self.zookeeper.key_password is not None
+        return kafka or zookeeper or bool(self.spark.options)
 
     @property
     def plaintext(self) -> tuple[str, ...]:

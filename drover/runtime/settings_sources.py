@@ -5,42 +5,45 @@ secrets is kept in the user's cache and used for as long as file, variables, fla
 """
 
 import contextlib
-import dataclasses
-import difflib
 import hashlib
 import os
-import re
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 import msgspec
 import platformdirs
 
+from drover import text_files
 from drover.errors import ConfigurationError
-from drover.runtime import addresses, healing_settings, section_settings, web_settings
+from drover.runtime import (
+    addresses,
+    healing_settings,
+    section_settings,
+    security_settings,
+    settings_variables,
+    web_settings,
+)
 from drover.runtime import settings as shapes
 from drover.runtime.section_settings import PlanningSettings, SparkSettings
 from drover.runtime.settings import Settings
+from drover.runtime.settings_problems import CONFIG_VARIABLE, FILE_NAME, SettingsFile, problem_of
+from drover.runtime.settings_variables import CLUSTERS, PREFIX, read_variables
 from drover.runtime.web_settings import WebSettings
 from drover.scheduling import limit_names
 from drover.scheduling.limit_names import HEALING, find, of_section
+from drover.text_files import decode_text
 from events import healing as healing_limits
 from events.commands import is_cluster_name
 from events.undecodable import UNDECODABLE
 
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
-
-CONFIG_VARIABLE = "DROVER_CONFIG"
 CACHE_VARIABLE = "DROVER_CACHE_DIR"
 OWNER_VARIABLE = "DROVER_CONFIG_OWNER"
-ANY_OWNER = "any"
-FILE_NAME = "drover.toml"
-PREFIX = "DROVER_"
-NESTED = "__"
+MODE_VARIABLE = "DROVER_CONFIG_MODE"
+ANY = "any"
 # The machine's own administrator, beside whoever runs this.
 TRUSTED_OWNERS = frozenset({0})
 # Tables that TOML makes of names with dots which are not quoted, as KIP-435's and Cruise Control's are.
@@ -52,7 +55,7 @@ _SOURCES = (
         str(module.__file__)
         for module in (
             *(addresses, healing_limits, healing_settings, limit_names),
-            *(section_settings, shapes, web_settings),
+            *(section_settings, security_settings, settings_variables, shapes, text_files, web_settings),
         )
     ),
 )
@@ -74,7 +77,7 @@ def load_settings(config: Path | None = None, overrides: Mapping[str, Any] | Non
     fingerprint = _fingerprint(file, content, flags)
     settings = _recall(kept, fingerprint)
     if settings is None:
-        settings = _read(file, flags)
+        settings = _read(file, content, flags)
         if not settings.holds_secrets:
             _keep(kept, fingerprint, settings)
     return settings
@@ -98,17 +101,22 @@ def find_file(config: Path | None) -> Path | None:
 def _check_owner(file: Path) -> None:
     """Refuse a file that others could have put there, also if it is named: it says where commands go.
 
-    `DROVER_CONFIG_OWNER` names one more user who may own it, or `any`.
+    `DROVER_CONFIG_OWNER` names one more user who may own it, or `any`. `DROVER_CONFIG_MODE=any` takes a file that
+    anybody may write: some mounts show every file as one.
     """
     try:
         found = file.stat()
     except OSError:
         return  # reading it says why
     where = f"the settings file {file.absolute()} is not used, because"
-    if stat.S_ISREG(found.st_mode) and found.st_mode & stat.S_IWOTH:
-        raise ConfigurationError(f"{where} anybody may write it: chmod o-w {file}")
+    is_writable = stat.S_ISREG(found.st_mode) and found.st_mode & stat.S_IWOTH
+    if is_writable and os.environ.get(MODE_VARIABLE) != ANY:
+        raise ConfigurationError(
+            f"{where} anybody may write it: chmod o-w {file}. On a mount where chmod has no effect, copy the file to "
+            f"another file system, or set {MODE_VARIABLE}={ANY} if you trust everybody who can write to that mount"
+        )
     trusted = os.environ.get(OWNER_VARIABLE, "")
-    if found.st_uid not in {os.geteuid(), *TRUSTED_OWNERS} and trusted not in {ANY_OWNER, str(found.st_uid)}:
+    if found.st_uid not in {os.geteuid(), *TRUSTED_OWNERS} and trusted not in {ANY, str(found.st_uid)}:
         raise ConfigurationError(
             f"{where} it belongs to user {found.st_uid}: make it yours or root's, or set "
             f"{OWNER_VARIABLE}={found.st_uid} if that user may say where your commands go"
@@ -125,14 +133,25 @@ def _content(file: Path) -> bytes:
         ) from error
 
 
-def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
+def _parsed(path: Path | None, content: bytes) -> tuple[SettingsFile, dict[str, Any]]:
+    try:
+        file = SettingsFile(path, decode_text(content))
+        return file, tomllib.loads(file.text)
+    except (ValueError, RecursionError) as error:  # what the text decoder and tomllib raise
+        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConfigurationError(f"{SettingsFile(path).place} is not valid TOML: {said}") from error
+
+
+def _read(path: Path | None, content: bytes, flags: Mapping[str, Any]) -> Settings:
     import pydantic  # noqa: PLC0415 - see the module's docstring
     import pydantic_settings  # noqa: PLC0415
 
+    file, said = _parsed(path, content)
+    named = {name for source in (said, flags) for name in _section(source, CLUSTERS)}
+    variables = read_variables(named)
+
     class Sources(pydantic_settings.BaseSettings):
-        model_config = pydantic_settings.SettingsConfigDict(
-            env_prefix=PREFIX, env_nested_delimiter=NESTED, extra="forbid", hide_input_in_errors=True
-        )
+        model_config = pydantic_settings.SettingsConfigDict(extra="forbid", hide_input_in_errors=True)
 
         log: shapes.LogSettings
         clusters: dict[str, shapes.ClusterSettings] = pydantic.Field(default_factory=dict)
@@ -152,39 +171,35 @@ def _read(file: Path | None, flags: Mapping[str, Any]) -> Settings:
             cls,
             settings_cls: type[pydantic_settings.BaseSettings],
             init_settings: pydantic_settings.PydanticBaseSettingsSource,
-            env_settings: pydantic_settings.PydanticBaseSettingsSource,
-            dotenv_settings: pydantic_settings.PydanticBaseSettingsSource,  # noqa: ARG003 - the library's signature
+            env_settings: pydantic_settings.PydanticBaseSettingsSource,  # noqa: ARG003 - the library's signature
+            dotenv_settings: pydantic_settings.PydanticBaseSettingsSource,  # noqa: ARG003 - the same
             file_secret_settings: pydantic_settings.PydanticBaseSettingsSource,  # noqa: ARG003 - the same
         ) -> tuple[pydantic_settings.PydanticBaseSettingsSource, ...]:
-            toml = pydantic_settings.TomlConfigSettingsSource(settings_cls, file) if file is not None else None
-            return (init_settings, env_settings) if toml is None else (init_settings, env_settings, toml)
+            # The first wins.
+            below = (pydantic_settings.InitSettingsSource(settings_cls, source) for source in (variables, said))
+            return (init_settings, *below)
 
-    place = f"the settings file {file}" if file is not None else f"no {FILE_NAME} (none was found)"
     try:
         found = Sources(**flags)
     except pydantic.ValidationError as error:
-        problems = [_problem(detail, file) for detail in error.errors(include_input=False)]
+        problems = [problem_of(detail, file) for detail in error.errors(include_input=False)]
         raise ConfigurationError("; ".join(problems)) from None
-    except pydantic_settings.SettingsError as error:
-        raise ConfigurationError(f"a {PREFIX}* variable cannot be read: {error}") from None
-    except (ValueError, RecursionError) as error:  # what tomllib and the text decoder raise
-        raise ConfigurationError(f"{place} is not valid TOML: {_not_toml(error)}") from error
     settings = Settings(
         found.log, found.clusters, found.worker, found.zookeeper, found.spark, found.planning, found.web
     )
-    _check(settings, place)
+    _check(settings, file.place)
     return settings
+
+
+def _section(source: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = source.get(name)
+    return section if isinstance(section, Mapping) else {}
 
 
 def _check(settings: Settings, place: str) -> None:
     _check_names(settings, place)
     _check_texts(settings)
     _check_characters(msgspec.to_builtins(settings), place)
-    _check_variables()
-
-
-def _not_toml(error: Exception) -> str:
-    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def _by_todays_names(clusters: Any) -> Any:
@@ -237,16 +252,6 @@ def _check_names(settings: Settings, place: str) -> None:
             )
 
 
-def _check_variables() -> None:
-    sections = [field.name for field in dataclasses.fields(Settings)]
-    for variable in os.environ:
-        section, nested, _ = variable.upper().removeprefix(PREFIX).partition(NESTED)
-        if variable.upper().startswith(PREFIX) and nested and section.lower() not in sections:
-            raise ConfigurationError(
-                f"the environment variable {variable} names no setting{_hint(section.lower(), sections)}; unset it"
-            )
-
-
 def _check_texts(settings: Settings) -> None:
     """Refuse what no message could carry: variables and flags may hold any bytes."""
     try:
@@ -269,82 +274,6 @@ def _check_characters(value: object, place: str, path: str = "") -> None:
     elif isinstance(value, list | tuple):
         for held in value:
             _check_characters(held, place, path)
-
-
-def _problem(detail: "ErrorDetails", file: Path | None) -> str:
-    path = [str(part) for part in detail["loc"]]
-    key = ".".join(path)
-    where = _origin(path, file)
-    match detail["type"]:
-        case "missing" | "missing_argument":
-            said = f"{key} is not set; {_remedy(path, file)}"
-        case "extra_forbidden" | "unexpected_keyword_argument":
-            said = f"{key} is no setting{_hint(path[-1], _keys_at(path[:-1]))}"
-        case "value_error":
-            complaint = detail["msg"].removeprefix("Value error, ")
-            said = f"{key}: {complaint}"
-            # A section is checked as a whole, and says first which of its settings is meant.
-            meant = complaint.split(maxsplit=1)[0]
-            where = _origin([*path, meant], file) if meant in _keys_at(path) else where
-        case _:
-            said = f"{key}: {detail['msg'][:1].lower()}{detail['msg'][1:]}"
-    return f"{where}: {said}"
-
-
-def _origin(path: Sequence[str], file: Path | None) -> str:
-    variable = PREFIX + NESTED.join(path).upper()
-    named = next((name for name in os.environ if name.upper() == variable), None)
-    if named is not None:
-        return f"environment variable {named}"
-    if file is None:
-        return f"settings (no {FILE_NAME} was found)"
-    line = _line_of(path, file)
-    return f"settings file {file}" if line is None else f"settings file {file}, line {line}"
-
-
-def _line_of(path: Sequence[str], file: Path) -> int | None:
-    """Find the line that says what is at this path, or else that of its section; None if no line does."""
-    section: list[str] = []
-    found: int | None = None
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-        heading = re.match(r"\s*\[([^\[\]]+)\]", line)
-        if heading is not None:
-            section = [part.strip(" \"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.\s]+", heading[1])]
-            if section and section == list(path[: len(section)]):
-                found = number
-        key = re.match(r"\s*([A-Za-z0-9_-]+|\"[^\"]*\")\s*=", line)
-        if key is not None and [*section, key[1].strip('"')] == list(path[: len(section) + 1]):
-            return number
-    return found
-
-
-def _remedy(path: Sequence[str], file: Path | None) -> str:
-    if "bootstrap" in _keys_at(path):
-        # A section is not a value: what it must hold is.
-        path = [*path, "bootstrap"]
-    variable = PREFIX + NESTED.join(path).upper()
-    if file is None:
-        return f"name a settings file with --config or {CONFIG_VARIABLE}, or set {variable}"
-    return f"add it to the file or set {variable}"
-
-
-def _keys_at(path: Sequence[str]) -> list[str]:
-    """List the keys that may stand in the section at this path."""
-    shape: Any = Settings
-    for part in path:
-        if get_origin(shape) is dict:
-            shape = get_args(shape)[1]
-        elif dataclasses.is_dataclass(shape):
-            shape = get_type_hints(shape).get(part)
-    return [field.name for field in dataclasses.fields(shape)] if dataclasses.is_dataclass(shape) else []
-
-
-def _hint(key: str, known: Iterable[str]) -> str:
-    known = list(known)
-    near = difflib.get_close_matches(key, known, n=1)
-    if near:
-        return f"; did you mean {near[0]}?"
-    return f" (known: {', '.join(known)})" if known else ""
 
 
 def _kept_file(file: Path | None) -> Path | None:

@@ -80,7 +80,11 @@ class Doorkeeper:
 def stranger_of(request: web.Request) -> Denied | None:
     """Say why a request with a body cannot come from this very page; None if it can."""
     if urlsplit(request.headers.get("Origin", "")).netloc.lower() != request.host.lower():
-        return Denied(403, "the request does not come from this page: its Origin is not the host that it asks for")
+        return Denied(
+            403,
+            "the request does not come from this page: its Origin is not the host that it asks for. A proxy before the "
+            "page must pass on Host as the browser sent it, port included",
+        )
     if request.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
         return Denied(403, "the request comes from another page")
     if request.content_type != "application/json":

@@ -195,7 +195,7 @@ def test_a_goal_that_makes_no_sense_here_ends_with_2_and_writes_nothing(
     ("arguments", "said"),
     [
         (("drain",), "Missing argument 'BROKER...'"),
-        (("drain", "three"), "'three' is not a valid integer"),
+        (("drain", "three"), "'three' are not ids of brokers: write 3,4"),
         (("replace", "3"), "Missing option '--with'"),
         (("set-rf", "orders", "0"), "0 is not in the range"),
         (("balance", "--max-bytes", "much"), "'much' is not a size"),
@@ -347,3 +347,38 @@ def test_a_plan_that_was_checked_can_be_held_to_its_hash(model: str, tmp_path: P
     assert plan.proposal is not None
     assert plan.targets[0].original_replicas == (1, 2, 3)
     assert f"Hash: {plan.proposal.hash}" in shown.stdout
+
+
+def test_the_factor_is_set_for_patterns_and_lists_of_topics(tmp_path: Path) -> None:
+    names = ("logs-a", "logs-b", "orders", "logsx")
+    internal = partition("__state", 0, 1, 2, internal=True)
+    model = write_model(tmp_path / "m.json", *(partition(name, 0, 1, 2) for name in names), internal)
+
+    def raised(*arguments: str) -> set[str]:
+        shown = propose(model, "set-rf", *arguments, "-o", "json")
+        assert shown.exit_code == ExitCode.DONE, shown.stderr
+        moves = json.loads(shown.stdout)["moves"]
+        assert {len(move["after"]) for move in moves} == {3}
+        return {move["topic"] for move in moves}
+
+    assert raised("logs-*", "3") == {"logs-a", "logs-b"}
+    assert raised("logs-?", "orders", "3") == {"logs-a", "logs-b", "orders"}
+    assert raised("orders,logsx", "logs-a", "3") == {"orders", "logsx", "logs-a"}
+    assert raised("*", "3", "--exclude-topics", "logs*") == {"orders"}
+    everything = propose(model, "set-rf", "*", "3")
+    assert everything.exit_code == ExitCode.DONE, "a pattern names no internal topic"
+    assert "__state:0 keeps 2 replicas" in everything.stdout
+    assert raised("*", "3", "--include-internal") == {*names, "__state"}
+    asked = json.loads(propose(model, "set-rf", "logs-*", "orders", "3", "-o", "json").stdout)["asked"]
+    assert asked == "set-rf logs-* orders 3"
+
+
+def test_a_topic_or_a_pattern_that_means_nothing_changes_nothing(model: str) -> None:
+    for arguments, said in (
+        (("nope*", "3"), "no topic of the cluster is called nope*"),
+        (("orders", "nope", "3"), "there is no topic nope"),
+        (("orders",), "Missing argument 'TOPIC...'"),
+    ):
+        shown = propose(model, "set-rf", *arguments)
+        assert said in shown.output
+        assert shown.exit_code == ExitCode.USAGE

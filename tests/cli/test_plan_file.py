@@ -39,7 +39,7 @@ def test_of_the_output_of_generate_the_proposed_block_is_taken() -> None:
     ("text", "said"),
     [
         ('Proposed partition reassignment configuration\n{"version": ' + "9" * 5000 + "}", "is not JSON"),
-        ("", "is not JSON"),
+        ("", "is empty"),
         ("Proposed partition reassignment configuration\n{oops", "is not JSON"),
         ("[]", "not in the stock tool's format"),
         (plan(version=2), "has version 2"),

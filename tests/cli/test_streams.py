@@ -84,4 +84,4 @@ def test_standard_input_that_is_no_text_is_wrong_usage(locale: str, model: str, 
     given = json.dumps(PLAN).encode().replace(b'"t"', b'"\xff"')
     code, said = shell('"$@"', tmp_path, "alter", "-", "--reason", "x", "--dry-run", given=given, LC_ALL=locale)
     assert code == 2
-    assert said.startswith("Error: the plan - is not UTF-8 text")
+    assert said.startswith("Error: the plan - is no text in UTF-8 or UTF-16")

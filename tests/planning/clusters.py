@@ -77,7 +77,7 @@ def random_goals(seed: int, model: ClusterModel) -> tuple[Goal, ...]:
         Replace(draw.choice(ids), draw.choice(ids)),
         Balance(),
         Balance(max_bytes=draw.randint(0, 3 * GIB), max_moves=draw.randint(0, 4)),
-        SetReplicationFactor("topic-0", draw.randint(1, 4)),
+        SetReplicationFactor(("topic-0",), draw.randint(1, 4)),
         Spread(),
         Leaders(),
         Heal(tuple(broker.id for broker in model.brokers if not broker.alive) or (ids[0],)),

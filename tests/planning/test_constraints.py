@@ -41,7 +41,7 @@ def unnamed(model: ClusterModel, goal: Goal, proposal: Proposal) -> list[str]:
         missing += [
             f"{name} has another replication factor"
             for name, replicas in after.items()
-            if name[0] == goal.topic and len(replicas) != goal.replication_factor and name not in said
+            if name[0] in goal.topics and len(replicas) != goal.replication_factor and name not in said
         ]
     if isinstance(goal, Balance):
         if goal.max_bytes is not None and proposal.copied_bytes > goal.max_bytes:

@@ -15,7 +15,7 @@ def with_factor(
 ) -> Proposal:
     """Give partitions that all have one list another replication factor."""
     partitions = [Partition("t", number, replicas, replicas[0], isr or replicas, 1000) for number in range(count)]
-    return propose(ClusterModel.of(brokers, partitions), SetReplicationFactor("t", factor))
+    return propose(ClusterModel.of(brokers, partitions), SetReplicationFactor(("t",), factor))
 
 
 @pytest.mark.parametrize("broker", [Broker(3, excluded=True), Broker(3, held=True)], ids=["excluded", "held"])
@@ -52,7 +52,7 @@ def test_racks_that_new_replicas_have_gained_are_not_given_up_for_balance() -> N
     brokers = [Broker(1, "a"), Broker(2, "a"), Broker(3, "b"), Broker(4, "b"), Broker(5, "c")]
     others = [Partition("full", number, (5,), 5, (5,), 1000) for number in range(40)]
     raised = [Partition("t", number, (1, 2), 1, (1, 2), 1000) for number in range(6)]
-    proposal = propose(ClusterModel.of(brokers, [*others, *raised]), SetReplicationFactor("t", 4))
+    proposal = propose(ClusterModel.of(brokers, [*others, *raised]), SetReplicationFactor(("t",), 4))
     assert len(proposal.moves) == 6
     assert all(5 in move.after for move in proposal.moves), "4 is emptier, and would leave two replicas in b as in a"
     assert (proposal.unmet, proposal.rack_violations_after) == ((), 0)

@@ -28,7 +28,7 @@ def test_more_replicas_than_racks_are_spread_evenly() -> None:
     assert racks.fewest_pairs((1, 2, 3, 4)) == 2, "two in each"
     assert (racks.excess((1, 2, 3, 4)), racks.excess((1, 2, 4, 5))) == (1, 0)
     model = ClusterModel.of(brokers("a", "a", "a", "b", "b"), [partition(0, 1)])
-    (move,) = propose(model, SetReplicationFactor("t", 4)).moves
+    (move,) = propose(model, SetReplicationFactor(("t",), 4)).moves
     assert sum(broker <= 3 for broker in move.after) == 2
 
 

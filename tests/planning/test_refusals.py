@@ -54,10 +54,10 @@ def but(number: int, **changes: object) -> ClusterModel:
         (Replace(9, 1), UnmetCode.UNKNOWN_BROKER, "there is no broker 9"),
         (Replace(1, 1), UnmetCode.BAD_GOAL, "broker 1 cannot replace itself"),
         (Evacuate("z"), UnmetCode.UNKNOWN_RACK, "no broker is in rack z: there are a, b, c"),
-        (SetReplicationFactor("nope", 2), UnmetCode.UNKNOWN_TOPIC, "there is no topic nope"),
-        (SetReplicationFactor("orders", 0), UnmetCode.BAD_GOAL, "the replication factor must be at least 1, not 0"),
+        (SetReplicationFactor(("nope",), 2), UnmetCode.UNKNOWN_TOPIC, "there is no topic nope"),
+        (SetReplicationFactor(("orders",), 0), UnmetCode.BAD_GOAL, "the replication factor must be at least 1, not 0"),
         (
-            SetReplicationFactor("orders", 5),
+            SetReplicationFactor(("orders",), 5),
             UnmetCode.TOO_FEW_BROKERS,
             "a replication factor of 5 needs as many brokers, and 4 are alive",
         ),
@@ -189,7 +189,7 @@ def test_a_balance_that_may_not_copy_enough_says_so() -> None:
 
 
 def test_nothing_to_do_is_an_empty_complete_proposal() -> None:
-    for goal in (Balance(), Spread(), Leaders(), SetReplicationFactor("orders", 3), Heal((1,), ())):
+    for goal in (Balance(), Spread(), Leaders(), SetReplicationFactor(("orders",), 3), Heal((1,), ())):
         proposal = propose(ClusterModel.of(BROKERS[:3], MODEL.partitions[:1]), goal)
         assert (proposal.empty, proposal.refused) == (True, False), goal
     nothing = propose(ClusterModel.of(BROKERS, []), Balance())

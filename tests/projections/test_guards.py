@@ -158,6 +158,9 @@ def test_with_tls_the_certificate_and_the_hosts_name_are_checked() -> None:
     client = made(ZooKeeperOptions("zk-1:2281", use_tls=True, ca_file="ca.pem", cert_file="c.pem", key_file="k.pem"))
     assert (client.use_ssl, client.verify_certs, client.check_hostname) == (True, True, True)
     assert (client.ca, client.certfile, client.keyfile) == ("ca.pem", "c.pem", "k.pem")
+    assert client.keyfile_password == "", "otherwise OpenSSL asks for one on the terminal"
+    opened = ZooKeeperOptions("zk-1:2281", use_tls=True, cert_file="c.pem", key_file="k.pem", key_password="hush")  # noqa: S106 - of nobody
+    assert made(opened).keyfile_password == "hush"  # noqa: S105 - of nobody
 
 
 @pytest.mark.parametrize(

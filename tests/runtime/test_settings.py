@@ -10,7 +10,8 @@ from drover.errors import ConfigurationError
 from drover.jars import cache_directory
 from drover.local.certificates import make_certificates
 from drover.runtime import settings_sources
-from drover.runtime.settings import ClusterSettings, LogSettings, Security, Settings, ZooKeeperSettings
+from drover.runtime.security_settings import Security
+from drover.runtime.settings import ClusterSettings, LogSettings, Settings, ZooKeeperSettings
 from drover.runtime.settings_sources import load_settings
 from events.commands import is_cluster_name
 
@@ -289,14 +290,14 @@ def test_a_cache_that_cannot_be_written_to_its_end_leaves_nothing_behind(file: P
 def test_a_tls_file_that_is_not_there_or_senseless_is_named(tmp_path: Path) -> None:
     log = LogSettings("kafka:1", security=Security(security_protocol="SSL", ssl_cafile="gone.pem"))
     with pytest.raises(
-        ConfigurationError, match=r"log\.security\.ssl_cafile: the file gone\.pem cannot be used .*No such"
+        ConfigurationError, match=r"log\.security\.ssl_cafile: the file gone\.pem cannot be used: No such"
     ):
         log.connection()
     senseless = tmp_path / "senseless.pem"
     senseless.write_text("no certificate")
     security = Security(security_protocol="SSL", ssl_certfile=str(senseless))
     with pytest.raises(
-        ConfigurationError, match=r"clusters\.x\.security\.ssl_certfile or ssl_keyfile: .*senseless\.pem"
+        ConfigurationError, match=r"clusters\.x\.security\.ssl_certfile: .*senseless\.pem .*no certificate"
     ):
         security.client_options("clusters.x.security")
 
@@ -387,3 +388,27 @@ def test_a_user_without_a_home_has_settings_and_is_told_where_jars_would_go(
 
 def nobody(number: int) -> None:
     raise KeyError(f"getpwuid(): uid not found: {number}")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_a_file_that_an_editor_of_windows_wrote_is_read(encoding: str, tmp_path: Path) -> None:
+    """With a byte order mark, in UTF-16, and with other line ends."""
+    file = tmp_path / "drover.toml"
+    file.write_bytes(FILE.replace("\n", "\r\n").encode(encoding))
+    assert sorted(load_settings(file).clusters) == ["eu.west", "prod"]
+    file.write_bytes(FILE.replace('"prod:9092"', "7").replace("\n", "\r\n").encode(encoding))
+    with pytest.raises(ConfigurationError, match=r"line 6: clusters\.prod\.bootstrap"):
+        load_settings(file)
+
+
+def test_a_file_on_a_mount_that_keeps_no_modes_has_a_way_round(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.chmod(0o777)
+    with pytest.raises(ConfigurationError, match=r"where chmod has no effect, .* set DROVER_CONFIG_MODE=any"):
+        load_settings(file)
+    monkeypatch.setenv("DROVER_CONFIG_MODE", "any")
+    assert load_settings(file).log.bootstrap == "kafka:9092"
+    owner = file.stat().st_uid
+    monkeypatch.setattr("os.geteuid", lambda: owner + 1)
+    monkeypatch.setattr(settings_sources, "TRUSTED_OWNERS", frozenset())
+    with pytest.raises(ConfigurationError, match="DROVER_CONFIG_OWNER"):
+        load_settings(file)

@@ -8,8 +8,9 @@ import psutil
 import pytest
 
 from drover.errors import ConfigurationError
+from drover.local.certificates import make_certificates
 from drover.runtime.java_options import java_client_options
-from drover.runtime.settings import Security
+from drover.runtime.security_settings import Security
 from spark import only_one
 from spark.files import JobFiles
 from spark.java_home import DROPPED, java_home
@@ -67,8 +68,10 @@ def test_the_java_home_runs_java_and_drops_what_not_every_runtime_has(
 
 
 def test_the_java_client_is_told_what_the_python_clients_are(tmp_path: Path) -> None:
-    for name in ("ca.pem", "me.pem", "me.key"):
-        (tmp_path / name).write_text(f"-----{name}-----")
+    made = make_certificates(["me"])
+    key, mark, certificates = made.keystores["me"].partition("-----END PRIVATE KEY-----\n")
+    for name, text in {"ca.pem": made.authority, "me.pem": certificates, "me.key": key + mark}.items():
+        (tmp_path / name).write_text(text)
     password = tmp_path / "password"
     password.write_text('a "quoted" \\ word')
     secure = Security(
@@ -92,8 +95,8 @@ def test_the_java_client_is_told_what_the_python_clients_are(tmp_path: Path) -> 
     options = java_client_options(files, "log.security")
     assert options["ssl.truststore.location"] == str(tmp_path / "ca.pem")
     assert (options["ssl.keystore.certificate.chain"], options["ssl.keystore.key"]) == (
-        "-----me.pem-----",
-        "-----me.key-----",
+        certificates,
+        key + mark,
     )
     assert java_client_options(Security(), "log.security") == {"security.protocol": "PLAINTEXT"}
     (tmp_path / "me.key").unlink()

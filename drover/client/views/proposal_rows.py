@@ -40,7 +40,7 @@ class Request:
     """The request behind a proposal: its words, the cluster's name, and the throttle for the estimate.
 
     `excluded_topics` are those that the operator has excluded by name, `leaving` the brokers that are being emptied.
-    `topic` is the one that the goal is about, if it is about one.
+    `topics` are those that the goal names one by one.
     """
 
     asked: str
@@ -48,7 +48,7 @@ class Request:
     throttle_bytes_per_second: int | None = None
     excluded_topics: frozenset[str] = frozenset()
     leaving: frozenset[int] = frozenset()
-    topic: str | None = None
+    topics: frozenset[str] = frozenset()
 
 
 def move_rows(proposal: Proposal) -> list[MoveRow]:
@@ -146,9 +146,9 @@ def blocking(proposal: Proposal, request: Request, model: ClusterModel) -> list[
 
 
 def _is_internal_and_named(one: Unmet, request: Request) -> bool:
-    """Whether the goal is about this very topic, and nobody but Drover excludes it."""
-    is_named = request.topic is not None and one.topic == request.topic
-    return one.code is UnmetCode.EXCLUDED and is_named and one.topic not in request.excluded_topics
+    """Whether the goal names this very topic, and nobody but Drover excludes it."""
+    is_named = one.topic in request.topics and one.topic not in request.excluded_topics
+    return one.code is UnmetCode.EXCLUDED and is_named
 
 
 def brokers_that_keep_internal_topics(proposal: Proposal, request: Request, model: ClusterModel) -> frozenset[int]:

@@ -43,7 +43,7 @@ const MOST_RATE = 1e11;
 const UNITS = { "": 1, B: 1, KB: 1e3, MB: 1e6, GB: 1e9, KIB: 2 ** 10, MIB: 2 ** 20, GIB: 2 ** 30 };
 
 export async function begin(show) {
-  const found = await ask("/api/session", {});
+  const found = await ask("api/session", {});
   if (!found.error) session = found;
   show(session);
 }
@@ -89,7 +89,7 @@ function valueOf(text) {
 }
 
 async function loadLimits({ about, limit, chosen }) {
-  const { limits = [] } = await ask("/api/document", { view: "throttles", cluster: about.cluster });
+  const { limits = [] } = await ask("api/document", { view: "throttles", cluster: about.cluster });
   const rows = limits.filter((row) => chosen.more === "value" || row.by !== null);
   const before = limit.lastChild.value;
   replace(
@@ -249,7 +249,7 @@ async function look(form) {
   const number = form.asking;
   if (fields === null) return replace(form.meaning, h("p", { class: "quiet" }, MISSING[form.chosen.more]));
   const asked = command(form, fields);
-  const { found } = await send("/api/trial", { command: asked });
+  const { found } = await send("api/trial", { command: asked });
   if (number !== form.asking) return null;
   return show(form, asked, found);
 }
@@ -312,7 +312,7 @@ async function submit(form) {
     trial: form.trial,
     word: form.word.querySelector("input")?.value ?? "",
   };
-  const { status, found } = await send("/api/command", body);
+  const { status, found } = await send("api/command", body);
   form.isSending = false;
   const story = h(
     "a",

@@ -1,4 +1,7 @@
-// The address holds the view, the filter and the time: a link shows the other one what I see.
+// The address holds the view, the filter and the time: a link shows the other one what I see. Every address is relative,
+// so that a proxy may show the page below any path.
+
+export const HOME = "./";
 
 export function read() {
   const query = Object.fromEntries(new URLSearchParams(location.search));
@@ -16,7 +19,7 @@ export function href(query) {
       !(name === "show" && value === "all"),
   );
   const text = new URLSearchParams(kept).toString();
-  return text ? `/?${text}` : "/";
+  return text ? `?${text}` : HOME;
 }
 
 const listeners = [];
@@ -25,7 +28,7 @@ const tell = () => listeners.forEach((listener) => listener(read()));
 
 export function go(query, { quietly = false } = {}) {
   const address = href(query);
-  if (address === location.pathname + location.search) return;
+  if (new URL(address, location).href === new URL(location.pathname + location.search, location).href) return;
   if (quietly) history.replaceState(null, "", address);
   else history.pushState(null, "", address);
   tell();
@@ -33,7 +36,7 @@ export function go(query, { quietly = false } = {}) {
 
 addEventListener("popstate", tell);
 document.addEventListener("click", (event) => {
-  const link = event.target.closest?.("a[href^='/?'], a[href='/']");
+  const link = event.target.closest?.(`a[href^='?'], a[href='${HOME}']`);
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey) return;
   event.preventDefault();
   go(Object.fromEntries(new URL(link.href).searchParams));

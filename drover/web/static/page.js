@@ -42,7 +42,7 @@ const top = {
 document
   .getElementById("top")
   .append(
-    h("a", { class: "brand", href: "/" }, "Drover"),
+    h("a", { class: "brand", href: address.HOME }, "Drover"),
     top.cluster,
     top.live,
     h("span", { class: "grow" }),

@@ -7,7 +7,7 @@ function load() {
     .then((module) => {
       const style = document.createElement("link");
       style.rel = "stylesheet";
-      style.href = "/static/vendor/uPlot.css";
+      style.href = "static/vendor/uPlot.css";
       document.head.append(style);
       return module.default;
       // A browser whose language has an odd name cannot load it: then there are figures and no plots.

@@ -41,7 +41,7 @@ export class Stream {
     this.source?.close();
     // The browser sends the last id by itself only when it comes back on its own.
     const after = this.lastId ? { after: this.lastId } : {};
-    const source = new EventSource(`/api/stream?${new URLSearchParams({ ...this.query, ...after })}`);
+    const source = new EventSource(`api/stream?${new URLSearchParams({ ...this.query, ...after })}`);
     this.source = source;
     this.heard = Date.now();
     source.addEventListener("snapshot", (event) => this.#take(source, event, (data) => data));
@@ -75,7 +75,7 @@ export class Stream {
 
   // A stream that is refused does not say why; the same question, asked once, does.
   async #askWhy() {
-    const { error } = await ask("/api/document", this.query);
+    const { error } = await ask("api/document", this.query);
     if (error && this.source === null) this.#cut(error);
   }
 

@@ -27,7 +27,7 @@ export class Strip {
   async look() {
     if (this.cluster === null) return replace(this.place);
     const { cluster } = this;
-    const found = await ask("/api/strip", { cluster });
+    const found = await ask("api/strip", { cluster });
     // Meanwhile somebody may have chosen another cluster.
     return found.error || cluster !== this.cluster ? null : this.draw(found);
   }

@@ -23,7 +23,7 @@ export function mount(root, address) {
     list,
   );
   const history = new Map();
-  const past = ask("/api/plots", { cluster: address.cluster ?? "" });
+  const past = ask("api/plots", { cluster: address.cluster ?? "" });
   past.then((found) => {
     if (!found.error) Object.entries(found).forEach(([broker, points]) => history.set(broker, points));
   });

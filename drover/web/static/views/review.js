@@ -54,7 +54,7 @@ export function mount(root) {
       replace(told, empty(`${chosen.name} is larger than ${amount(MAX_BYTES)}.`));
       return;
     }
-    kept.text = text.value = await chosen.text();
+    kept.text = text.value = decode(new Uint8Array(await chosen.arrayBuffer()));
     kept.name = chosen.name;
     judge(view);
   });
@@ -89,10 +89,18 @@ export function mount(root) {
   };
 }
 
+// Some shells write UTF-16: with a byte order mark, or with a zero byte in the first character, which is ASCII in JSON.
+function decode(bytes) {
+  const [first, second] = bytes;
+  const isLittle = (first === 0xff && second === 0xfe) || second === 0;
+  const isBig = (first === 0xfe && second === 0xff) || first === 0;
+  return new TextDecoder(isLittle ? "utf-16le" : isBig ? "utf-16be" : "utf-8").decode(bytes);
+}
+
 async function judge({ cluster, told }) {
   replace(told, h("p", { class: "quiet" }, "The cluster is looked at…"));
   const { text, name, throttle } = kept;
-  ({ found: kept.found } = await post("/api/review", { cluster, text, name, throttle }));
+  ({ found: kept.found } = await post("api/review", { cluster, text, name, throttle }));
   draw(told, kept.found);
 }
 

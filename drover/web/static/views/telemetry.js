@@ -27,7 +27,7 @@ export function mount(root) {
   let isWaiting = false;
   const look = async (cluster) => {
     isWaiting = true;
-    const found = await ask("/api/telemetry", { cluster });
+    const found = await ask("api/telemetry", { cluster });
     if (asked !== cluster) return;
     isWaiting = false;
     draw(place, found);

@@ -105,7 +105,7 @@ class Others {
   async look() {
     this.button.disabled = true;
     replace(this.told, h("p", { class: "quiet" }, "Every broker and topic is looked at…"));
-    const { found } = await post("/api/throttles", { cluster: this.cluster });
+    const { found } = await post("api/throttles", { cluster: this.cluster });
     this.button.disabled = false;
     replace(
       this.told,

@@ -56,7 +56,7 @@ async function follow(view) {
 
 async function look(view) {
   const { cluster, ...wanted } = view.address;
-  view.span ??= await ask("/api/strip", { cluster });
+  view.span ??= await ask("api/strip", { cluster });
   if (view.span.error) {
     replace(view.then, empty(view.span.error));
     view.span = null;
@@ -70,8 +70,8 @@ async function look(view) {
   view.shown = shown;
   drawControls(view, cluster, at, other);
   const [then, difference] = await Promise.all([
-    ask("/api/document", { view: "plan", cluster, at }),
-    ask("/api/difference", { cluster, from: at, to: other ?? Math.round(now()) + 60_000 }),
+    ask("api/document", { view: "plan", cluster, at }),
+    ask("api/difference", { cluster, from: at, to: other ?? Math.round(now()) + 60_000 }),
   ]);
   drawThen(view.then, then, at);
   const when = other === null ? "now" : `between ${clock(Math.min(at, other))} and ${clock(Math.max(at, other))}`;

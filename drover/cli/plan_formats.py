@@ -11,6 +11,7 @@ from drover.errors import ConfigurationError
 from drover.planning.proposal import Basis
 from events.bounds import visible
 from events.fields import Index, Replicas
+from events.undecodable import UNDECODABLE
 from events.words import fault_of_json
 
 PROPOSED_HEADING = "Proposed partition reassignment configuration"
@@ -148,10 +149,10 @@ def _decoded(text: str) -> Any:
     """Decode JSON; in an answer of Cruise Control, NaN and Infinity stand for loads that it cannot compute."""
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except UNDECODABLE:
         try:
             document = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             document = None
         if not isinstance(document, dict) or not document.keys() & {"proposals", "summary", "progress"}:
             raise

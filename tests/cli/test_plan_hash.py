@@ -149,7 +149,7 @@ def test_a_file_without_its_proposal_is_held_to_the_hash_but_cannot_tell_what_ch
 
 def test_a_hash_needs_a_plan_that_moves(held: Held) -> None:
     shown = CliRunner().invoke(cli, ["alter", "--undo", "p", "--plan-hash", "x", "--reason", "x"], prog_name="drover")
-    assert "--plan-hash goes with a PLAN.json" in shown.stderr
+    assert "--plan-hash goes with one PLAN.json" in shown.stderr
     assert shown.exit_code == ExitCode.USAGE
     held.plan.write_text('{"partitions": [{"topic": "t", "partition": 0, "replicas": null}]}')
     stops = held.submit()

@@ -388,27 +388,3 @@ def test_a_user_without_a_home_has_settings_and_is_told_where_jars_would_go(
 
 def nobody(number: int) -> None:
     raise KeyError(f"getpwuid(): uid not found: {number}")
-
-
-@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
-def test_a_file_that_an_editor_of_windows_wrote_is_read(encoding: str, tmp_path: Path) -> None:
-    """With a byte order mark, in UTF-16, and with other line ends."""
-    file = tmp_path / "drover.toml"
-    file.write_bytes(FILE.replace("\n", "\r\n").encode(encoding))
-    assert sorted(load_settings(file).clusters) == ["eu.west", "prod"]
-    file.write_bytes(FILE.replace('"prod:9092"', "7").replace("\n", "\r\n").encode(encoding))
-    with pytest.raises(ConfigurationError, match=r"line 6: clusters\.prod\.bootstrap"):
-        load_settings(file)
-
-
-def test_a_file_on_a_mount_that_keeps_no_modes_has_a_way_round(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file.chmod(0o777)
-    with pytest.raises(ConfigurationError, match=r"where chmod has no effect, .* set DROVER_CONFIG_MODE=any"):
-        load_settings(file)
-    monkeypatch.setenv("DROVER_CONFIG_MODE", "any")
-    assert load_settings(file).log.bootstrap == "kafka:9092"
-    owner = file.stat().st_uid
-    monkeypatch.setattr("os.geteuid", lambda: owner + 1)
-    monkeypatch.setattr(settings_sources, "TRUSTED_OWNERS", frozenset())
-    with pytest.raises(ConfigurationError, match="DROVER_CONFIG_OWNER"):
-        load_settings(file)

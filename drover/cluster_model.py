@@ -64,7 +64,7 @@ def model_of(inventory: Inventory, knowledge: Knowledge) -> ClusterModel:
     """Make the model.
 
     The size of a copy is that of the leader's, or of the largest where the leader's is unknown. A broker with a log
-    directory that has failed is failing; what such a directory would hold is not counted.
+    directory that has failed is failing.
     """
     arriving = _arriving(inventory, knowledge)
     topics = _demoted_topics(knowledge)
@@ -96,7 +96,7 @@ def _broker(found: RegisteredBroker, knowledge: Knowledge, arriving_bytes: int, 
         excluded=found.broker in knowledge.excluded,
         held=found.broker in knowledge.held,
         failing=found.broker in knowledge.failing or any(directory.code for directory in directories),
-        log_dirs=tuple(_directory(directory) for directory in directories if not directory.code),
+        log_dirs=tuple(_directory(directory) for directory in directories),
         arriving_bytes=arriving_bytes,
         demoted=found.broker in knowledge.demoted_everywhere,
         demoted_topics=demoted,
@@ -105,7 +105,7 @@ def _broker(found: RegisteredBroker, knowledge: Knowledge, arriving_bytes: int, 
 
 
 def _directory(found: LogDirectory) -> LogDir:
-    return LogDir(found.path, found.total_bytes, found.usable_bytes)
+    return LogDir(found.path, found.total_bytes, found.usable_bytes, found.is_cordoned, found.code)
 
 
 def _arriving(inventory: Inventory, knowledge: Knowledge) -> Counter[int]:

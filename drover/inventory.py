@@ -13,13 +13,15 @@ class LogDirectory:
     """One log directory of a broker: the volume's size and what is still free on it, in bytes.
 
     Both are None where the broker does not say (Kafka before 3.3, KIP-827). `code` is Kafka's error for the directory:
-    56 (KAFKA_STORAGE_ERROR) is one that has failed.
+    56 (KAFKA_STORAGE_ERROR) is one that has failed. Kafka places no new replicas by itself in a cordoned directory
+    (KIP-1066, Kafka 4.3); a broker that does not say has none.
     """
 
     path: str
     total_bytes: int | None
     usable_bytes: int | None
     code: int = 0
+    is_cordoned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,13 +41,14 @@ def every_directory_request() -> Any:
 
 
 def read_directories(response: Any) -> tuple[LogDirectory, ...]:
-    """Read the directories; -1 is Kafka's word for an unknown size."""
+    """Read the directories; -1 is Kafka's word for an unknown size. Only version 5 says what is cordoned (KIP-1066)."""
     return tuple(
         LogDirectory(
             path=found.log_dir,
             total_bytes=_size(found.total_bytes),
             usable_bytes=_size(found.usable_bytes),
             code=found.error_code,
+            is_cordoned=bool(found.is_cordoned),
         )
         for found in sorted(response.results, key=lambda found: found.log_dir)
     )

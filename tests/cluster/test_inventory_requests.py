@@ -29,6 +29,16 @@ def test_disks_are_known_from_version_4_on(version: int, total_bytes: int | None
     assert read_directories(response) == (LogDirectory("/data", total_bytes, total_bytes),)
 
 
+@pytest.mark.parametrize(("version", "is_cordoned"), [(1, False), (4, False), (5, True)])
+def test_version_5_says_which_directories_are_cordoned_and_before_none_is(version: int, is_cordoned: bool) -> None:
+    directory = DescribeLogDirsResponse.DescribeLogDirsResult(
+        version=5, error_code=0, log_dir="/data", topics=[], total_bytes=1, usable_bytes=1, is_cordoned=True
+    )
+    made = DescribeLogDirsResponse(version=version, throttle_time_ms=0, results=[directory])
+    response = DescribeLogDirsResponse.decode(made.encode(version=version), version=version)
+    assert [found.is_cordoned for found in read_directories(response)] == [is_cordoned]
+
+
 def test_a_fenced_broker_is_dead_and_keeps_its_rack() -> None:
     brokers = [
         DescribeClusterResponse.DescribeClusterBroker(version=2, broker_id=number, host="h", port=1, rack=f"r{number}")

@@ -1,8 +1,9 @@
 """A planner's model of a live cluster, read from the simulated one."""
 
 from drover.cluster.model import ClusterModel
+from drover.cluster.model_directories import DISK_BYTES
 from drover.cluster.port import AlterRequest
-from drover.cluster.simulated import DISK_BYTES, SimulatedDriver
+from drover.cluster.simulated import SimulatedDriver
 from drover.cluster_model import Knowledge, hidden_topics, model_of, rates_between
 from drover.facts import PartitionFacts
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker

@@ -1,11 +1,12 @@
 """PURE: a planner's model of a live cluster, made of what one look at the cluster and Drover's own state say."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from drover.facts import PartitionFacts
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker
+from drover.planning.disks import DiskRemark, closed_by_disks
 from drover.planning.model import Broker, ClusterModel, LogDir, Partition
 from events.partitions import TopicPartition
 
@@ -102,6 +103,11 @@ def _broker(found: RegisteredBroker, knowledge: Knowledge, arriving_bytes: int, 
         demoted_topics=demoted,
         unreachable=found.is_unreachable,
     )
+
+
+def closed_by_directories(broker: int, directories: Iterable[LogDirectory]) -> tuple[DiskRemark, ...]:
+    """Return why the log directories of a broker keep plans from giving it replicas; nothing if they do not."""
+    return tuple(closed_by_disks(Broker(broker, log_dirs=tuple(map(_directory, directories)))))
 
 
 def _directory(found: LogDirectory) -> LogDir:

@@ -25,8 +25,8 @@ class Facts(Struct, frozen=True):
     nothing could be seen. `own_topics` are the topics of Drover itself. `recent` returns what was last seen of any
     other partition, None if that is too long ago. `appended_ms` is the broker's time of the command's record, which
     bounds the times that clients write; `decided_ms` is the log's time of the decision. `deferred` holds the cluster's
-    deferred commands by id. `unreachable` and `registered` are as in `Brokers`. `directories` are the log directories of
-    each broker that has described them.
+    deferred commands by id. `unreachable` and `registered` are as in `Brokers`. `directories` are the log directories
+    of each broker that has described them.
     """
 
     partitions: Mapping[TopicPartition, PartitionFacts | None] = field(default_factory=dict)

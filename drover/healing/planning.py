@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from drover.cluster_model import Knowledge, model_of
 from drover.healing.patient import Patient
 from drover.inventory import Inventory
-from drover.planning.disks import closed_by_disks
+from drover.planning.disks import closed_brokers
 from drover.planning.goals import Heal, Limits
 from drover.planning.model import Broker, ClusterModel
 from drover.planning.proposal import Move, Proposal, Unmet, UnmetCode
@@ -98,11 +98,10 @@ def _moves(
 
 def _with_closed_brokers(unmet: Collection[Unmet], model: ClusterModel) -> list[Unmet]:
     """Name the brokers that could take replicas if their log directories let them, where brokers are too few."""
-    remarks = [remark for broker in model.brokers if broker.alive for remark in closed_by_disks(broker)]
-    if not remarks:
+    named = "; ".join(remark.cause for remark in closed_brokers(model)[:MAX_CLOSED_NAMED])
+    if not named:
         return list(unmet)
-    named = " ".join(remark.text for remark in remarks[:MAX_CLOSED_NAMED])
-    return [replace(one, text=f"{one.text}. {named}") if one.code in _TIGHT else one for one in unmet]
+    return [replace(one, text=f"{one.text}; {named}") if one.code in _TIGHT else one for one in unmet]
 
 
 def _is_whole(move: Move, patient: Patient) -> bool:

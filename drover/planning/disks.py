@@ -18,11 +18,15 @@ class DiskCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiskRemark:
-    """A remark about log directories of one broker: its kind, their paths, and a sentence for people."""
+    """A remark about log directories of one broker: its kind and their paths.
+
+    `text` is a sentence, `cause` the part of it that says what is so and not what follows for a plan.
+    """
 
     code: DiskCode
     broker: int
     paths: tuple[str, ...]
+    cause: str
     text: str
 
 
@@ -33,42 +37,46 @@ def disk_remarks(model: ClusterModel, receiving: Collection[int] | None = None) 
     every broker.
     """
     living = [broker for broker in model.brokers if broker.alive]
-    closed = [remark for broker in living for remark in closed_by_disks(broker)]
     rooms = (broker for broker in living if receiving is None or broker.id in receiving)
-    return (*closed, *(remark for broker in rooms for remark in _of_room(broker)))
+    return (*closed_brokers(model), *(remark for broker in rooms for remark in _of_room(broker)))
+
+
+def closed_brokers(model: ClusterModel) -> tuple[DiskRemark, ...]:
+    """Return why the log directories of living brokers keep plans from giving them replicas."""
+    return tuple(remark for broker in model.brokers if broker.alive for remark in closed_by_disks(broker))
 
 
 def closed_by_disks(broker: Broker) -> Iterator[DiskRemark]:
     """Say why the log directories of a broker keep plans from giving it replicas; nothing if they do not."""
     for directory in broker.log_dirs:
         if directory.code:
-            text = (
-                f"Log directory {directory.path} of broker {broker.id} has failed (Kafka error {directory.code}): the "
-                "broker receives no replicas. Repair the directory and restart the broker."
-            )
-            yield DiskRemark(DiskCode.FAILED, broker.id, (directory.path,), text)
+            cause = f"log directory {directory.path} of broker {broker.id} has failed (Kafka error {directory.code})"
+            text = f"{_sentence(cause)}: the broker receives no replicas. Repair the directory and restart the broker."
+            yield DiskRemark(DiskCode.FAILED, broker.id, (directory.path,), cause, text)
     if broker.is_cordoned:
-        text = (
-            f"Broker {broker.id} is cordoned, with all of its log directories (cordoned.log.dirs): it receives no "
-            "replicas."
-        )
-        yield DiskRemark(DiskCode.CORDONED, broker.id, _paths(broker, cordoned=True), text)
+        cause = f"broker {broker.id} is cordoned, with all of its log directories (cordoned.log.dirs)"
+        text = f"{_sentence(cause)}: it receives no replicas."
+        yield DiskRemark(DiskCode.CORDONED, broker.id, _paths(broker, cordoned=True), cause, text)
 
 
 def _of_room(broker: Broker) -> Iterator[DiskRemark]:
     cordoned = _paths(broker, cordoned=True)
     if cordoned and not broker.is_cordoned:
         is_ = "is" if len(cordoned) == 1 else "are"
-        text = f"On broker {broker.id} {', '.join(cordoned)} {is_} cordoned: only the room of the others counts."
-        yield DiskRemark(DiskCode.PARTLY_CORDONED, broker.id, cordoned, text)
+        cause = f"on broker {broker.id} {', '.join(cordoned)} {is_} cordoned"
+        text = f"{_sentence(cause)}: only the room of the others counts."
+        yield DiskRemark(DiskCode.PARTLY_CORDONED, broker.id, cordoned, cause, text)
     for volume in volumes_of(broker.working_directories):
         if len(volume.paths) > 1:
-            text = (
-                f"On broker {broker.id} {', '.join(volume.paths)} have the same size and the same free bytes: they "
-                "count as one volume."
-            )
-            yield DiskRemark(DiskCode.SHARED_VOLUME, broker.id, volume.paths, text)
+            paths = ", ".join(volume.paths)
+            cause = f"on broker {broker.id} {paths} have the same size and the same free bytes"
+            text = f"{_sentence(cause)}: they count as one volume."
+            yield DiskRemark(DiskCode.SHARED_VOLUME, broker.id, volume.paths, cause, text)
 
 
 def _paths(broker: Broker, *, cordoned: bool) -> tuple[str, ...]:
     return tuple(directory.path for directory in broker.working_directories if directory.cordoned is cordoned)
+
+
+def _sentence(cause: str) -> str:
+    return cause[0].upper() + cause[1:]

@@ -3,12 +3,17 @@
 from collections.abc import Collection, Iterator
 
 from drover.capability.decision import Facts
-from drover.inventory import LogDirectory
+from drover.cluster_model import closed_by_directories
+from drover.planning.disks import DiskCode
 from drover.state.cluster import ClusterState
 from events.commands import Alter
 from events.partitions import TopicPartition
 
-MOST_NAMED = 10
+MOST_TOLD = 10
+_CONSEQUENCE = {
+    DiskCode.CORDONED: "Kafka copies there all the same; cancel it if that is not meant",
+    DiskCode.FAILED: "a copy that Kafka puts there waits until it is repaired and the broker restarted",
+}
 
 
 def directory_remarks(
@@ -18,13 +23,16 @@ def directory_remarks(
 
     `facts.directories` are what the brokers last described; nothing is said of one that has described nothing.
     """
-    closed = {broker: found for broker, found in facts.directories.items() if _is_cordoned(found) or _failed(found)}
-    if not closed:
+    if not any(directory.is_cordoned or directory.code for found in facts.directories.values() for directory in found):
         return ()
-    named = sorted(closed.keys() & set(_receiving(command, frozenset(accepted), state, facts)))
-    remarks = [remark for broker in named[:MOST_NAMED] for remark in _remarks(broker, closed[broker])]
-    if len(named) > MOST_NAMED:
-        remarks.append(f"so it is with {len(named) - MOST_NAMED} more brokers: `drover describe` names them")
+    receiving = facts.directories.keys() & set(_receiving(command, frozenset(accepted), state, facts))
+    remarks = [
+        f"{remark.cause}: {_CONSEQUENCE[remark.code]}"
+        for broker in sorted(receiving)
+        for remark in closed_by_directories(broker, facts.directories[broker])
+    ]
+    if len(remarks) > MOST_TOLD:
+        remarks[MOST_TOLD:] = [f"{len(remarks) - MOST_TOLD} more like these: `drover describe` names them"]
     return tuple(remarks)
 
 
@@ -37,25 +45,3 @@ def _receiving(
         active, seen = state.reassignments.get(target.key), facts.partitions.get(target.key)
         present = active.original if active is not None else () if seen is None else seen.replicas
         yield from (broker for broker in target.replicas if broker not in present)
-
-
-def _remarks(broker: int, directories: tuple[LogDirectory, ...]) -> Iterator[str]:
-    if _is_cordoned(directories):
-        yield (
-            f"broker {broker} is cordoned with all of its log directories (cordoned.log.dirs): Kafka copies there all "
-            "the same; cancel it if that is not meant"
-        )
-    for directory in _failed(directories):
-        yield (
-            f"{directory.failure} on broker {broker}: a copy that Kafka puts there waits until the directory is "
-            "repaired and the broker restarted"
-        )
-
-
-def _is_cordoned(directories: tuple[LogDirectory, ...]) -> bool:
-    working = [directory for directory in directories if not directory.code]
-    return bool(working) and all(directory.is_cordoned for directory in working)
-
-
-def _failed(directories: tuple[LogDirectory, ...]) -> tuple[LogDirectory, ...]:
-    return tuple(directory for directory in directories if directory.code)

@@ -74,8 +74,8 @@ def test_a_cordoned_broker_receives_nothing_and_the_partition_without_another_on
     assert plan.assignments == ()
     (left,) = plan.left
     assert left.why is LeftReason.NO_BROKER
-    assert "Broker 4 is cordoned" in left.detail
-    assert "Broker 5 is cordoned" in left.detail
+    assert "broker 4 is cordoned" in left.detail
+    assert "broker 5 is cordoned" in left.detail
 
 
 def cordoned(broker: RegisteredBroker) -> RegisteredBroker:

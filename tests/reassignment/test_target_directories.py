@@ -13,8 +13,8 @@ CORDONED = (LogDirectory("/d1", 10, 5, is_cordoned=True), LogDirectory("/d2", 10
 PARTLY = (CORDONED[0], LogDirectory("/d2", 10, 4))
 FAILED = (LogDirectory("/d1", 10, 5), LogDirectory("/d2", None, None, code=KAFKA_STORAGE_ERROR))
 SAID = (
-    "broker 4 is cordoned with all of its log directories (cordoned.log.dirs): Kafka copies there all the same; cancel "
-    "it if that is not meant"
+    "broker 4 is cordoned, with all of its log directories (cordoned.log.dirs): Kafka copies there all the same; "
+    "cancel it if that is not meant"
 )
 
 
@@ -29,7 +29,7 @@ def remarks(
 def test_a_new_replica_on_a_cordoned_broker_is_remarked_on() -> None:
     assert remarks((4, 2, 3), {4: CORDONED}) == (SAID,)
     assert remarks((4, 2, 3), {4: CORDONED}, queue=True) == (SAID,)
-    assert remarks((4, 2, 3), {4: (CORDONED[0], FAILED[1])})[0] == SAID
+    assert remarks((4, 2, 3), {4: (CORDONED[0], FAILED[1])})[1] == SAID
 
 
 def test_a_replica_that_is_there_already_and_directories_that_are_open_are_not_remarked_on() -> None:
@@ -41,8 +41,8 @@ def test_a_replica_that_is_there_already_and_directories_that_are_open_are_not_r
 def test_a_new_replica_on_a_broker_with_a_failed_directory_is_remarked_on_with_the_path() -> None:
     (remark,) = remarks((4, 2, 3), {4: FAILED})
     assert remark == (
-        "log directory /d2 has failed (Kafka error 56, KAFKA_STORAGE_ERROR) on broker 4: a copy that Kafka puts there "
-        "waits until the directory is repaired and the broker restarted"
+        "log directory /d2 of broker 4 has failed (Kafka error 56): a copy that Kafka puts there waits until it is "
+        "repaired and the broker restarted"
     )
 
 
@@ -60,7 +60,7 @@ def test_many_brokers_are_counted() -> None:
         alter(lists), state_after(), facts(directories=dict.fromkeys(range(10, 25), CORDONED), live_brokers=live)
     )
     assert len(decision.remarks) == 11
-    assert decision.remarks[-1] == "so it is with 5 more brokers: `drover describe` names them"
+    assert decision.remarks[-1] == "5 more like these: `drover describe` names them"
 
 
 async def test_an_owner_remarks_on_what_the_brokers_last_described() -> None:

@@ -85,7 +85,8 @@ class Drive:
         topics = self.owner.core.cluster(CLUSTER).topics_to_sample(self.now())
         if topics:
             self._sampled_ms = now_ms
-            self.owner.deliver(BytesSampled(CLUSTER, now_ms, await self.driver.replica_bytes(topics)))
+            seen = await self.driver.log_directories(topics)
+            self.owner.deliver(BytesSampled(CLUSTER, now_ms, seen.sizes, seen.directories))
 
     def _follow(self) -> None:
         """Begin the copies that Kafka was asked for since."""

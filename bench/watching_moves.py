@@ -74,7 +74,7 @@ class Watched:
             await asyncio.sleep(SAMPLE_S)
 
     async def take(self) -> None:
-        sizes = await self.driver.replica_bytes([self.topic])
+        sizes = (await self.driver.log_directories([self.topic])).sizes
         self.samples.append((time.monotonic(), {key.partition: held for key, held in sizes.items()}))
 
 

@@ -1,11 +1,12 @@
 """PURE: a planner's model of a live cluster, made of what one look at the cluster and Drover's own state say."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from drover.facts import PartitionFacts
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker
+from drover.planning.disks import DiskRemark, closed_by_disks
 from drover.planning.model import Broker, ClusterModel, LogDir, Partition
 from events.partitions import TopicPartition
 
@@ -64,7 +65,7 @@ def model_of(inventory: Inventory, knowledge: Knowledge) -> ClusterModel:
     """Make the model.
 
     The size of a copy is that of the leader's, or of the largest where the leader's is unknown. A broker with a log
-    directory that has failed is failing; what such a directory would hold is not counted.
+    directory that has failed is failing.
     """
     arriving = _arriving(inventory, knowledge)
     topics = _demoted_topics(knowledge)
@@ -96,7 +97,7 @@ def _broker(found: RegisteredBroker, knowledge: Knowledge, arriving_bytes: int, 
         excluded=found.broker in knowledge.excluded,
         held=found.broker in knowledge.held,
         failing=found.broker in knowledge.failing or any(directory.code for directory in directories),
-        log_dirs=tuple(_directory(directory) for directory in directories if not directory.code),
+        log_dirs=tuple(_directory(directory) for directory in directories),
         arriving_bytes=arriving_bytes,
         demoted=found.broker in knowledge.demoted_everywhere,
         demoted_topics=demoted,
@@ -104,8 +105,13 @@ def _broker(found: RegisteredBroker, knowledge: Knowledge, arriving_bytes: int, 
     )
 
 
+def closed_by_directories(broker: int, directories: Iterable[LogDirectory]) -> tuple[DiskRemark, ...]:
+    """Return why the log directories of a broker keep plans from giving it replicas; nothing if they do not."""
+    return tuple(closed_by_disks(Broker(broker, log_dirs=tuple(map(_directory, directories)))))
+
+
 def _directory(found: LogDirectory) -> LogDir:
-    return LogDir(found.path, found.total_bytes, found.usable_bytes)
+    return LogDir(found.path, found.total_bytes, found.usable_bytes, found.is_cordoned, found.code)
 
 
 def _arriving(inventory: Inventory, knowledge: Knowledge) -> Counter[int]:

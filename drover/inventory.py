@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from drover.brokers import Brokers, unreachable_brokers
-from drover.facts import PartitionFacts
+from drover.facts import KAFKA_STORAGE_ERROR, PartitionFacts
 from events.partitions import TopicPartition
 
 
@@ -13,13 +13,37 @@ class LogDirectory:
     """One log directory of a broker: the volume's size and what is still free on it, in bytes.
 
     Both are None where the broker does not say (Kafka before 3.3, KIP-827). `code` is Kafka's error for the directory:
-    56 (KAFKA_STORAGE_ERROR) is one that has failed.
+    56 (KAFKA_STORAGE_ERROR) is one that has failed. Kafka places no new replicas by itself in a cordoned directory
+    (KIP-1066, Kafka 4.3); a broker that does not say has none.
     """
 
     path: str
     total_bytes: int | None
     usable_bytes: int | None
     code: int = 0
+    is_cordoned: bool = False
+
+    @property
+    def failure(self) -> str:
+        """Name a directory that has failed, and Kafka's error."""
+        name = ", KAFKA_STORAGE_ERROR" if self.code == KAFKA_STORAGE_ERROR else ""
+        return f"log directory {self.path} has failed (Kafka error {self.code}{name})"
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirectories:
+    """The answers of the live brokers to DescribeLogDirs.
+
+    `sizes` are bytes on disk per partition and broker, future logs left out, with an entry for every partition that was
+    asked for. `directories` holds those of each broker that has answered. A replica that a broker should have, and that
+    none of its directories shows, lies in one that has failed, if there is one.
+    """
+
+    sizes: Mapping[TopicPartition, Mapping[int, int]]
+    directories: Mapping[int, tuple[LogDirectory, ...]]
+
+
+NO_LOG_DIRECTORIES = LogDirectories({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +67,7 @@ class Inventory:
     """The answer to one round of requests: DescribeCluster, List, Metadata of everything, List, DescribeLogDirs.
 
     `seen_ms` is the observer's monotonic clock when the sizes had been read. A partition that either List shows has its
-    move. `replica_bytes` holds what each live broker has on disk, as `ClusterDriver.replica_bytes` does.
+    move. `replica_bytes` holds what each live broker has on disk, as `LogDirectories.sizes` does.
     `internal_topics` are those that Kafka itself calls internal. Topics that the user may not describe are left out.
     `registered_brokers` is as in a `Survey`.
     """

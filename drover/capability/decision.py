@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from drover.brokers import Brokers
 from drover.facts import Move, PartitionFacts
+from drover.inventory import LogDirectory
 from events.commands import AnyCommand
 from events.partitions import TopicPartition
 from events.plans import PlanCancelled
@@ -24,7 +25,8 @@ class Facts(Struct, frozen=True):
     nothing could be seen. `own_topics` are the topics of Drover itself. `recent` returns what was last seen of any
     other partition, None if that is too long ago. `appended_ms` is the broker's time of the command's record, which
     bounds the times that clients write; `decided_ms` is the log's time of the decision. `deferred` holds the cluster's
-    deferred commands by id. `unreachable` and `registered` are as in `Brokers`.
+    deferred commands by id. `unreachable` and `registered` are as in `Brokers`. `directories` are the log directories
+    of each broker that has described them.
     """
 
     partitions: Mapping[TopicPartition, PartitionFacts | None] = field(default_factory=dict)
@@ -39,6 +41,7 @@ class Facts(Struct, frozen=True):
     deferred: Mapping[str, AnyCommand] = field(default_factory=dict)
     unreachable: frozenset[int] = frozenset()
     registered: frozenset[int] | None = None
+    directories: Mapping[int, tuple[LogDirectory, ...]] = field(default_factory=dict)
 
     @property
     def brokers(self) -> Brokers:

@@ -1,12 +1,12 @@
 """The inputs and effects of capabilities; the asyncio shell only carries them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
 from drover.healing.patient import Patient
 from drover.healing.planning import HealPlan
-from drover.inventory import Inventory
+from drover.inventory import Inventory, LogDirectory
 from drover.traits import BrokerVersion
 from events.partitions import TopicPartition
 
@@ -88,11 +88,15 @@ class ThrottlesChanged:
 
 @dataclass(frozen=True, slots=True)
 class BytesSampled:
-    """Bytes on disk per partition and broker, from the log directories; read from `started_ms` (monotonic) on."""
+    """Bytes on disk per partition and broker, and the log directories of the brokers that answered (`LogDirectories`).
+
+    Read from `started_ms` (monotonic) on. Both are empty if nobody answered.
+    """
 
     cluster: str
     started_ms: int
     sizes: Mapping[TopicPartition, Mapping[int, int]]
+    directories: Mapping[int, tuple[LogDirectory, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

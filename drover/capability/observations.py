@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from drover.brokers import Brokers, unreachable_brokers
 from drover.facts import Move, Observation, PartitionFacts, Survey
+from drover.inventory import LogDirectory
 from events.partitions import TopicPartition
 
 FRESH_MS = 2000
@@ -65,6 +66,8 @@ class ObservationCache:
         self.begun: frozenset[TopicPartition] = frozenset()
         self.min_isr: dict[str, int] = {}
         self.partitions: dict[TopicPartition, CachedObservation] = {}
+        # As each broker last described them.
+        self.directories: dict[int, tuple[LogDirectory, ...]] = {}
         self._listed: frozenset[TopicPartition] = frozenset()
         self._topic_ids: dict[str, str] = {}
         self._calling: set[TopicPartition] = set()
@@ -177,6 +180,10 @@ class ObservationCache:
     def brokers(self) -> Brokers:
         """Return what the brokers are, by all that was seen."""
         return Brokers(self.live, self.unreachable, self.registered)
+
+    def see_directories(self, directories: Mapping[int, tuple[LogDirectory, ...]]) -> None:
+        """Remember the log directories of the brokers that have described theirs."""
+        self.directories.update(directories)
 
     def fresh(self, key: TopicPartition, now_ms: int, within_ms: int = FRESH_MS) -> CachedObservation | None:
         """Return the latest observation of a partition, if it is recent and from after the last call; else None.

@@ -1,6 +1,7 @@
 """`drover describe`: what lies where in a cluster, who leads, what is out of sync, and how even it is."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from drover.cli.model_source import read_model, source_of, source_options, topic
 from drover.cli.output import output_option, plural, print_document, say
 from drover.cli.parameters import NamedPath
 from drover.cli.plan_file import stock_json
+from drover.cli.proposal_view import print_directories
 from drover.client.views.describe_rows import (
     Row,
     broker_rows,
@@ -23,6 +25,7 @@ from drover.client.views.describe_rows import (
     totals_of,
 )
 from drover.errors import ConfigurationError
+from drover.planning.disks import disk_remarks
 from drover.planning.model import ClusterModel, Partition
 
 EVERY = ""
@@ -74,6 +77,7 @@ def describe(
         return
     if output == "json":
         _print_stock(listed)
+        print_directories(disk_remarks(model), err=True)
     else:
         _show(model, _rows(model, listed, topic, broker, rack), output)
     if len(listed) < len(chosen) and (output == "json" or topic is not None or broker or rack):
@@ -94,11 +98,14 @@ def _print_stock(listed: Sequence[Partition]) -> None:
 def _show(model: ClusterModel, rows: Sequence[Row], output: str) -> None:
     if output != "table":
         documents = [row.document() for row in rows]
-        print_document({"totals": totals_of(model).document(), "rows": documents}, documents, output)
+        remarks = [asdict(remark) for remark in disk_remarks(model)]
+        whole = {"totals": totals_of(model).document(), "rows": documents, "log_directories": remarks}
+        print_document(whole, documents, output)
         return
     print_rows(rows)
     for line in (*balance_lines(model), *summary_lines(totals_of(model))):
         say(line)
+    print_directories(disk_remarks(model))
 
 
 def _chosen(model: ClusterModel, topic: str | None, broker: str | None, rack: str | None) -> Sequence[Partition]:

@@ -8,15 +8,18 @@ import click
 
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import amount, console, output_option, plural, print_document, say, table, timestamp
+from drover.cli.proposal_view import print_directories
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
 from drover.client.views.heal_rows import heal_document, heal_lines, outage_rows, plan_document, plan_rows
 from drover.client.views.present import clusters_of
 from drover.client.watching import look
+from drover.cluster_model import Knowledge, model_of
 from drover.errors import ConfigurationError
 from drover.healing.patient import patient_of
 from drover.healing.planning import HealPlan, plan_heal
 from drover.inventory import Inventory
+from drover.planning.disks import closed_brokers
 from drover.runtime.settings import Settings
 from drover.state.cluster import ClusterState
 from drover.unreachable import unreachable_in_words, unreachable_sentence
@@ -77,6 +80,7 @@ def plan(invocation: Invocation, number: int | None, output: str) -> None:
     brokers, made = _plan_now(inventory, state, number, limits.disk_limit_percent)
     unreachable = inventory.standings.unreachable
     chunk = limits.chunk_partitions
+    print_directories(closed_brokers(model_of(inventory, Knowledge())), err=True)
     if output != "table":
         document = plan_document(made, brokers, chunk)
         print_document(document, document["partitions"], output)

@@ -19,6 +19,8 @@ class _SavedDirectory(msgspec.Struct, frozen=True, omit_defaults=True):
     path: str
     total_bytes: Bytes | None = None
     free_bytes: Bytes | None = None
+    cordoned: bool = False
+    code: int = 0
 
 
 class _SavedBroker(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -97,7 +99,9 @@ def parse_model(text: str, name: str) -> ClusterModel:
 
 
 def _broker(saved: _SavedBroker) -> Broker:
-    directories = tuple(LogDir(one.path, one.total_bytes, one.free_bytes) for one in saved.log_dirs)
+    directories = tuple(
+        LogDir(one.path, one.total_bytes, one.free_bytes, one.cordoned, one.code) for one in saved.log_dirs
+    )
     return Broker(
         saved.id,
         saved.rack,

@@ -29,7 +29,13 @@ from drover.cli.plan_file import proposal_json
 from drover.cli.plan_formats import SavedProposal
 from drover.cli.proposal_view import print_proposal
 from drover.cli.submitting import connect, make_request, write_options_of_trial
-from drover.client.views.proposal_rows import Request, blocking, proposal_document, unmet_lines
+from drover.client.views.proposal_rows import (
+    Request,
+    blocking,
+    directory_remarks,
+    proposal_document,
+    unmet_lines,
+)
 from drover.planning.goals import DEFAULT_LIMITS, Goal, Limits, SetReplicationFactor
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import Proposal
@@ -154,10 +160,11 @@ def save_proposal(
 
 
 def show(proposal: Proposal, request: Request, model: ClusterModel, options: dict[str, Any]) -> None:
-    """Print a proposal; if the plan itself goes to standard output, only what is not met, beside it."""
+    """Print a proposal; if the plan itself goes to standard output, only remarks, on standard error."""
     output = options["output"]
     if str(options["to"]) == "-":
-        for line in unmet_lines(proposal, request, model):
+        remarks = (remark.text for remark in directory_remarks(proposal, model))
+        for line in (*unmet_lines(proposal, request, model), *remarks):
             say(line, err=True)
     elif output == "table":
         print_proposal(proposal, request, model)

@@ -7,16 +7,19 @@ from drover.client.views.proposal_rows import (
     MoveRow,
     Request,
     changed_brokers,
+    directory_remarks,
     least_time_s,
     move_rows,
     unmet_lines,
 )
+from drover.planning.disks import DiskRemark
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import BrokerFigures, Proposal, Spread
 
 SHOWN_MOVES = 20
 SHOWN_BROKERS = 40
 SHOWN_UNMET = 20
+SHOWN_DIRECTORIES = 20
 
 
 def print_proposal(proposal: Proposal, request: Request, model: ClusterModel) -> None:
@@ -29,6 +32,7 @@ def print_proposal(proposal: Proposal, request: Request, model: ClusterModel) ->
         for line in _notes(proposal, request):
             say(line)
     _print_unmet(proposal, request, model)
+    print_directories(directory_remarks(proposal, model))
     if proposal.moves:
         say(f"Hash: {proposal.digest}")
 
@@ -136,6 +140,15 @@ def _print_unmet(proposal: Proposal, request: Request, model: ClusterModel) -> N
         say(f"  {line}")
     if len(lines) > SHOWN_UNMET:
         say(f"  ... and {len(lines) - SHOWN_UNMET:,} more: -o json prints all.")
+
+
+def print_directories(remarks: Sequence[DiskRemark], *, err: bool = False) -> None:
+    """Print remarks about log directories."""
+    for remark in remarks[:SHOWN_DIRECTORIES]:
+        say(remark.text, err=err)
+    if len(remarks) > SHOWN_DIRECTORIES:
+        more = f"{len(remarks) - SHOWN_DIRECTORIES:,} more remarks about log directories"
+        say(f"... and {more}: -o yaml prints all.", err=err)
 
 
 def _shares(found: Spread) -> tuple[str, str]:

@@ -1,13 +1,13 @@
 """The requests behind an `Inventory` and what is read from their answers; no I/O."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 
-from drover.cluster.messages import Metadata
+from drover.cluster.messages import Metadata, read_log_dirs
 from drover.facts import NONE
-from drover.inventory import LogDirectory, RegisteredBroker
+from drover.inventory import LogDirectories, LogDirectory, RegisteredBroker
 from events.partitions import TopicPartition
 
 FENCED_BROKERS_VERSION = 2
@@ -41,15 +41,29 @@ def every_directory_request() -> Any:
 
 
 def read_directories(response: Any) -> tuple[LogDirectory, ...]:
-    """Read the directories; -1 is Kafka's word for an unknown size."""
+    """Read the directories; -1 is Kafka's word for an unknown size. Only version 5 says what is cordoned (KIP-1066)."""
     return tuple(
         LogDirectory(
             path=found.log_dir,
             total_bytes=_size(found.total_bytes),
             usable_bytes=_size(found.usable_bytes),
             code=found.error_code,
+            is_cordoned=bool(found.is_cordoned),
         )
         for found in sorted(response.results, key=lambda found: found.log_dir)
+    )
+
+
+def read_log_directories(answers: Mapping[int, Any], asked: Collection[TopicPartition]) -> LogDirectories:
+    """Read what brokers answer to one request for these partitions; None is no answer.
+
+    A user who may not describe the cluster gets no directories, as if the broker had not answered.
+    """
+    responses = {broker: response for broker, response in answers.items() if response is not None}
+    held = {broker: read_log_dirs(response) for broker, response in responses.items()}
+    return LogDirectories(
+        sizes={key: {broker: sizes[key] for broker, sizes in held.items() if key in sizes} for key in asked},
+        directories={broker: found for broker, response in responses.items() if (found := read_directories(response))},
     )
 
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from msgspec import structs
 
@@ -31,7 +32,7 @@ from drover.facts import (
     Survey,
     ThrottledReplicas,
 )
-from drover.inventory import Inventory, LogDirectory, named_brokers
+from drover.inventory import Inventory, LogDirectories, LogDirectory, named_brokers
 from drover.traits import BrokerVersion
 from events.partitions import TopicPartition
 
@@ -165,23 +166,17 @@ class KafkaDriver:
         found = await asyncio.gather(*(self._version_of(broker, deadline) for broker in live))
         return {broker: version for broker, version in zip(live, found, strict=True) if version is not None}
 
-    async def replica_bytes(self, topics: Collection[str]) -> Mapping[TopicPartition, Mapping[int, int]]:
-        """See `ClusterDriver.replica_bytes`; a live broker that does not answer in time is left out like a dead one."""
+    async def log_directories(self, topics: Collection[str]) -> LogDirectories:
+        """See `ClusterDriver.log_directories`."""
         deadline = self._deadline()
         metadata = await self._metadata(self._samples, topics, deadline)
         asked = sorted(
             TopicPartition(name, number) for name, topic in metadata.topics.items() for number in topic.partitions
         )
-        if not asked:
-            return {}
         brokers = list(metadata.racks)
-        answers = await asyncio.gather(*(self._held_by(broker, asked, deadline) for broker in brokers))
-        return {
-            partition: {
-                broker: held[partition] for broker, held in zip(brokers, answers, strict=True) if partition in held
-            }
-            for partition in asked
-        }
+        request = messages.log_dirs_request(asked)
+        answers = await asyncio.gather(*(self._described_by(broker, request, deadline) for broker in brokers))
+        return inventory_requests.read_log_directories(dict(zip(brokers, answers, strict=True)), asked)
 
     async def inventory(self) -> Inventory:
         """See `ClusterDriver.inventory`."""
@@ -273,23 +268,19 @@ class KafkaDriver:
             return None  # it died a moment ago, or hangs
         return messages.read_versions(response) if response.error_code == NONE else None
 
-    async def _held_by(
-        self, broker: int, partitions: Collection[TopicPartition], deadline: Deadline
-    ) -> dict[TopicPartition, int]:
-        request = messages.log_dirs_request(partitions)
+    async def _described_by(self, broker: int, request: Any, deadline: Deadline) -> Any | None:
+        """Return a broker's answer to DescribeLogDirs; None if it died a moment ago, or hangs."""
         try:
-            return messages.read_log_dirs(await self._samples.send(request, deadline, broker=broker))
+            return await self._samples.send(request, deadline, broker=broker)
         except ClusterUnavailableError:
-            return {}  # it died a moment ago; byte samples are best effort and the other brokers' count
+            return None
 
     async def _disks_of(
         self, broker: int, deadline: Deadline
     ) -> tuple[tuple[LogDirectory, ...] | None, dict[TopicPartition, int]]:
-        request = inventory_requests.every_directory_request()
-        try:
-            response = await self._samples.send(request, deadline, broker=broker)
-        except ClusterUnavailableError:
-            return None, {}  # it died a moment ago, or hangs
+        response = await self._described_by(broker, inventory_requests.every_directory_request(), deadline)
+        if response is None:
+            return None, {}
         if response.error_code in configs.NOT_AUTHORIZED:
             raise ClusterAccessError(
                 f"cluster {self.cluster_name} does not show its log directories: the user needs Describe on the cluster"

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from drover.cluster import controller_model
 from drover.cluster.controller_model import Election, Partition
+from drover.cluster.model_directories import ModelDirectories
 from drover.cluster.model_history import MetadataHistory
 from drover.cluster.model_refusals import (
     dead_refusal,
@@ -73,6 +74,7 @@ class ClusterModel(ModelState):
         self.controller_alive = True
         self._topics_created = 0
         self.replication = Replication(self, copy_bytes_per_second, replica_lag_ms, joins_by_itself=joins_by_itself)
+        self.directories = ModelDirectories(self)
         self._history = MetadataHistory(self)
 
     # -- topics -------------------------------------------------------------------------------------------------------

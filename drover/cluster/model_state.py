@@ -101,6 +101,8 @@ class ModelState:
         self.moving = SortedPartitions()
         self.incomplete = SortedPartitions()
         self.imbalanced = SortedPartitions()
+        # Replicas in log directories that have failed, by partition and broker.
+        self.offline: dict[tuple[TopicPartition, int], None] = {}
         self._effective_min_isr: dict[str, int] | None = None
         self.on_change: list[Callable[[TopicPartition, Partition | None, Partition | None], None]] = []
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from drover.facts import NO_REPLICAS, BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
-from drover.inventory import Inventory
+from drover.inventory import Inventory, LogDirectories
 from drover.traits import BrokerVersion
 from events.partitions import TopicPartition
 
@@ -127,8 +127,11 @@ class ClusterDriver(Protocol):
         """Return the version that each live broker reports; brokers that do not answer in time are left out."""
         ...
 
-    async def replica_bytes(self, topics: Collection[str]) -> Mapping[TopicPartition, Mapping[int, int]]:
-        """Bytes on disk per partition and broker, from DescribeLogDirs of the live brokers; future logs left out."""
+    async def log_directories(self, topics: Collection[str]) -> LogDirectories:
+        """Send DescribeLogDirs to the live brokers for the replicas of these topics.
+
+        A broker that does not answer in time is left out like a dead one. Without topics it only tells the directories.
+        """
         ...
 
     async def inventory(self) -> Inventory:

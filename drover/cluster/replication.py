@@ -53,11 +53,12 @@ class Replication:
         return True
 
     def held_bytes(self, partition: TopicPartition) -> dict[int, int]:
-        """Return the bytes on each live broker's disk, replicas that are still copying included."""
+        """Return the bytes on each live broker's disk, copies under way included, failed directories left out."""
         state = self._state.partition(partition)
         brokers = () if state is None else sorted(state.replicas)
         live = (broker for broker in brokers if self._state.brokers[broker].alive)
-        return {broker: self._held.get((partition, broker), 0) for broker in live}
+        shown = (broker for broker in live if (partition, broker) not in self._state.offline)
+        return {broker: self._held.get((partition, broker), 0) for broker in shown}
 
     def advance(self, started_ms: int, *, with_controller: bool) -> None:
         """Copy from `started_ms` until now; without a controller nobody can join or leave an ISR."""
@@ -74,6 +75,8 @@ class Replication:
     def join(self, partition: TopicPartition, broker: int) -> None:
         """Let the leader report that a replica is in sync; this is what completes moves."""
         before = self._state.the_partition(partition)
+        if (partition, broker) in self._state.offline:
+            return
         self._held[partition, broker] = self._state.topics[partition.topic].written[partition.partition]
         if broker in before.replicas and broker not in before.isr and self._state.electable(broker):
             self._state.settle(partition, replace(before, isr=(*before.isr, broker), recovering=False))
@@ -97,6 +100,7 @@ class Replication:
         kept = () if after is None else after.replicas
         for broker in controller_model.without(() if before is None else before.replicas, kept):
             self._held.pop((partition, broker), None)
+            self._state.offline.pop((partition, broker), None)
         in_sync = () if after is None else after.isr
         for broker in controller_model.without(() if before is None else before.isr, in_sync):
             self._lagging.pop((partition, broker), None)
@@ -116,7 +120,8 @@ class Replication:
                 continue
             topic = self._state.topics[partition.topic]
             for follower in state.replicas:
-                if follower in state.isr or not brokers[follower].fetches:
+                is_offline = (partition, follower) in self._state.offline
+                if follower in state.isr or is_offline or not brokers[follower].fetches:
                     continue
                 yield CopyWork(
                     partition=partition,

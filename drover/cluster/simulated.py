@@ -44,12 +44,11 @@ from drover.facts import (
     Survey,
     ThrottledReplicas,
 )
-from drover.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
+from drover.inventory import Inventory, LogDirectories, LogDirectory, RegisteredBroker, named_brokers
 from drover.traits import BrokerVersion, version_of
 from events.partitions import TopicPartition
 
 BROKER_NOT_AVAILABLE = 8
-DISK_BYTES = 1 << 40
 OUTCOME_UNKNOWN_CODES = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT})
 
 Answer = TypeVar("Answer")
@@ -164,12 +163,12 @@ class SimulatedDriver:
         """See `ClusterDriver.broker_versions`; what the model mimics, as its brokers would say it."""
         return await self._read(lambda: dict.fromkeys(self.model.live_brokers(), version_of(self.model.traits)))
 
-    async def replica_bytes(self, topics: Collection[str]) -> Mapping[TopicPartition, Mapping[int, int]]:
-        """See `ClusterDriver.replica_bytes`."""
-        return await self._read(lambda: self._replica_bytes(topics))
+    async def log_directories(self, topics: Collection[str]) -> LogDirectories:
+        """See `ClusterDriver.log_directories`; `ModelDirectories` says which there are."""
+        return await self._read(lambda: LogDirectories(self._replica_bytes(topics), self._directories()))
 
     async def inventory(self) -> Inventory:
-        """See `ClusterDriver.inventory`; every live broker has one directory of `DISK_BYTES`."""
+        """See `ClusterDriver.inventory`; `ModelDirectories` says which log directories there are."""
         return await self._read(self._inventory, of_controller=True)
 
     async def broker_rates(self, brokers: Collection[int]) -> Mapping[int, BrokerRates]:
@@ -294,13 +293,9 @@ class SimulatedDriver:
         partitions = {
             key: replace(facts, move=moves.get(key)) for key, facts in self._everything(self._stale_image()).items()
         }
-        held = self._replica_bytes(model.topics)
-        used: Counter[int] = Counter()
-        for sizes in held.values():
-            used.update(sizes)
-        live = model.live_brokers()
+        live, directories = model.live_brokers(), self._directories()
         registered = {
-            broker: RegisteredBroker(broker, state.rack, broker in live, self._directories(broker, used[broker]))
+            broker: RegisteredBroker(broker, state.rack, broker in live, directories.get(broker))
             for broker, state in model.brokers.items()
             if state.registered and not state.lacks_listener
         }
@@ -309,14 +304,15 @@ class SimulatedDriver:
             seen_ms=model.now_ms,
             brokers=named_brokers(registered, partitions),
             partitions=partitions,
-            replica_bytes=held,
+            replica_bytes=self._replica_bytes(model.topics),
             registered_brokers=model.registered_brokers(),
         )
 
-    def _directories(self, broker: int, used_bytes: int) -> tuple[LogDirectory, ...] | None:
-        if broker not in self.model.live_brokers():
-            return None
-        return (LogDirectory("/simulated", DISK_BYTES, DISK_BYTES - used_bytes),)
+    def _directories(self) -> dict[int, tuple[LogDirectory, ...]]:
+        used: Counter[int] = Counter()
+        for sizes in self._replica_bytes(self.model.topics).values():
+            used.update(sizes)
+        return {broker: self.model.directories.of(broker, used[broker]) for broker in self.model.live_brokers()}
 
     def _survey(self, started_ms: int) -> Survey:
         image = self._stale_image()

@@ -1,11 +1,13 @@
 """The next chunk of a heal: what of it is still to be done, and the events that begin it (R46-4, R46-5)."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from drover.brokers import Brokers, hidden_leaders
+from drover.cluster_model import closed_by_directories
 from drover.facts import PartitionFacts
 from drover.healing.state import Heal, HealChunk
+from drover.inventory import LogDirectory
 from drover.state.cluster import ClusterState
 from drover.unreachable import unreachable_in_words
 from events.healing import HealAssignment, HealChunkBegun, LeftPartition, LeftReason
@@ -22,12 +24,14 @@ BY = "drover"
 class Seen:
     """One observation of a chunk's partitions, with what the brokers were.
 
-    None is a partition that does not exist, or that Drover moves and that was not looked at.
+    None is a partition that does not exist, or that Drover moves and that was not looked at. `directories` are the log
+    directories of the brokers that have described theirs.
     """
 
     partitions: Mapping[TopicPartition, PartitionFacts | None]
     moving: Collection[TopicPartition]
     brokers: Brokers
+    directories: Mapping[int, tuple[LogDirectory, ...]] = field(default_factory=dict)
 
 
 def keys_of(chunk: HealChunk) -> tuple[TopicPartition, ...]:
@@ -123,4 +127,12 @@ def _why_not(one: HealAssignment, heal: Heal, state: ClusterState, seen: Seen) -
     unreachable = [broker for broker in one.target if broker in seen.brokers.unreachable]
     if not set(one.original).issuperset(unreachable):
         return (LeftReason.DESTINATION_DIED, unreachable_in_words(unreachable))
+    closed = [
+        remark.cause
+        for broker in one.target
+        if broker not in facts.replicas
+        for remark in closed_by_directories(broker, seen.directories.get(broker, ()))
+    ]
+    if closed:
+        return (LeftReason.NO_BROKER, "; ".join(closed))
     return None

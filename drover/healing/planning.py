@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from drover.cluster_model import Knowledge, model_of
 from drover.healing.patient import Patient
 from drover.inventory import Inventory
+from drover.planning.disks import closed_brokers
 from drover.planning.goals import Heal, Limits
-from drover.planning.model import Broker, ClusterModel, LogDir
+from drover.planning.model import Broker, ClusterModel
 from drover.planning.proposal import Move, Proposal, Unmet, UnmetCode
 from drover.planning.propose import propose
 from events.healing import HealAssignment, HealChunkPlanned, HealPartitionsLeft, HealPlanned, LeftPartition, LeftReason
@@ -15,6 +16,8 @@ from events.partitions import TopicPartition
 
 # So many partitions that cannot be healed are named; the rest is counted.
 MAX_NAMED = 100
+# So many brokers are named that receive nothing because of their log directories.
+MAX_CLOSED_NAMED = 3
 # What other brokers or fewer racks may put right.
 _TIGHT = frozenset({UnmetCode.TOO_FEW_BROKERS, UnmetCode.RACK_SPREAD, UnmetCode.NO_ROOM})
 _WHY: Mapping[UnmetCode, LeftReason] = {
@@ -90,7 +93,15 @@ def _moves(
         if not names:
             break
         model = _after(model, made)
-    return moves, unmet
+    return moves, _with_closed_brokers(unmet, model)
+
+
+def _with_closed_brokers(unmet: Collection[Unmet], model: ClusterModel) -> list[Unmet]:
+    """Name the brokers that could take replicas if their log directories let them, where brokers are too few."""
+    named = "; ".join(remark.cause for remark in closed_brokers(model)[:MAX_CLOSED_NAMED])
+    if not named:
+        return list(unmet)
+    return [replace(one, text=f"{one.text}; {named}") if one.code in _TIGHT else one for one in unmet]
 
 
 def _is_whole(move: Move, patient: Patient) -> bool:
@@ -147,14 +158,8 @@ def _after(model: ClusterModel, moves: Collection[Move]) -> ClusterModel:
 
 
 def _filled(broker: Broker, sizes: Collection[int]) -> Broker:
-    """Put copies on a broker, each into the directory with the most room."""
-    directories = list(broker.log_dirs)
-    for size in sorted(sizes, reverse=True) if directories else ():
-        place = max(range(len(directories)), key=lambda number: directories[number].free_bytes or 0)
-        known = directories[place]
-        if known.free_bytes is not None:
-            directories[place] = LogDir(known.path, known.total_bytes, max(0, known.free_bytes - size))
-    return replace(broker, log_dirs=tuple(directories))
+    """Let copies arrive on a broker."""
+    return replace(broker, arriving_bytes=broker.arriving_bytes + sum(sizes))
 
 
 def heal_events(

@@ -250,7 +250,7 @@ class HealingReconciler(Reconciler):
             return
         found = {key: None if seen is None else seen.facts for key, seen in looks.items()}
         moving = self.observed.moves.keys() | state.unmanaged.keys()
-        what = Seen(found, moving, self.observed.brokers)
+        what = Seen(found, moving, self.observed.brokers, self.observed.directories)
         batch.emit_all(begin_chunk(state, heal, chunk, what, limits.throttle_bytes_per_second))
 
     def _plan(

@@ -181,7 +181,7 @@ def _too_large(model: ClusterModel, moves: Sequence[Move], limits: Limits) -> It
     rooms = {
         broker.id: room
         for broker in model.brokers
-        if len(broker.log_dirs) > 1 and (room := largest_room_of(broker, limits.disk_limit)) is not None
+        if len(broker.receiving_volumes) > 1 and (room := largest_room_of(broker, limits.disk_limit)) is not None
     }
     for move in moves:
         size = move.size_bytes or 0
@@ -207,6 +207,8 @@ def why_not(brokers: Mapping[int, Broker], number: int) -> tuple[UnmetCode, str]
         return (UnmetCode.EXCLUDED, f"broker {number} is held")
     if broker.failing:
         return (UnmetCode.EXCLUDED, f"broker {number} is failing")
+    if broker.is_cordoned:
+        return (UnmetCode.EXCLUDED, f"broker {number} is cordoned: cordoned.log.dirs names all of its log directories")
     return None
 
 

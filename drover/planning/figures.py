@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from drover.planning.goals import Limits
-from drover.planning.model import Broker, ClusterModel, LogDir
+from drover.planning.model import Broker, ClusterModel, Volume
 from drover.planning.proposal import BalanceFigures, BrokerFigures, Move, Spread, Targets
 
 
@@ -53,22 +53,22 @@ def spread_of(values: Sequence[int]) -> Spread:
 
 def room_of(broker: Broker, disk_limit: float) -> int | None:
     """Return how many bytes its disks may take below the limit beside what arrives already; None if unknown."""
-    rooms = [_room(directory, disk_limit) for directory in broker.log_dirs]
+    rooms = [_room(volume, disk_limit) for volume in broker.receiving_volumes]
     known = [room for room in rooms if room is not None]
     return max(0, sum(known) - broker.arriving_bytes) if known and len(known) == len(rooms) else None
 
 
 def largest_room_of(broker: Broker, disk_limit: float) -> int | None:
     """Return what fits on its emptiest disk: one replica is never split; None if unknown."""
-    rooms = [_room(directory, disk_limit) for directory in broker.log_dirs]
+    rooms = [_room(volume, disk_limit) for volume in broker.receiving_volumes]
     known = [room for room in rooms if room is not None]
     return max(known) if known and len(known) == len(rooms) else None
 
 
-def _room(directory: LogDir, disk_limit: float) -> int | None:
-    if directory.total_bytes is None or directory.free_bytes is None:
+def _room(volume: Volume, disk_limit: float) -> int | None:
+    if volume.total_bytes is None or volume.free_bytes is None:
         return None
-    return max(0, directory.free_bytes - round(directory.total_bytes * (1 - disk_limit)))
+    return max(0, volume.free_bytes - round(volume.total_bytes * (1 - disk_limit)))
 
 
 def broker_figures(

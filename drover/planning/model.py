@@ -1,17 +1,63 @@
 """A cluster as the planner sees it: brokers with racks and disks, partitions with ordered replicas and sizes."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+
+FREE_TOLERANCE = 1 / 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class LogDir:
-    """One data directory of a broker. DescribeLogDirs gives the sizes from Kafka 3.3 on (KIP-827); None is unknown."""
+    """One data directory of a broker. DescribeLogDirs gives the sizes from Kafka 3.3 on (KIP-827); None is unknown.
+
+    Kafka places no new replicas by itself in a `cordoned` one (KIP-1066, Kafka 4.3). `code` is Kafka's error for the
+    directory, 0 for one that works.
+    """
 
     path: str
     total_bytes: int | None = None
     free_bytes: int | None = None
+    cordoned: bool = False
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """One file system of a broker with the log directories on it, and its size and free bytes; None is unknown."""
+
+    paths: tuple[str, ...]
+    total_bytes: int | None
+    free_bytes: int | None
+
+
+def volumes_of(directories: Iterable[LogDir]) -> tuple[Volume, ...]:
+    """Return the volumes of a broker's log directories.
+
+    DescribeLogDirs does not name the volume: directories with the same total and free bytes are taken to be on one. The
+    broker reads one directory after the other while it writes, so free bytes that differ by `FREE_TOLERANCE` of the
+    volume at most are the same. The free bytes of a volume are the fewest that were read of it.
+    """
+    volumes: list[Volume] = []
+    for directory in sorted(directories, key=_by_size):
+        last = volumes[-1] if volumes else None
+        if last is not None and _is_on(directory, last):
+            volumes[-1] = replace(last, paths=(*last.paths, directory.path))
+        else:
+            volumes.append(Volume((directory.path,), directory.total_bytes, directory.free_bytes))
+    return tuple(volumes)
+
+
+def _by_size(directory: LogDir) -> tuple[int, int, str]:
+    total, free = directory.total_bytes, directory.free_bytes
+    return (-1 if total is None else total, -1 if free is None else free, directory.path)
+
+
+def _is_on(directory: LogDir, volume: Volume) -> bool:
+    total, free = directory.total_bytes, directory.free_bytes
+    if total is None or free is None or volume.free_bytes is None:
+        return False
+    return total == volume.total_bytes and free - volume.free_bytes <= total * FREE_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +87,35 @@ class Broker:
     @property
     def may_receive(self) -> bool:
         """Whether a proposal may give it replicas."""
-        return self.alive and not (self.excluded or self.held or self.failing or self.unreachable)
+        is_closed = self.excluded or self.held or self.failing or self.unreachable or self.is_cordoned
+        return self.alive and not is_closed
+
+    @property
+    def is_cordoned(self) -> bool:
+        """Whether all of its log directories that work are cordoned (KIP-1066)."""
+        working = self.working_directories
+        return bool(working) and all(directory.cordoned for directory in working)
+
+    @property
+    def working_directories(self) -> tuple[LogDir, ...]:
+        """Return the log directories that have not failed."""
+        return tuple(directory for directory in self.log_dirs if not directory.code)
+
+    @property
+    def receiving_volumes(self) -> tuple[Volume, ...]:
+        """Return the volumes that new replicas come to; where all are cordoned, Kafka puts them there all the same."""
+        working = self.working_directories
+        return volumes_of([directory for directory in working if not directory.cordoned] or working)
 
     @property
     def total_bytes(self) -> int | None:
-        """Return the size of its disks; None if any of them is unknown, or none was reported."""
-        return _sum(directory.total_bytes for directory in self.log_dirs)
+        """Return the size of its volumes; None if any of them is unknown, or none was reported."""
+        return _sum(volume.total_bytes for volume in volumes_of(self.working_directories))
 
     @property
     def free_bytes(self) -> int | None:
-        """Return what is free on its disks; None if any of them is unknown, or none was reported."""
-        return _sum(directory.free_bytes for directory in self.log_dirs)
+        """Return what is free on its volumes; None if any of them is unknown, or none was reported."""
+        return _sum(volume.free_bytes for volume in volumes_of(self.working_directories))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from drover.leadership.order import deprioritise
 from drover.plans.decide import told_rate
 from drover.plans.state import PlanStatus
 from drover.reassignment.cancellation import Asking, cancel, has_lost_its_start
+from drover.reassignment.target_directories import directory_remarks
 from drover.reassignment.targets import NewTarget, decide_target, refuse_incarnation, refuse_original
 from drover.scheduling.queue_entries import enter, leave, withdraw
 from drover.state.cluster import ClusterState
@@ -60,7 +61,10 @@ def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
         unchanged=tuple(unchanged),
         refusals=tuple(refusals),
         plan=command.plan_name if moves(command) else command.plan,
-        remarks=_told_throttle(command, unchanged, state, is_set=is_throttled),
+        remarks=(
+            *_told_throttle(command, unchanged, state, is_set=is_throttled),
+            *directory_remarks(command, accepted, state, facts),
+        ),
     )
 
 

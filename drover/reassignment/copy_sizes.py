@@ -1,13 +1,14 @@
-"""The owner's cache of sizes on disk; telemetry, gone with the ownership. Times are monotonic."""
+"""The owner's cache of what log directories show, sizes and lost replicas; telemetry. Times are monotonic."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from drover.capability.messages import BytesSampled
-from drover.capability.observations import ObservationCache
+from drover.capability.observations import METADATA_LAG_MS, ObservationCache
+from drover.inventory import LogDirectory
 from drover.reassignment.copy_pace import SizeSample, remember
 from drover.reassignment.phase import Phase
 from drover.reassignment.state import ReassignmentState
-from drover.reassignment.values import Reassignment
+from drover.reassignment.values import Reassignment, Step
 from events.partitions import TopicPartition
 
 # How long the sizes of what only waits are good enough.
@@ -21,6 +22,7 @@ class CopySizes:
         self._observed = observed
         self._last: dict[TopicPartition, Mapping[int, int]] = {}
         self._of_step: dict[TopicPartition, tuple[SizeSample, ...]] = {}
+        self._failures: dict[TopicPartition, Mapping[int, tuple[LogDirectory, ...]]] = {}
         # Topics of partitions that wait and have no size yet; the others are read anew once in a while.
         self._unsized: dict[str, None] = {}
         self._refreshed_ms: int | None = None
@@ -54,13 +56,47 @@ class CopySizes:
         held = reassignment.weighing_step
         return self.copy_bytes(reassignment.key) if held is None else held.copy_bytes
 
-    def sample(self, sampled: BytesSampled, state: ReassignmentState) -> None:
-        """Add sizes. They are read by topic; of partitions that are being copied, earlier samples are kept too."""
+    def sample(self, sampled: BytesSampled, state: ReassignmentState) -> Iterator[TopicPartition]:
+        """Add sizes. They are read by topic; of partitions that are being copied, earlier samples are kept too.
+
+        Returns the partitions of which a copy was lost with its log directory, or is back.
+        """
         self._last.update(sampled.sizes)
         for key, sizes in sampled.sizes.items():
             reassignment = state.reassignments.get(key)
             if reassignment is not None and reassignment.phase is Phase.COPYING:
                 self.measured(key, SizeSample(sampled.started_ms, sizes))
+                if self._note_failures(key, reassignment.step, sampled):
+                    yield key
+
+    def _note_failures(self, key: TopicPartition, step: Step | None, sampled: BytesSampled) -> bool:
+        """Note the replicas that brokers with failed log directories do not show; return whether that has changed.
+
+        A replica that the last call has added may be made a moment later. What a broker that did not answer said before
+        still counts.
+        """
+        made_by_ms = self._observed.call_ended_ms(key) + METADATA_LAG_MS
+        if step is None or self._observed.is_calling(key) or sampled.started_ms < made_by_ms:
+            return False
+        before, shown = self._failures.get(key), sampled.sizes[key]
+        failures: dict[int, tuple[LogDirectory, ...]] = {}
+        for broker in step.replicas:
+            directories = sampled.directories.get(broker)
+            if directories is None:
+                failed = (before or {}).get(broker, ())
+            else:
+                failed = tuple(one for one in directories if one.code) if broker not in shown else ()
+            if failed:
+                failures[broker] = failed
+        self._failures[key] = failures
+        return failures != (before or {})
+
+    def failures_of(self, key: TopicPartition) -> Mapping[int, tuple[LogDirectory, ...]] | None:
+        """Return by broker the failed log directories where a replica of the running step is missing.
+
+        None if no look since the last call can tell.
+        """
+        return self._failures.get(key)
 
     def measured(self, key: TopicPartition, sample: SizeSample) -> None:
         """Keep sizes of a partition that is being copied, unless they were read before its last call ended."""
@@ -93,8 +129,10 @@ class CopySizes:
     def call_starts(self, key: TopicPartition) -> None:
         """Drop what was measured in the previous step."""
         self._of_step.pop(key, None)
+        self._failures.pop(key, None)
 
     def forget(self, key: TopicPartition) -> None:
         """Drop a partition whose reassignment has ended."""
         self._last.pop(key, None)
         self._of_step.pop(key, None)
+        self._failures.pop(key, None)

@@ -106,6 +106,9 @@ def _copying_block(
     unusable = no_destination(step.adding, context)
     if unusable is not None:
         return blocked(reassignment, unusable, context.cluster)
+    failed = _failed_directory(reassignment, step, seen.isr, context)
+    if failed is not None:
+        return blocked(reassignment, failed, context.cluster)
     missing = _awaits_kept(step, seen)
     if missing:
         detail = f"Kafka waits for replicas {', '.join(map(str, missing))} to be in the ISR: bring them back or cancel"
@@ -116,6 +119,30 @@ def _copying_block(
     if reassignment.block is not None:
         return (ReassignmentUnblocked(**event_name(context.cluster, reassignment.key)),)
     return ()
+
+
+def _failed_directory(reassignment: Reassignment, step: Step, isr: Collection[int], context: Context) -> Block | None:
+    """Tell that a replica out of sync lies in a log directory that has failed: Kafka lists such a move for ever.
+
+    The move goes on once the directory is repaired and the broker restarted (seen on 4.3.1). Until a look at the
+    directories counts, after a change of owner say, a block stays.
+    """
+    known, failures = reassignment.block, context.directory_failures
+    if failures is None:
+        return known if known is not None and known.why is Blocker.FAILED_LOG_DIRECTORY else None
+    lost = [
+        f"{directory.failure} on broker {broker}"
+        for broker in step.replicas
+        if broker not in isr
+        for directory in failures.get(broker, ())
+    ]
+    if not lost:
+        return None
+    detail = (
+        f"{'; '.join(lost)}, where the replica should be: repair the directory and restart the broker, then the copy "
+        "goes on; or cancel"
+    )
+    return Block(Blocker.FAILED_LOG_DIRECTORY, detail, context.at_ms)
 
 
 def _awaits_kept(step: Step, seen: PartitionFacts) -> tuple[int, ...]:

@@ -59,6 +59,8 @@ class ReassignmentReconciler(Reconciler):
         self._as_expected: dict[TopicPartition, _Basis] = {}
         # The list that an open call of this owner replaces.
         self._before: dict[TopicPartition, tuple[int, ...]] = {}
+        # What copies, and of which a log directory has failed or come back since the last judgement.
+        self._failing: set[TopicPartition] = set()
         self._proposed: list[TopicPartition] = []
         self._intended: list[TopicPartition] = []
         self._withheld: list[CallEnded] = []
@@ -104,7 +106,7 @@ class ReassignmentReconciler(Reconciler):
                 self._pace.ended(entry)
                 self._call_ended(entry, batch)
             case BytesSampled():
-                self._sizes.sample(entry, self.state)
+                self._failing |= set(self._sizes.sample(entry, self.state))
             case _:
                 return
 
@@ -131,6 +133,7 @@ class ReassignmentReconciler(Reconciler):
             at_ms=batch.at_ms,
             persisted=self._unconfirmed.has_persisted(key, seen),
         )
+        self._failing.discard(key)
         verdict = reconcile(reassignment, seen.facts, context)
         if not self._pace.room and any(isinstance(event, CallIntended) for event in verdict.events):
             # The controller has enough to do: what is seen at the next look is judged anew.
@@ -156,6 +159,7 @@ class ReassignmentReconciler(Reconciler):
         known = self._as_expected.get(reassignment.key)
         return (
             known is not None
+            and reassignment.key not in self._failing
             and known.reassignment is reassignment
             and known.live is self.observed.live
             and known.sizes is self._sizes.of_step(reassignment.key)
@@ -205,6 +209,7 @@ class ReassignmentReconciler(Reconciler):
             self._sizes.forget(key)
             self._unconfirmed.forget(key)
             self._as_expected.pop(key, None)
+            self._failing.discard(key)
             self._before.pop(key, None)
 
     def _replaces(self, event: CallIntended) -> bool:
@@ -284,7 +289,8 @@ class ReassignmentReconciler(Reconciler):
                 continue
             seen = self.observed.partitions.get(key)
             # What is cancelled is observed every time, not only once Kafka stops listing it.
-            at_once = phase in CANCELLED_PHASES or (key not in moves and phase is not Phase.CONFIRMED)
+            at_once = phase in CANCELLED_PHASES or key in self._failing
+            at_once = at_once or (key not in moves and phase is not Phase.CONFIRMED)
             if at_once or seen is None:
                 yield key
             elif room and now_ms - seen.ended_ms > FRESH_MS:

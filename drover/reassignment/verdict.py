@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from drover.brokers import Brokers
 from drover.facts import PartitionFacts
+from drover.inventory import LogDirectory
 from drover.reassignment.copy_pace import SizeSample
 from drover.reassignment.rollback_guards import GuardFacts
 from drover.reassignment.values import Block, ExpiredCalls, Reassignment, Step
@@ -47,6 +48,8 @@ class Context(Struct, frozen=True, gc=False):
     replicas were last seen to hold, `bytes_unknown` that they never were.
     `expired_calls` is what an earlier reassignment of this partition may still do.
     `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
+    `directory_failures` are by broker the failed log directories where a replica of that step is missing, None if no
+    look at them counts yet.
     `failed` are the brokers that somebody has reported as failed and that do not live. `stepping` is the plan's, or
     else the cluster's. `listed` are the brokers that should not lead this topic. `completion` is the cluster's trait.
     `racks` are those of the brokers that have been seen. `unreachable` and `registered` are as in `Brokers`.
@@ -63,6 +66,7 @@ class Context(Struct, frozen=True, gc=False):
     expired_calls: ExpiredCalls | None = None
     throttle_bytes_per_second: int | None = None
     sizes: tuple[SizeSample, ...] = ()
+    directory_failures: Mapping[int, tuple[LogDirectory, ...]] | None = None
     failed: Collection[int] = ()
     stepping: Stepping = Stepping.GROW
     listed: Collection[int] = ()

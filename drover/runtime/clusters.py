@@ -6,7 +6,7 @@ It decides nothing. Every fault of a cluster becomes an input that says what is 
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from drover.capability.messages import BytesSampled, Effect, Input, OutOfReach, 
 from drover.cluster.port import ClusterDriver
 from drover.errors import ClusterError
 from drover.facts import Observation
+from drover.inventory import NO_LOG_DIRECTORIES
 from drover.runtime.calls import carry_out, has_answer, look, result_of
 from drover.runtime.clock import now
 from drover.runtime.metrics import Metrics
@@ -48,6 +49,8 @@ SAMPLE_MS = 1000
 # Where nothing is copied, and nothing waits for its size: the first copies of a plan wait for theirs.
 IDLE_SAMPLE_MS = 100
 VERSIONS_MS = 30_000
+# How long what is known of log directories is good enough while nothing is copied.
+DIRECTORIES_MS = 30_000
 # A sample may take this share of the time: listing every log directory of a large cluster is not free.
 SAMPLE_SHARE = 5
 
@@ -193,8 +196,8 @@ class ClusterServices:
         started_ms = now().monotonic_ms
         if not topics:
             return started_ms
-        sizes = await self._drivers[cluster].replica_bytes(topics)
-        self._deliver(core, token, BytesSampled(cluster, started_ms, sizes))
+        seen_now = await self._drivers[cluster].log_directories(topics)
+        self._deliver(core, token, BytesSampled(cluster, started_ms, seen_now.sizes, seen_now.directories))
         ended_ms = now().monotonic_ms
         return ended_ms + (ended_ms - started_ms) * SAMPLE_SHARE
 
@@ -204,19 +207,19 @@ class ClusterServices:
         self._metrics.healing(state.name, away=len(state.absent_brokers), alarmed=alarmed, unhealed=left)
 
     async def _sample(self, core: ShardCore, cluster: str) -> None:
-        """Sample the bytes of what is being copied, at most every second, and now and then of what waits for it."""
-        driver = self._drivers[cluster]
+        """Sample the bytes of what is being copied, at most every second, and now and then of what waits for it.
+
+        Log directories are looked at now and then although nothing needs sizes: decisions tell of those of a target.
+        """
         publishing: asyncio.Task[None] | None = None
+        may_look_ms = 0
         while core.owned:
             started, started_ms = time.monotonic(), now().monotonic_ms
             copying, topics = core.cluster(cluster).copying(), core.cluster(cluster).topics_to_sample(now())
+            if topics or started_ms >= may_look_ms:
+                sizes = await self._look_at_directories(core, cluster, topics)
+                may_look_ms = started_ms + DIRECTORIES_MS
             if topics:
-                try:
-                    sizes = await driver.replica_bytes(topics)
-                except ClusterError as error:
-                    self._out_of_reach(cluster, error)
-                    sizes = {}
-                self._deliver(core, core.token, BytesSampled(cluster, started_ms, sizes))
                 samples = _samples(cluster, core.fold.epoch, copying, sizes)
                 if sizes:
                     # A cluster that does not answer has not finished: what was sampled last stays.
@@ -228,6 +231,19 @@ class ClusterServices:
                 self._metrics.copy_remaining(cluster, 0)
             took_ms = (time.monotonic() - started) * 1000
             await asyncio.sleep((max(SAMPLE_MS, took_ms * SAMPLE_SHARE) if topics else IDLE_SAMPLE_MS) / 1000)
+
+    async def _look_at_directories(
+        self, core: ShardCore, cluster: str, topics: Collection[str]
+    ) -> Mapping[TopicPartition, Mapping[int, int]]:
+        """Deliver what the log directories show; return the sizes of these topics' replicas, none without an answer."""
+        started_ms = now().monotonic_ms
+        try:
+            seen = await self._drivers[cluster].log_directories(topics)
+        except ClusterError as error:
+            self._out_of_reach(cluster, error)
+            seen = NO_LOG_DIRECTORIES
+        self._deliver(core, core.token, BytesSampled(cluster, started_ms, seen.sizes, seen.directories))
+        return seen.sizes
 
     async def _ask_versions(self, core: ShardCore, cluster: str) -> None:
         """Ask the brokers now and then what they run: a cluster may be upgraded in the middle of a plan.

@@ -206,6 +206,7 @@ def _facts(
         deferred=cluster.deferral.commands,
         unreachable=observed.unreachable,
         registered=observed.registered,
+        directories=observed.directories,
     )
 
 

@@ -7,7 +7,7 @@ from drover.adaptation.reconciler import AdaptationReconciler
 from drover.capability.backoff import Backoff
 from drover.capability.batch import BatchBuilder
 from drover.capability.contract import Reconciler, Urgency
-from drover.capability.messages import Effect, Identified, Input, Moment
+from drover.capability.messages import BytesSampled, Effect, Identified, Input, Moment
 from drover.capability.observations import ObservationCache
 from drover.facts import Move, Observation, Survey
 from drover.healing.reconciler import HealingReconciler
@@ -100,6 +100,8 @@ class ManagedCluster:
         """Let every capability handle an input; what another Kafka cluster shows says nothing about this one."""
         identity, *others = self._reconcilers
         identity.handle(entry, batch)
+        if isinstance(entry, BytesSampled):
+            self.observed.see_directories(entry.directories)
         if isinstance(entry, Observation | Identified | Survey):
             if self._is_another:
                 return

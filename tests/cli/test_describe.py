@@ -90,6 +90,39 @@ def test_what_is_not_as_it_should_be_is_counted_and_named(ailing: str) -> None:
     assert states == {1: "alive", 2: "dead", 3: "alive", 4: "failing", 5: "alive", 6: "alive", 9: "dead"}
 
 
+def test_cordoned_failed_and_shared_directories_are_named(tmp_path: Path) -> None:
+    def directory(path: str, free: int, **more: object) -> dict[str, object]:
+        return {"path": path, "total_bytes": 1000 * GIGABYTE, "free_bytes": free * GIGABYTE, **more}
+
+    shared = [directory("/d1", 300), directory("/d2", 300)]
+    partly = [directory("/d1", 300), directory("/d2", 200, cordoned=True)]
+    failed = [directory("/d1", 300), {"path": "/d2", "code": 56}]
+    brokers = (
+        broker(1, "a", log_dirs=shared),
+        broker(2, "b", log_dirs=partly),
+        broker(3, "c", log_dirs=[directory("/d1", 300, cordoned=True)]),
+        broker(4, "a", log_dirs=failed, failing=True),
+    )
+    model = write_model(tmp_path / "model.json", *ORDERS, brokers=brokers)
+    shown, failure = describe(model), "Log directory /d2 of broker 4 has failed (Kafka error 56)"
+    assert shown.stdout.splitlines()[-4:] == [
+        "Broker 3 is cordoned, with all of its log directories (cordoned.log.dirs): it receives no replicas.",
+        f"{failure}: the broker receives no replicas. Repair the directory and restart the broker.",
+        "On broker 1 /d1, /d2 have the same size and the same free bytes: they count as one volume.",
+        "On broker 2 /d2 is cordoned: only the room of the others counts.",
+    ]
+    rows = {row["broker"]: row for row in map(json.loads, describe(model, "-o", "jsonl").stdout.splitlines())}
+    states = {number: row["state"] for number, row in rows.items()}
+    assert states == {1: "alive", 2: "alive", 3: "cordoned", 4: "failing"}
+    assert [row["disk_free_bytes"] // GIGABYTE for row in rows.values()] == [300, 500, 300, 300]
+    assert [(one["path"], one["volume"]) for one in rows[1]["log_directories"]] == [("/d1", 1), ("/d2", 1)]
+    assert [one["is_cordoned"] for one in rows[2]["log_directories"]] == [False, True]
+    assert [one["code"] for one in rows[4]["log_directories"]] == [0, 56]
+    stock = describe(model, "-o", "json")
+    assert len(parse_plan(stock.stdout, "plan").targets) == 6
+    assert "Broker 3 is cordoned" in stock.stderr
+
+
 def test_topics_and_racks_are_listed(healthy: str) -> None:
     topics = [json.loads(line) for line in describe(healthy, "--topic", "-o", "jsonl").stdout.splitlines()]
     assert [(row["topic"], row["partitions"], row["bytes"]) for row in topics] == [("orders", 6, 18 * GIGABYTE)]

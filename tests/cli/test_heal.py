@@ -9,7 +9,7 @@ from drover.cli import heal
 from drover.cli.exits import ExitCode
 from drover.cli.main import cli
 from drover.facts import PartitionFacts
-from drover.inventory import Inventory, RegisteredBroker, named_brokers
+from drover.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
 from drover.runtime.settings import Settings
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
@@ -63,3 +63,22 @@ def test_an_unreachable_broker_is_not_planned_for(
     result = CliRunner().invoke(cli, ("heal", "plan", *named, "--config", str(config)))
     assert (result.exit_code, said in result.output) == (code, True), result.output
     assert "0 partitions" not in result.output
+
+
+def test_a_cordoned_broker_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "drover.toml"
+    config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n')
+
+    async def inventory(_: Settings, __: str) -> Inventory:
+        directories = (LogDirectory("/data", 10, 5, is_cordoned=True),)
+        brokers = {
+            1: RegisteredBroker(1, "a", is_alive=True, directories=directories),
+            2: RegisteredBroker(2, "a", is_alive=True),
+        }
+        return Inventory("k", 0, brokers, {}, {})
+
+    monkeypatch.setattr(heal, "_inventory", inventory)
+    monkeypatch.setattr(heal, "_states", lambda *_: [ClusterState("prod")])
+    result = CliRunner().invoke(cli, ("heal", "plan", "2", "-o", "json", "--config", str(config)))
+    said = "Broker 1 is cordoned, with all of its log directories (cordoned.log.dirs): it receives no replicas."
+    assert result.stderr.strip() == said

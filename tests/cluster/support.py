@@ -46,6 +46,10 @@ class ClusterUnderTest(Protocol):
         """Set one config as another operator would."""
         ...
 
+    async def cordon(self, broker: int, *, cordoned: bool) -> None:
+        """Cordon all log directories of a broker of Kafka 4.3 or later, or end that."""
+        ...
+
     async def stop_broker(self, broker: int) -> None:
         """Kill a broker and wait until the cluster has noticed."""
         ...
@@ -115,6 +119,9 @@ class SimulatedCluster:
     async def set_topic_config(self, topic: str, key: str, value: str) -> None:
         self.model.topics[topic].configs[key] = value
 
+    async def cordon(self, broker: int, *, cordoned: bool) -> None:
+        self.model.directories.cordon(broker, cordoned=cordoned)
+
     async def stop_broker(self, broker: int) -> None:
         self.model.stop_broker(broker)
 
@@ -161,6 +168,9 @@ class RealCluster:
     async def set_topic_config(self, topic: str, key: str, value: str) -> None:
         await asyncio.to_thread(self._set_topic_config, topic, key, value)
 
+    async def cordon(self, broker: int, *, cordoned: bool) -> None:
+        await asyncio.to_thread(cordon_broker, self._admin, broker, cordoned=cordoned)
+
     async def stop_broker(self, broker: int) -> None:
         await self.local.kill(broker)
         await eventually(self, self.driver.identify, lambda identity: broker not in identity.racks)
@@ -206,6 +216,14 @@ class RealCluster:
             producer.flush()
         finally:
             producer.close()
+
+
+def cordon_broker(admin: KafkaAdminClient, broker: int, *, cordoned: bool) -> None:
+    """Cordon all log directories of a broker, as `kafka-configs` does, or delete what was set."""
+    resource = ConfigResource(
+        ConfigResourceType.BROKER, str(broker), configs={"cordoned.log.dirs": "*" if cordoned else ""}
+    )
+    admin.alter_configs([resource], raise_on_unknown=False)
 
 
 def traits_of_local(local: LocalCluster) -> Traits:

@@ -1,8 +1,9 @@
 """A planner's model of a live cluster, read from the simulated one."""
 
 from drover.cluster.model import ClusterModel
+from drover.cluster.model_directories import DISK_BYTES
 from drover.cluster.port import AlterRequest
-from drover.cluster.simulated import DISK_BYTES, SimulatedDriver
+from drover.cluster.simulated import SimulatedDriver
 from drover.cluster_model import Knowledge, hidden_topics, model_of, rates_between
 from drover.facts import PartitionFacts
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker
@@ -84,7 +85,8 @@ def test_a_broker_with_a_failed_directory_is_failing_and_the_directory_holds_not
     inventory = Inventory("cluster", 0, {1: RegisteredBroker(1, "a", is_alive=True, directories=directories)}, {}, {})
     (broker,) = model_of(inventory, NOTHING_MORE).brokers
     assert broker.failing
-    assert broker.log_dirs == (LogDir("/a", 100, 60),)
+    assert broker.log_dirs == (LogDir("/a", 100, 60), LogDir("/b", None, None, code=56))
+    assert (broker.total_bytes, broker.free_bytes) == (100, 60)
     silent = Inventory("cluster", 0, {1: RegisteredBroker(1, "a", is_alive=True)}, {}, {})
     assert model_of(silent, NOTHING_MORE).brokers == (Broker(1, "a"),)
 
@@ -97,6 +99,15 @@ async def test_a_broker_without_the_listener_lives_in_the_model_and_what_it_lead
     hidden = made.broker_by_id[1]
     assert (hidden.alive, hidden.unreachable, hidden.may_receive) == (True, True, False)
     assert [(one.leader, one.leader_unreachable) for one in made.partitions] == [(None, True), (2, False)]
+
+
+def test_a_cordoned_directory_is_cordoned_in_the_model() -> None:
+    directories = (LogDirectory("/a", 100, 60, is_cordoned=True), LogDirectory("/b", 100, 50))
+    inventory = Inventory("cluster", 0, {1: RegisteredBroker(1, "a", is_alive=True, directories=directories)}, {}, {})
+    (broker,) = model_of(inventory, NOTHING_MORE).brokers
+    assert broker.log_dirs == (LogDir("/a", 100, 60, cordoned=True), LogDir("/b", 100, 50))
+    assert broker.may_receive
+    assert not broker.failing
 
 
 def test_topics_that_only_disks_show_are_hidden() -> None:

@@ -154,7 +154,7 @@ async def test_a_throttled_move_shows_its_bytes_and_ends_when_the_throttle_goes(
     assert await alter_one(cluster, partition, 1, 4) == NONE
 
     async def held() -> Mapping[int, int]:
-        return (await cluster.driver.replica_bytes([topic]))[partition]
+        return (await cluster.driver.log_directories([topic])).sizes[partition]
 
     full = (await held())[1]
     assert full >= RECORDS * RECORD_BYTES
@@ -347,7 +347,7 @@ async def test_a_dead_destination_is_refused_or_accepted_and_does_not_stop_the_c
     await settled(cluster, shrinking, (1, 2, 4, 3))
     await cluster.stop_broker(3)
     assert 3 not in await cluster.driver.broker_rates(BROKERS)
-    assert 3 not in (await cluster.driver.replica_bytes([topic]))[shrinking]
+    assert 3 not in (await cluster.driver.log_directories([topic])).sizes[shrinking]
     rates = SetBrokerRates(3, SLOW)
     assert (await cluster.driver.change_throttles([rates]))[rates].code == BROKER_NOT_AVAILABLE
 

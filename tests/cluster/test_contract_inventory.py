@@ -77,6 +77,48 @@ async def test_a_dead_broker_keeps_its_rack_and_has_no_disks_and_what_it_leads_m
     assert back.brokers[3].rack == rack
 
 
+async def test_the_log_directories_of_every_broker_are_told_without_topics_too(cluster: ClusterUnderTest) -> None:
+    topic = await cluster.create_topic({0: (1, 3)}, records=RECORDS)
+    alone = await cluster.driver.log_directories(())
+    inventory = await cluster.driver.inventory()
+    assert alone.sizes == {}
+    assert set(alone.directories) == set(inventory.brokers)
+    seen = await cluster.driver.log_directories([topic])
+    assert set(seen.sizes[TopicPartition(topic, 0)]) == {1, 3}
+    for found in (alone, seen):
+        paths = {broker: [one.path for one in there] for broker, there in found.directories.items()}
+        assert paths == {
+            broker: [one.path for one in known.directories or ()] for broker, known in inventory.brokers.items()
+        }
+        assert all(not one.is_cordoned and one.code == NONE for there in found.directories.values() for one in there)
+
+
+async def test_cordoned_directories_are_told_and_kafka_moves_replicas_there_all_the_same(
+    cluster: ClusterUnderTest,
+) -> None:
+    """KIP-1066: since 4.3 brokers say it; a cordon is kept by whoever places replicas, not by the controller."""
+    if cluster.traits.kafka not in {"4.3", "4.4"}:
+        assert not await cordoned_brokers(cluster)
+        return
+    partition = TopicPartition(await cluster.create_topic({0: (1, 2)}), 0)
+    await cluster.cordon(4, cordoned=True)
+    try:
+        await eventually(cluster, lambda: cordoned_brokers(cluster), lambda found: found == {4})
+        inventory = await cluster.driver.inventory()
+        assert all(one.is_cordoned for one in inventory.brokers[4].directories or ())
+        assert (await cluster.driver.alter([AlterRequest(partition, (1, 4))]))[partition].code == NONE
+        await settled(cluster, partition, (1, 4))
+    finally:
+        await cluster.cordon(4, cordoned=False)
+    await eventually(cluster, lambda: cordoned_brokers(cluster), lambda found: found == set())
+
+
+async def cordoned_brokers(cluster: ClusterUnderTest) -> set[int]:
+    """Return the brokers with a cordoned log directory."""
+    directories = (await cluster.driver.log_directories(())).directories
+    return {broker for broker, found in directories.items() if any(one.is_cordoned for one in found)}
+
+
 def test_a_broker_that_only_replica_lists_name_is_dead_and_its_rack_unknown() -> None:
     known = {2: RegisteredBroker(2, "b", is_alive=True)}
     partitions = {TopicPartition("t", 0): PartitionFacts("id", 2, (9, 2), (2,))}

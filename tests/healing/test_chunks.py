@@ -142,6 +142,25 @@ async def test_a_takeover_at_any_turn_loses_no_chunk_and_begins_none_twice(die: 
     chunks_do_not_overlap(world)
 
 
+async def test_a_broker_that_is_cordoned_during_a_heal_gets_nothing_more_of_it() -> None:
+    world = await in_chunk(1)
+    state = world.state
+    waiting = [one for chunk in state.heal_chunks.values() for one in chunk.assignments]
+    planned = {broker for one in waiting for broker in one.target if broker not in one.original}
+    for broker in planned:
+        world.model.directories.cordon(broker)
+    await world.measure()
+    for _ in range(600):
+        await world.run(100)
+        if len(told(world, HealChunkBegun)) > 1:
+            break
+    _, *begun = told(world, HealChunkBegun)
+    assert [chunk.plan for chunk in begun] == [None] * len(begun)
+    skipped = [one for chunk in begun for one in chunk.skipped]
+    assert {one.why for one in skipped} == {LeftReason.NO_BROKER}
+    assert all("is cordoned, with all of its log directories" in one.detail for one in skipped)
+
+
 async def test_a_frozen_cluster_keeps_its_timers_and_begins_no_chunk() -> None:
     world = healing_world()
     await world.run(1000)

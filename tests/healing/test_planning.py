@@ -65,6 +65,24 @@ def test_a_broker_without_room_on_its_disk_gets_nothing() -> None:
     assert targets(plan_heal(seen, DUE, 86)) == {KEY: (1, 2, 4)}
 
 
+def test_a_cordoned_broker_receives_nothing_and_the_partition_without_another_one_names_it() -> None:
+    seen = inventory({KEY: (1, 2, 3)}, ALIKE)
+    brokers = {**seen.brokers, 4: cordoned(seen.brokers[4])}
+    assert targets(plan_heal(replace(seen, brokers=brokers), DUE, 85)) == {KEY: (1, 2, 5)}
+    both = {**brokers, 5: cordoned(seen.brokers[5])}
+    plan = plan_heal(replace(seen, brokers=both), DUE, 85)
+    assert plan.assignments == ()
+    (left,) = plan.left
+    assert left.why is LeftReason.NO_BROKER
+    assert "broker 4 is cordoned" in left.detail
+    assert "broker 5 is cordoned" in left.detail
+
+
+def cordoned(broker: RegisteredBroker) -> RegisteredBroker:
+    directories = broker.directories or ()
+    return replace(broker, directories=tuple(replace(one, is_cordoned=True) for one in directories))
+
+
 def test_room_is_used_once_and_the_partition_that_finds_none_is_named() -> None:
     seen = inventory({KEY: (1, 2, 3), OTHER: (2, 1, 3)}, {1: "a", 2: "b", 3: "c", 4: "a"}, free={4: 299}, size=100)
     plan = plan_heal(seen, DUE, 85)

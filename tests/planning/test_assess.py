@@ -10,8 +10,8 @@ GIB = 1 << 30
 
 
 def cluster(disks: int) -> ClusterModel:
-    """Make a cluster of two brokers, the second with so many disks of 100 GiB, half of them free."""
-    directories = tuple(LogDir(f"/data{number}", 100 * GIB, 50 * GIB) for number in range(disks))
+    """Make a cluster of two brokers, the second with so many disks of 100 GiB, about half of them free."""
+    directories = tuple(LogDir(f"/data{number}", 100 * GIB, (50 - number) * GIB) for number in range(disks))
     brokers = [Broker(1), Broker(2, log_dirs=directories)]
     return ClusterModel.of(brokers, [Partition("orders", 0, (1,), 1, (1,), 60 * GIB)])
 

@@ -6,7 +6,7 @@ import pytest
 
 from drover.planning.assess import assess
 from drover.planning.goals import Balance, Drain, Goal, Leaders, Spread
-from drover.planning.model import Broker, ClusterModel, Partition
+from drover.planning.model import Broker, ClusterModel, LogDir, Partition
 from drover.planning.proposal import UnmetCode
 from drover.planning.propose import propose
 
@@ -15,6 +15,7 @@ UNWILLING = (
     Broker(6, "c", held=True),
     Broker(6, "c", failing=True),
     Broker(6, "c", unreachable=True),
+    Broker(6, "c", log_dirs=(LogDir("/data", cordoned=True),)),
 )
 
 
@@ -26,7 +27,7 @@ def cluster(lists: Sequence[tuple[int, ...]], last: Broker) -> ClusterModel:
     return ClusterModel.of(brokers, partitions)
 
 
-@pytest.mark.parametrize("last", UNWILLING, ids=["excluded", "held", "failing", "unreachable"])
+@pytest.mark.parametrize("last", UNWILLING, ids=["excluded", "held", "failing", "unreachable", "cordoned"])
 @pytest.mark.parametrize("goal", [Balance(), Drain((1,))], ids=["balance", "drain"])
 def test_no_rack_is_lost_because_its_only_broker_may_not_receive(goal: Goal, last: Broker) -> None:
     model = cluster([(1, 2, 6)] * 20 + [(4, 2, 6)] * 20, last)

@@ -22,8 +22,8 @@ def world(limits: Limits, *, reads_sizes: bool) -> World:
 
 async def read_sizes(made: World) -> None:
     topics = made.core.cluster(CLUSTER).topics_to_sample(made.now)
-    sizes = await made.driver.replica_bytes(topics)
-    made.core.deliver(BytesSampled(CLUSTER, made.now.monotonic_ms, sizes))
+    seen = await made.driver.log_directories(topics)
+    made.core.deliver(BytesSampled(CLUSTER, made.now.monotonic_ms, seen.sizes, seen.directories))
 
 
 async def move_all(made: World) -> None:

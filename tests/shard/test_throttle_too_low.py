@@ -29,8 +29,8 @@ async def write(made: World, seconds: int, *, samples: bool = True) -> None:
         made.model.write(KEY, INGEST)
         await made.run(1000)
         if samples and made.core.cluster(CLUSTER).copying():
-            sizes = await made.driver.replica_bytes({KEY.topic})
-            made.core.deliver(BytesSampled(CLUSTER, made.model.now_ms, sizes))
+            seen = await made.driver.log_directories({KEY.topic})
+            made.core.deliver(BytesSampled(CLUSTER, made.model.now_ms, seen.sizes, seen.directories))
             await made.settle()
 
 

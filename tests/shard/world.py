@@ -201,8 +201,8 @@ class World:
     async def measure(self) -> None:
         """Read the bytes on disk of what is being copied, or waits for it."""
         topics = self.core.cluster(CLUSTER).topics_to_sample(self.now)
-        sizes = await self.driver.replica_bytes(topics)
-        self.core.deliver(BytesSampled(CLUSTER, self.now.monotonic_ms, sizes))
+        seen = await self.driver.log_directories(topics)
+        self.core.deliver(BytesSampled(CLUSTER, self.now.monotonic_ms, seen.sizes, seen.directories))
         await self.settle()
 
     async def driver_sees(self, partitions: set[TopicPartition]) -> None:

@@ -205,8 +205,8 @@ class Shard(HostedShard):
         wire = world.clusters[cluster].wire
         topics = self.core.cluster(cluster).topics_to_sample(world.now())
         if topics and not wire.unreachable:
-            sizes = at_once(wire.replica_bytes(topics))
-            self.core.deliver(BytesSampled(cluster, world.now_ms, sizes))
+            seen = at_once(wire.log_directories(topics))
+            self.core.deliver(BytesSampled(cluster, world.now_ms, seen.sizes, seen.directories))
 
     async def _send_aside(self, proposed: ProposedBatch) -> None:
         commands, now_ms = self.worker.world.commands, self.worker.world.now().wall_ms

@@ -9,10 +9,11 @@ import pytest
 
 from drover.cli import reviewing
 from drover.cli.plan_file import PlanFile, parse_plan
-from drover.cli.reviewing import Reviewer
+from drover.cli.reviewing import Reviewer, judge
 from drover.errors import ConfigurationError
 from drover.local import wait_until
-from drover.planning.model import ClusterModel
+from drover.planning.goals import Limits
+from drover.planning.model import Broker, ClusterModel, LogDir, Partition
 from drover.runtime.settings import LogSettings, Settings
 from drover.state.cluster import ClusterState
 from drover.web.surveys import PastedPlan
@@ -66,3 +67,12 @@ def test_a_plan_is_read_and_judged_away_from_the_loop(monkeypatch: pytest.Monkey
     assert threading.current_thread() not in readers
     with pytest.raises(ConfigurationError, match="is not JSON"):
         asyncio.run(reviewer.review(ClusterState(CLUSTER), PastedPlan(CLUSTER, "no plan")))
+
+
+def test_a_review_names_the_log_directories_that_matter_to_the_plan() -> None:
+    cordoned = Broker(4, log_dirs=(LogDir("/data", 1000, 900, cordoned=True),))
+    partitions = [Partition("orders", 0, (1, 2, 3), 1, (1, 2, 3), 10)]
+    model = ClusterModel.of((Broker(1), Broker(2), Broker(3), cordoned), partitions)
+    found = judge(model, CLUSTER, PastedPlan(CLUSTER, PLAN), Limits())
+    assert [(one["code"], one["broker"]) for one in found["log_directories"]] == [("cordoned", 4)]
+    assert "broker 4 is cordoned" in found["problems"][0]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from drover.planning.model import Broker, ClusterModel, Partition
+from drover.planning.model import Broker, ClusterModel, Partition, volumes_of
 from drover.planning.racks import Racks
 
 
@@ -16,6 +16,21 @@ class Row:
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryRow(Row):
+    """A log directory; `volume` numbers the volumes of the broker, None for a directory that has failed.
+
+    `code` is Kafka's error for it, 0 for one that works.
+    """
+
+    path: str
+    total_bytes: int | None
+    free_bytes: int | None
+    is_cordoned: bool
+    code: int
+    volume: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +52,7 @@ class BrokerRow(Row):
     disk_total_bytes: int | None
     disk_free_bytes: int | None
     ingest_bytes_per_s: float | None
+    log_directories: tuple[DirectoryRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +218,23 @@ def _broker_row(broker: Broker, loads: _Loads) -> BrokerRow:
         disk_total_bytes=broker.total_bytes,
         disk_free_bytes=broker.free_bytes,
         ingest_bytes_per_s=loads.ingest[broker.id] if loads.knows_ingest else None,
+        log_directories=_directory_rows(broker),
+    )
+
+
+def _directory_rows(broker: Broker) -> tuple[DirectoryRow, ...]:
+    volumes = enumerate(volumes_of(broker.working_directories), start=1)
+    numbers = {path: number for number, volume in volumes for path in volume.paths}
+    return tuple(
+        DirectoryRow(
+            path=directory.path,
+            total_bytes=directory.total_bytes,
+            free_bytes=directory.free_bytes,
+            is_cordoned=directory.cordoned,
+            code=directory.code,
+            volume=numbers.get(directory.path),
+        )
+        for directory in broker.log_dirs
     )
 
 
@@ -212,7 +245,12 @@ def _state(broker: Broker) -> str:
         return "unreachable"
     words = [
         word
-        for word, holds in (("failing", broker.failing), ("excluded", broker.excluded), ("held", broker.held))
+        for word, holds in (
+            ("failing", broker.failing),
+            ("cordoned", broker.is_cordoned),
+            ("excluded", broker.excluded),
+            ("held", broker.held),
+        )
         if holds
     ]
     return ", ".join(words) or "alive"

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from drover.planning.disks import DiskRemark, disk_remarks
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import BalanceFigures, BrokerFigures, Move, Proposal, Unmet, UnmetCode
 from drover.planning.racks import Racks
@@ -124,7 +125,13 @@ def proposal_document(proposal: Proposal, request: Request, model: ClusterModel)
             "remaining": violations(model, lists, request.leaving),
         },
         "unmet": [asdict(one) for one in proposal.unmet],
+        "log_directories": [asdict(remark) for remark in directory_remarks(proposal, model)],
     }
+
+
+def directory_remarks(proposal: Proposal, model: ClusterModel) -> tuple[DiskRemark, ...]:
+    """Say which brokers receive nothing because of their log directories, and what counts of those that receive."""
+    return disk_remarks(model, [each.broker for each in proposal.brokers if each.copies_in])
 
 
 def _balance(figures: BalanceFigures) -> dict[str, Any]:

@@ -113,6 +113,7 @@ function draw(place, found) {
       `Nobody knows how much fits on the disks of broker ${found.unknown_disks.join(", ")}: that was not checked`,
     totals.unknown_sizes &&
       `${plural(totals.unknown_sizes, "partition")} of unknown size ${totals.unknown_sizes === 1 ? "counts" : "count"} as empty`,
+    ...found.log_directories.map((remark) => remark.text),
   ].filter(Boolean);
   const remarks = found.problems_total + unknown.length;
   const one = (name, value, more) =>

@@ -72,7 +72,11 @@ class TopicRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow(Row):
-    """A partition; `notes` say what is not as it should be."""
+    """A partition; `notes` say what is not as it should be.
+
+    Of one that moves, or will move, `target` is the list at which it ends, None if it stays; `adding` and `removing`
+    are the brokers that Kafka adds and removes now.
+    """
 
     topic: str
     partition: int
@@ -83,6 +87,9 @@ class PartitionRow(Row):
     size_bytes: int | None
     ingest_bytes_per_s: float | None
     notes: tuple[str, ...]
+    target: tuple[int, ...] | None = None
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +219,13 @@ def _state(broker: Broker) -> str:
         return "unreachable"
     words = [
         word
-        for word, holds in (("failing", broker.failing), ("excluded", broker.excluded), ("held", broker.held))
+        for word, holds in (
+            ("failing", broker.failing),
+            ("excluded", broker.excluded),
+            ("held", broker.held),
+            ("being emptied", broker.emptied_by is not None),
+            ("being filled", broker.filled_by is not None),
+        )
         if holds
     ]
     return ", ".join(words) or "alive"
@@ -274,6 +287,9 @@ def _partition_row(partition: Partition, model: ClusterModel, racks: Racks) -> P
         size_bytes=partition.size_bytes,
         ingest_bytes_per_s=partition.ingest_bytes_per_s,
         notes=tuple(notes),
+        target=partition.target,
+        adding=partition.adding,
+        removing=partition.removing,
     )
 
 

@@ -1,0 +1,18 @@
+"""Goals of plans, and what they have copied, in the samples of snapshots; see `tests.shard.snapshot_samples`."""
+
+from drover.plans.state import Copied, PlanGoal
+from drover.scheduling.state import QueueEntry
+from drover.shard.fold import ShardFold
+from events.partitions import TopicPartition
+
+
+def with_goals(fold: ShardFold) -> ShardFold:
+    """A plan empties one broker and fills another, has copied something, and has an entry that may go anywhere."""
+    state = fold.state.cluster("prod")
+    plan = next(iter(state.plans))
+    state.goals[plan] = PlanGoal((3,), (7,))
+    state.copied[plan] = Copied(2, 5_000_000)
+    state.queue[TopicPartition("payments", 2)] = QueueEntry(
+        "alter-9", plan, (2, 3), 1_790_000_000_996, allow_emptied_brokers=True
+    )
+    return fold

@@ -43,7 +43,7 @@ MODEL = ClusterModel.of(BROKERS, PARTITIONS)
         Add((4, 5)),
         Replace(1, 4),
         Balance(),
-        SetReplicationFactor("t", 3),
+        SetReplicationFactor(("t",), 3),
         Evacuate("b"),
         Spread(),
         Leaders(),

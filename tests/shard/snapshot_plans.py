@@ -1,4 +1,4 @@
-"""Goals of plans, and what they have copied, in the samples of snapshots; see `tests.shard.snapshot_samples`."""
+"""Goals of plans, what they have copied, and an unreachable broker, in the samples of snapshots; see `tests.shard.snapshot_samples`."""
 
 from drover.plans.state import Copied, PlanGoal
 from drover.scheduling.state import QueueEntry
@@ -7,7 +7,7 @@ from events.partitions import TopicPartition
 
 
 def with_goals(fold: ShardFold) -> ShardFold:
-    """A plan empties one broker and fills another, has copied something, and has an entry that may go anywhere."""
+    """A plan empties one broker, fills another, has copied something and queued an entry; a broker is unreachable."""
     state = fold.state.cluster("prod")
     plan = next(iter(state.plans))
     state.goals[plan] = PlanGoal((3,), (7,))
@@ -15,4 +15,5 @@ def with_goals(fold: ShardFold) -> ShardFold:
     state.queue[TopicPartition("payments", 2)] = QueueEntry(
         "alter-9", plan, (2, 3), 1_790_000_000_996, allow_emptied_brokers=True
     )
+    state.unreachable_brokers[6] = 1_790_000_000_997
     return fold

@@ -1,4 +1,4 @@
-"""Goals of plans, what they have copied, and an unreachable broker, in the samples of snapshots; see `tests.shard.snapshot_samples`."""
+"""Goals of plans, what they have copied, and an unreachable broker; see `tests.shard.snapshot_samples`."""
 
 from drover.plans.state import Copied, PlanGoal
 from drover.scheduling.state import QueueEntry

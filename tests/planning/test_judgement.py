@@ -1,5 +1,6 @@
 """What is said of a plan that somebody else made before anybody says yes: what can never end, what is given up."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -137,4 +138,13 @@ def test_a_drain_of_a_broker_to_which_moves_still_lead_names_them() -> None:
         UnmetCode.MOVING,
         2,
         "2 replicas will still come to broker 2 by moves under way or waiting: plan again after them",
+    )
+
+
+def test_a_partition_that_an_unreachable_broker_leads_is_not_called_leaderless() -> None:
+    brokers = [replace(broker, unreachable=broker.id == 1) for broker in cluster().brokers]
+    model = ClusterModel.of(brokers, [partition(leader=None, leader_unreachable=True)])
+    problem = next(one for one in broken(assess(model, {("t", 0): (1, 5, 3)}).unmet) if one.code is UnmetCode.OFFLINE)
+    assert problem.text.startswith(
+        "t:0 is led by a broker that cannot be asked: broker 1 is unreachable: it lives, but"
     )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from drover.facts import PartitionFacts
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker
@@ -21,9 +21,10 @@ class Knowledge:
     and `moving` are what Drover's log says: brokers that were reported as failed, and partitions that it moves, or will
     move, and that a new plan must leave alone. So is `held`: brokers that something else works on. `dead` brokers count
     as such whatever the cluster shows. `destinations` are brokers that are to have a replica of a partition that moves
-    or will move, so that what they still have to copy is not planned for twice. `rates` are what is appended, in bytes
-    per second. `demoted` are brokers that should not lead, by topic; those that should lead nothing are in
-    `demoted_everywhere`.
+    or will move, so that what they still have to copy is not planned for twice; `targets` are the lists at which
+    Drover's moves end. `rates` are what is appended, in bytes per second. `demoted` are brokers that should not lead,
+    by topic; those that should lead nothing are in `demoted_everywhere`. `emptied` and `filled` are the brokers that
+    open plans empty and fill, with the plan's name and author.
     """
 
     excluded: Collection[int] = frozenset()
@@ -33,9 +34,12 @@ class Knowledge:
     failing: Collection[int] = frozenset()
     moving: Collection[TopicPartition] = frozenset()
     destinations: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
+    targets: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     rates: Rates | None = None
     demoted: Mapping[str, Collection[int]] = field(default_factory=dict)
     demoted_everywhere: Collection[int] = frozenset()
+    emptied: Mapping[int, str] = field(default_factory=dict)
+    filled: Mapping[int, str] = field(default_factory=dict)
 
 
 def rates_between(earlier: Inventory, later: Inventory) -> dict[TopicPartition, float]:
@@ -67,11 +71,15 @@ def model_of(inventory: Inventory, knowledge: Knowledge) -> ClusterModel:
     The size of a copy is that of the leader's, or of the largest where the leader's is unknown. A broker with a log
     directory that has failed is failing.
     """
-    arriving = _arriving(inventory, knowledge)
+    arriving, replicas = _arriving(inventory, knowledge)
     topics = _demoted_topics(knowledge)
     return ClusterModel.of(
         (
-            _broker(found, knowledge, arriving[found.broker], topics.get(found.broker, ()))
+            replace(
+                _broker(found, knowledge, topics.get(found.broker, ())),
+                arriving_bytes=arriving[found.broker],
+                arriving_replicas=replicas[found.broker],
+            )
             for found in inventory.brokers.values()
         ),
         (_partition(key, facts, inventory, knowledge) for key, facts in inventory.partitions.items()),
@@ -88,7 +96,7 @@ def _demoted_topics(knowledge: Knowledge) -> dict[int, tuple[str, ...]]:
     return {broker: tuple(topics) for broker, topics in found.items()}
 
 
-def _broker(found: RegisteredBroker, knowledge: Knowledge, arriving_bytes: int, demoted: tuple[str, ...]) -> Broker:
+def _broker(found: RegisteredBroker, knowledge: Knowledge, demoted: tuple[str, ...]) -> Broker:
     directories = found.directories or ()
     return Broker(
         id=found.broker,
@@ -98,10 +106,11 @@ def _broker(found: RegisteredBroker, knowledge: Knowledge, arriving_bytes: int, 
         held=found.broker in knowledge.held,
         failing=found.broker in knowledge.failing or any(directory.code for directory in directories),
         log_dirs=tuple(_directory(directory) for directory in directories),
-        arriving_bytes=arriving_bytes,
         demoted=found.broker in knowledge.demoted_everywhere,
         demoted_topics=demoted,
         unreachable=found.is_unreachable,
+        emptied_by=knowledge.emptied.get(found.broker),
+        filled_by=knowledge.filled.get(found.broker),
     )
 
 
@@ -114,9 +123,10 @@ def _directory(found: LogDirectory) -> LogDir:
     return LogDir(found.path, found.total_bytes, found.usable_bytes, found.is_cordoned, found.code)
 
 
-def _arriving(inventory: Inventory, knowledge: Knowledge) -> Counter[int]:
-    """Sum up by broker what has still to be copied to it by what moves, or will move."""
+def _arriving(inventory: Inventory, knowledge: Knowledge) -> tuple[Counter[int], Counter[int]]:
+    """Sum up by broker what moves, now or later, have still to copy to it: bytes, and replicas not in its list yet."""
     arriving: Counter[int] = Counter()
+    replicas: Counter[int] = Counter()
     for key, facts in inventory.partitions.items():
         ahead = knowledge.destinations.get(key, ())
         if facts.move is None and not ahead:
@@ -126,7 +136,8 @@ def _arriving(inventory: Inventory, knowledge: Knowledge) -> Counter[int]:
         for broker in {*ahead, *target}:
             if broker in adding or broker not in facts.replicas:
                 arriving[broker] += max(0, size - held.get(broker, 0))
-    return arriving
+                replicas[broker] += broker not in facts.replicas
+    return arriving, replicas
 
 
 def _partition(key: TopicPartition, facts: PartitionFacts, inventory: Inventory, knowledge: Knowledge) -> Partition:
@@ -142,7 +153,16 @@ def _partition(key: TopicPartition, facts: PartitionFacts, inventory: Inventory,
         moving=facts.move is not None or key in knowledge.moving,
         topic_id=facts.topic_id,
         leader_unreachable=facts.leader_lacks_listener,
+        target=_target(key, facts, knowledge),
+        adding=() if facts.move is None else facts.move.adding,
+        removing=() if facts.move is None else facts.move.removing,
     )
+
+
+def _target(key: TopicPartition, facts: PartitionFacts, knowledge: Knowledge) -> tuple[int, ...] | None:
+    """Return where a partition goes in the end: by Drover's log, or else by what Kafka shows."""
+    target = knowledge.targets.get(key)
+    return target if target is not None or facts.move is None else facts.move.target
 
 
 def _size(key: TopicPartition, facts: PartitionFacts, inventory: Inventory) -> int | None:

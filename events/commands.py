@@ -88,6 +88,9 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
     that the plan is not finished before they come. `throttle_bytes_per_second` is per broker; of it, of the bound
     `throttle_may_rise_to` up to which Drover may raise it, of `stepping` and of `priority` the plan's last accepted
     value holds. `only_when_idle` refuses the whole command while Drover is moving anything on the cluster (R455-12).
+    `empties` are the brokers that the plan is to take every replica off, `fills` those that have joined and are to get
+    their share: other plans leave both alone while it is open. A target with a new replica on a broker that an open
+    plan empties is refused, except with `allow_emptied_brokers`.
     """
 
     partitions: tuple[PartitionTarget, ...]
@@ -101,6 +104,9 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
     allow_replication_factor_change: bool = True
     allow_drover_topics: bool = False
     only_when_idle: bool = False
+    empties: tuple[BrokerId, ...] = ()
+    fills: tuple[BrokerId, ...] = ()
+    allow_emptied_brokers: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no partition of it could be decided for."""

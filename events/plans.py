@@ -26,7 +26,8 @@ class Priority(StrEnum):
 class PlanOpened(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-opened"):
     """A plan came into being with its first accepted partition, or was cancelled before that.
 
-    Without `stepping` the cluster's applies, and without `priority` it is normal.
+    Without `stepping` the cluster's applies, and without `priority` it is normal. `empties` are the brokers that it
+    takes every replica off, `fills` those that get their share: both until it is finished or cancelled.
     """
 
     plan: str
@@ -34,18 +35,23 @@ class PlanOpened(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan
     reason: str
     stepping: Stepping | None = None
     priority: Priority | None = None
+    empties: tuple[int, ...] = ()
+    fills: tuple[int, ...] = ()
 
 
 class PlanExtended(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-extended"):
     """A further command added to an open plan; `more` says whether its client announced yet another one.
 
     `stepping` is the plan's from its next step on, and `priority` from its next start on; None leaves it as it is.
+    `empties` and `fills` are further brokers that it empties and fills.
     """
 
     plan: str
     more: bool = False
     stepping: Stepping | None = None
     priority: Priority | None = None
+    empties: tuple[int, ...] = ()
+    fills: tuple[int, ...] = ()
 
 
 class PlanThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-throttle-set"):

@@ -41,6 +41,7 @@ class RefusalCode(StrEnum):
     ORIGINAL_REPLICAS_DIFFER = "original-replicas-differ"
     NO_REASSIGNMENT_IN_PROGRESS = "no-reassignment-in-progress"
     INCONSISTENT_TOPIC_ID = "inconsistent-topic-id"
+    BROKER_EMPTIED = "broker-emptied"
 
 
 class Refusal(Struct, frozen=True, omit_defaults=True):

@@ -89,6 +89,7 @@ class QueueEntryAdded(PartitionEvent, frozen=True, kw_only=True, omit_defaults=T
     allow_replication_factor_change: bool = True
     allow_drover_topics: bool = False
     topic_id: str | None = None
+    allow_emptied_brokers: bool = False
 
 
 class QueueEntryRemoved(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="queue-entry-removed"):

@@ -24,6 +24,9 @@ from events.commands import PartitionTarget
 @alter_options
 @click.option("--allow-drover-topics", is_flag=True, help="Move Drover's own topics too.")
 @click.option(
+    "--allow-emptied-brokers", is_flag=True, help="Send new replicas also to brokers that another open plan empties."
+)
+@click.option(
     "--dry-run",
     is_flag=True,
     help="Show what would be sent, what a worker would refuse now, and what the rest takes; send nothing.",
@@ -37,6 +40,7 @@ def alter(
     plan_hash: str | None,
     *,
     allow_drover_topics: bool,
+    allow_emptied_brokers: bool,
     dry_run: bool,
     **options: Any,
 ) -> None:
@@ -63,7 +67,15 @@ def alter(
 
         targets = hold_to_hash(invocation, plan, name_of(files), plan_hash)
     request = make_request(invocation, "alter", cluster, options)
-    commands = make_commands(request, targets, options, allow_drover_topics=allow_drover_topics)
+    commands = make_commands(
+        request,
+        targets,
+        options,
+        allow_drover_topics=allow_drover_topics,
+        allow_emptied_brokers=allow_emptied_brokers,
+        empties=() if plan is None else plan.empties,
+        fills=() if plan is None else plan.fills,
+    )
     if dry_run:
         from drover.cli.trying import try_plan  # noqa: PLC0415 - the planner costs start-up time
 

@@ -66,9 +66,12 @@ def check_rate_of(options: Mapping[str, Any]) -> None:
 
 
 def make_commands(
-    request: Request, targets: Sequence[PartitionTarget], options: dict[str, Any], *, allow_drover_topics: bool = False
+    request: Request, targets: Sequence[PartitionTarget], options: dict[str, Any], **fields: Any
 ) -> tuple[Alter, ...]:
-    """Make the commands that carry these partitions; `options` are those of `alter_options`."""
+    """Make the commands that carry these partitions; `options` are those of `alter_options`.
+
+    `fields` are further ones of `AlterRequest`: what is allowed, and the brokers that the plan empties and fills.
+    """
     asked = AlterRequest(
         id=request.id,
         cluster=request.cluster,
@@ -81,7 +84,7 @@ def make_commands(
         priority=None if options["priority"] is None else Priority(options["priority"]),
         queue=options["queue"],
         after=request.after,
-        allow_drover_topics=allow_drover_topics,
+        **fields,
     )
     return alter_commands(asked, targets)
 

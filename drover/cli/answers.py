@@ -19,6 +19,7 @@ GUARDS = frozenset(
         RefusalCode.INVALID_REPLICATION_FACTOR,
         RefusalCode.CLUSTER_CHANGED,
         RefusalCode.ORIGINAL_REPLICAS_DIFFER,
+        RefusalCode.BROKER_EMPTIED,
     }
 )
 

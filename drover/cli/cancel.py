@@ -1,5 +1,7 @@
 """`drover cancel`: end moves by rollback to the original replicas, or by stopping where they are."""
 
+import asyncio
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import click
@@ -7,13 +9,18 @@ import click
 from drover.cli.asking import can_ask, confirmed
 from drover.cli.invocation import Invocation, pass_invocation
 from drover.cli.log_state import state_now
-from drover.cli.output import plural
+from drover.cli.output import console, plural, say, table
 from drover.cli.parameters import Partition
-from drover.cli.simple import send_one
-from drover.cli.submitting import connect, make_request, write_options
+from drover.cli.submitting import connect, make_request, send, write_options
+from drover.client.answers import Answer
+from drover.client.views.restore_rows import RestoreRow
+from drover.errors import ConfigurationError, LogUnavailableError
 from drover.journal.connection import LogConnection
 from events.commands import Cancel, PartitionName
 from events.partitions import TopicPartition
+
+# Of a large cancel the first lists are shown.
+SHOWN_LISTS = 20
 
 
 @click.command()
@@ -42,7 +49,7 @@ def cancel(
     """Cancel moves, also queued ones and alters that wait for others; moves that others started are never touched.
 
     Exactly one of --partition, --topic, --plan, --queued, --deferred and --all. --queued and --deferred need neither
-    --rollback nor --stop.
+    --rollback nor --stop. It prints the lists at which the partitions that have begun to move end.
     """
     rollback, stop = options["rollback"], options["stop"]
     if rollback and stop:
@@ -68,7 +75,52 @@ def cancel(
         queued=queued,
         deferred=deferred,
     )
-    send_one(connection, command, request)
+    answers = send(connection, [command], request)
+    if request.timeout_s is None:
+        return
+    from drover.cli.answers import exit_code  # noqa: PLC0415 - not before the command is out
+
+    _tell(answers, _restored(connection, command, answers), request.output)
+    raise click.exceptions.Exit(exit_code(answers))
+
+
+def _restored(connection: LogConnection, command: Cancel, answers: Sequence[Answer]) -> Sequence[RestoreRow]:
+    """Return the lists at which what was cancelled ends, from the log as it was right after the decision.
+
+    The cancel has taken effect by then: where the log cannot be read any more, a warning says so.
+    """
+    (answer,) = answers
+    if command.queued is not None or command.deferred is not None or answer.outcome.verdict == "refused":
+        return ()
+    from drover.client.time_travel import Point, travel  # noqa: PLC0415 - not before the command is out
+    from drover.client.views.restore_rows import restore_rows  # noqa: PLC0415
+
+    point = Point(offset=answer.offset)
+    try:
+        reached = asyncio.run(travel(connection, answer.shard, (point,))).reached[point]
+    except (ConfigurationError, LogUnavailableError) as error:
+        say(f"The lists that it restores cannot be shown: {error}", err=True)
+        return ()
+    outcome = answer.outcome
+    named = (TopicPartition(one.topic, one.partition) for one in (*outcome.accepted, *outcome.unchanged))
+    state = reached.state.clusters.get(command.cluster)
+    return () if state is None else restore_rows(state, named)
+
+
+def _tell(answers: Sequence[Answer], restored: Sequence[RestoreRow], output: str) -> None:
+    from drover.cli.answers import print_answers  # noqa: PLC0415 - not before the command is out
+
+    print_answers(answers, output, {"restores": [row.document() for row in restored]})
+    if output != "table" or not restored:
+        return
+    shown = [(f"{row.topic}:{row.partition}", _list(row.target), _list(row.replicas)) for row in restored[:SHOWN_LISTS]]
+    console().print(table(("partition", "was going to", "ends at"), shown))
+    if len(restored) > SHOWN_LISTS:
+        say(f"... and {len(restored) - SHOWN_LISTS:,} more: -o json prints all.")
+
+
+def _list(replicas: Sequence[int]) -> str:
+    return ", ".join(map(str, replicas))
 
 
 def _ask(connection: LogConnection, cluster: str, mode: str) -> None:

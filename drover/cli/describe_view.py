@@ -123,6 +123,9 @@ def _partition_cells(row: PartitionRow) -> tuple[str, ...]:
     return (
         f"{row.topic}:{row.partition}",
         ", ".join(map(str, row.replicas)),
+        "" if row.target is None else ", ".join(map(str, row.target)),
+        ", ".join(map(str, row.adding)),
+        ", ".join(map(str, row.removing)),
         "none" if row.leader is None else str(row.leader),
         ", ".join(map(str, row.isr)),
         ", ".join(rack or "-" for rack in row.racks) if any(row.racks) else "",
@@ -151,9 +154,10 @@ _TABLES: dict[type[Row], tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]]
         Fit(spare=("written", "replication factor", "led elsewhere", "not spread", "bytes", "moving", "partitions")),
     ),
     PartitionRow: (
-        ("partition", "replicas", "leader", "in sync", "racks", "size", "written", "notes"),
+        ("partition", "replicas", "target", "adding", "removing", "leader", "in sync", "racks", "size", "written",
+         "notes"),
         _partition_cells,
-        Fit(below=("notes",), spare=("written", "racks", "size", "in sync", "leader")),
+        Fit(below=("notes",), spare=("written", "racks", "size", "removing", "adding", "in sync", "leader")),
     ),
 }  # fmt: skip
 

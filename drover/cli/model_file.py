@@ -35,6 +35,9 @@ class _SavedBroker(msgspec.Struct, frozen=True, omit_defaults=True):
     demoted: bool = False
     demoted_topics: tuple[str, ...] = ()
     unreachable: bool = False
+    emptied_by: str | None = None
+    filled_by: str | None = None
+    arriving_replicas: Annotated[int, Meta(ge=0)] = 0
 
 
 class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -49,6 +52,9 @@ class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
     moving: bool = False
     topic_id: str = ""
     leader_unreachable: bool = False
+    target: tuple[BrokerId, ...] | None = None
+    adding: tuple[BrokerId, ...] = ()
+    removing: tuple[BrokerId, ...] = ()
 
 
 class _SavedModel(msgspec.Struct, frozen=True):
@@ -114,6 +120,9 @@ def _broker(saved: _SavedBroker) -> Broker:
         saved.demoted,
         saved.demoted_topics,
         saved.unreachable,
+        saved.emptied_by,
+        saved.filled_by,
+        saved.arriving_replicas,
     )
 
 
@@ -133,6 +142,9 @@ def _partition(saved: _SavedPartition, alive: set[int]) -> Partition:
         moving=saved.moving,
         topic_id=saved.topic_id,
         leader_unreachable=saved.leader_unreachable,
+        target=saved.target,
+        adding=saved.adding,
+        removing=saved.removing,
     )
 
 

@@ -23,7 +23,7 @@ from drover.inventory import Inventory
 from drover.planning.model import ClusterModel
 from drover.runtime.settings import Settings
 from drover.state.cluster import ClusterState
-from drover.state.destinations import destinations
+from drover.state.destinations import destinations, targets
 from events.topics import TopicNames
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -152,6 +152,9 @@ def knowledge_of(state: ClusterState) -> Knowledge:
         destinations=destinations(state),
         demoted=state.listed_in_topics,
         demoted_everywhere=state.listed_everywhere,
+        emptied={broker: state.owner_of(plan) for broker, plan in state.plans_emptying.items()},
+        filled={broker: state.owner_of(plan) for broker, plan in state.plans_filling.items()},
+        targets=targets(state),
     )
 
 

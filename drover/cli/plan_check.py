@@ -1,6 +1,7 @@
 """`drover plan check`: the judgement of a plan that somebody else made."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from drover.cli.planning import disk_limit_of, save_proposal, show, targets_of
 from drover.client.views.proposal_rows import Request
 from drover.planning.assess import assess
 from drover.planning.goals import Limits
+from drover.planning.judgement import broken, emptied
 
 
 def check_plan(invocation: Invocation, files: Sequence[Path], options: dict[str, Any]) -> None:
@@ -27,6 +29,7 @@ def check_plan(invocation: Invocation, files: Sequence[Path], options: dict[str,
     cluster = None if source.file is not None else invocation.cluster_of(invocation.settings())
     request = Request(f"check {name}", cluster, options["throttle"])
     if options["to"] is not None:
-        save_proposal(options["to"], request, proposal, targets_of(proposal), model)
+        drained = replace(request, leaving=emptied(proposal.brokers))
+        save_proposal(options["to"], drained, proposal, targets_of(proposal), model)
     show(proposal, request, model, options)
-    raise click.exceptions.Exit(ExitCode.GUARDED if proposal.unmet else ExitCode.DONE)
+    raise click.exceptions.Exit(ExitCode.GUARDED if broken(proposal.unmet) else ExitCode.DONE)

@@ -22,10 +22,15 @@ MAX_PARTITIONS = 5000
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan that was read, and the proposal that it was, if `drover plan` has written it."""
+    """A plan that was read, and the proposal that it was, if `drover plan` has written it.
+
+    `empties` and `fills` are the brokers that it says to empty and to fill.
+    """
 
     targets: tuple[PartitionTarget, ...]
     proposal: SavedProposal | None = None
+    empties: tuple[int, ...] = ()
+    fills: tuple[int, ...] = ()
 
 
 Lists = dict[tuple[str, int], tuple[int, ...]]
@@ -47,6 +52,9 @@ class AlterRequest:
     queue: bool = False
     after: tuple[str, ...] = ()
     allow_drover_topics: bool = False
+    allow_emptied_brokers: bool = False
+    empties: tuple[int, ...] = ()
+    fills: tuple[int, ...] = ()
 
 
 def parse_plan(text: str, name: str) -> PlanFile:
@@ -79,7 +87,8 @@ def parse_plan(text: str, name: str) -> PlanFile:
         )
         for entry in plan.partitions
     )
-    return PlanFile(targets, plan.proposal)
+    goal = plan if plan.proposal is None else plan.proposal
+    return PlanFile(targets, plan.proposal, goal.empties, goal.fills)
 
 
 def lists_of(plan: PlanFile, name: str) -> Lists:
@@ -155,6 +164,9 @@ def alter_commands(request: AlterRequest, targets: Sequence[PartitionTarget]) ->
             queue=request.queue,
             after=request.after,
             allow_drover_topics=request.allow_drover_topics,
+            allow_emptied_brokers=request.allow_emptied_brokers,
+            empties=request.empties,
+            fills=request.fills,
         )
         for number, part in enumerate(parts, start=1)
     )

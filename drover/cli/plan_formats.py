@@ -34,19 +34,29 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SavedProposal(msgspec.Struct, frozen=True):
-    """The part of a plan file that `drover plan --to` adds: the goal, the plan's hash, and what the hash covers."""
+    """The part of a plan file that `drover plan --to` adds: the goal, the plan's hash, and what the hash covers.
+
+    `empties` and `fills` are the brokers that the plan empties and fills.
+    """
 
     asked: str
     hash: str
     basis: Basis
+    empties: tuple[int, ...] = ()
+    fills: tuple[int, ...] = ()
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A plan in the stock tool's format, with what Drover adds to it."""
+    """A plan in the stock tool's format, with what Drover adds to it.
+
+    `empties` and `fills` are the brokers that it empties and fills, where no proposal says so.
+    """
 
     partitions: tuple[Entry, ...]
     version: int = 1
     proposal: SavedProposal | None = None
+    empties: tuple[int, ...] = ()
+    fills: tuple[int, ...] = ()
 
 
 class _TopicPartition(msgspec.Struct, frozen=True):
@@ -77,6 +87,8 @@ class _ShownProposal(msgspec.Struct, frozen=True):
 
     moves: tuple[_Move, ...]
     refused: bool = False
+    empties: tuple[int, ...] = ()
+    fills: tuple[int, ...] = ()
 
 
 def plan_in(text: str, name: str) -> Plan:
@@ -118,7 +130,8 @@ def _of_cruise_control(answer: _CruiseControl) -> Plan:
 def _of_shown_proposal(shown: _ShownProposal, name: str) -> Plan:
     if shown.refused:
         raise ConfigurationError(f"{name} is no plan: it says why `drover plan` could not make one")
-    return Plan(tuple(Entry(one.topic, one.partition, one.after, original_replicas=one.before) for one in shown.moves))
+    entries = tuple(Entry(one.topic, one.partition, one.after, original_replicas=one.before) for one in shown.moves)
+    return Plan(entries, empties=shown.empties, fills=shown.fills)
 
 
 def _refuse_others(document: dict[str, Any], name: str) -> None:

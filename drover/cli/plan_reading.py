@@ -33,7 +33,13 @@ def read_plans(files: Sequence[Path]) -> PlanFile:
     if not named:
         say(f"{name_of(files)} asks for no move: there is nothing to do.", err=True)
         raise click.exceptions.Exit(ExitCode.DONE)
-    return plans[0] if len(plans) == 1 else PlanFile(tuple(target for plan in plans for target in plan.targets))
+    if len(plans) == 1:
+        return plans[0]
+    return PlanFile(
+        tuple(target for plan in plans for target in plan.targets),
+        empties=tuple(sorted({broker for plan in plans for broker in plan.empties})),
+        fills=tuple(sorted({broker for plan in plans for broker in plan.fills})),
+    )
 
 
 def name_of(files: Sequence[Path]) -> str:

@@ -40,7 +40,7 @@ from drover.planning.goals import DEFAULT_LIMITS, Goal, Limits, SetReplicationFa
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import Proposal
 from drover.planning.propose import propose
-from drover.planning.solving import leaving_of
+from drover.planning.solving import filled_by, leaving_of
 from events.commands import PartitionTarget
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -115,6 +115,7 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
         throttle_bytes_per_second=options["throttle"],
         excluded_topics=frozenset(limits.exclude_topics),
         leaving=leaving_of(model, goal),
+        filling=filled_by(goal),
         topics=frozenset(named),
     )
     targets = targets_of(proposal)
@@ -148,7 +149,7 @@ def save_proposal(
     if not targets:
         say(f"There is no plan to write to {file}.", err=True)
         return
-    saved = SavedProposal(asked=request.asked, hash=proposal.digest, basis=proposal.basis)
+    saved = SavedProposal(asked=request.asked, hash=proposal.digest, basis=proposal.basis, **request.goal)
     write_text(file, proposal_json(targets, saved), "plan")
     internal = any(model.partition_by_name[one.topic, one.partition].internal for one in targets)
     also = " --allow-drover-topics" if internal else ""
@@ -204,7 +205,8 @@ def _apply(
         raise click.exceptions.Exit(code_of(proposal, request, model))
     connection, cluster = connect(invocation)
     sent = make_request(invocation, "plan", cluster, options)
-    commands = make_commands(sent, targets, options, allow_drover_topics=options["include_internal"])
+    internal = options["include_internal"]
+    commands = make_commands(sent, targets, options, allow_drover_topics=internal, **request.goal)
     told: dict[str, Any] = {}
     if options["output"] == "table":
         print_proposal(proposal, request, model)

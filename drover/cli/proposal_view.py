@@ -13,6 +13,7 @@ from drover.client.views.proposal_rows import (
     unmet_lines,
 )
 from drover.planning.disks import DiskRemark
+from drover.planning.judgement import broken
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import BrokerFigures, Proposal, Spread
 
@@ -41,7 +42,7 @@ def _headline(proposal: Proposal) -> str:
     if proposal.refused:
         return "this cannot be planned."
     if proposal.empty:
-        return "nothing can be moved." if proposal.unmet else "nothing has to move."
+        return "nothing can be moved." if broken(proposal.unmet) else "nothing has to move."
     copies = f"{plural(proposal.copies, 'copy', 'copies')} of {amount(proposal.copied_bytes)} together"
     if not proposal.copies:
         copies = "nothing to copy"

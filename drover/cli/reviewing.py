@@ -12,9 +12,10 @@ from drover.cli.model_source import Source, live_model
 from drover.cli.parameters import parse_rate
 from drover.cli.plan_file import Lists, lists_of, parse_plan
 from drover.client.views.broker_marks import broker_marks
-from drover.client.views.proposal_rows import Request, blocking, changed_brokers, proposal_document, unmet_lines
+from drover.client.views.proposal_rows import Request, changed_brokers, proposal_document, unmet_lines
 from drover.planning.assess import assess, basis_of, digest_of
 from drover.planning.goals import Limits
+from drover.planning.judgement import broken
 from drover.planning.model import ClusterModel
 from drover.runtime.settings import Settings
 from drover.state.cluster import ClusterState
@@ -77,7 +78,7 @@ def judge(model: ClusterModel, cluster: str, plan: PastedPlan, limits: Limits) -
         "rack_violations": {"before": racks["before"], "after": racks["after"]},
         "problems": lines[:SHOWN_UNMET],
         "problems_total": len(lines),
-        "is_blocked": bool(blocking(proposal, request, model)),
+        "is_blocked": bool(broken(proposal.unmet)),
         "commands": _commands(cluster, plan, digest_of(basis_of(model, lists), lists), internal=internal),
     }
 

@@ -7,14 +7,17 @@ import click
 
 from drover.cli.following import follow_status
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import console, output_option, print_document
-from drover.cli.status_view import Choice, layout
+from drover.cli.output import FORMATS, console, print_document, say
+from drover.cli.plan_file import stock_json
+from drover.cli.status_view import Choice, end_of, layout
 from drover.client.views.present import clusters_of, unmanaged_of
 from drover.client.views.shard_rows import shard_rows
 from drover.client.views.status_rows import cluster_document, totals
 from drover.client.views.waiting_rows import held_rows
 from drover.client.watching import View, look
 from drover.reassignment.phase import Phase
+
+STOCK = "stock"
 
 
 @click.command()
@@ -25,7 +28,14 @@ from drover.reassignment.phase import Phase
 @click.option(
     "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many rows of the table to draw."
 )
-@output_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice((*FORMATS, STOCK)),
+    default="table",
+    show_default=True,
+    help="How to print; stock is the file of kafka-reassign-partitions with the targets under way.",
+)
 @common_options
 @pass_invocation
 def status(invocation: Invocation, output: str, *, follow: bool, limit: int, **chosen: str | None) -> None:
@@ -43,6 +53,9 @@ def status(invocation: Invocation, output: str, *, follow: bool, limit: int, **c
         follow_status(connection, choice, output)
         return
     view = asyncio.run(look(connection, choice.cluster))
+    if output == STOCK:
+        _print_stock(view, choice)
+        return
     if output == "table":
         console().print(layout(view, choice, most_rows=limit))
     else:
@@ -50,9 +63,20 @@ def status(invocation: Invocation, output: str, *, follow: bool, limit: int, **c
         print_document(status_document(view, choice), rows, output)
 
 
+def _print_stock(view: View, choice: Choice) -> None:
+    """Print the targets of what moves, or waits for a slot, and of the moves of others if nothing is left out."""
+    states = [state for state, _, _ in clusters_of(view, choice.cluster)]
+    if len(states) > 1:
+        raise click.UsageError("the stock format names no cluster: choose one with --cluster")
+    lists = [(row.topic, row.partition, row.destination) for row in choice.rows(view)]
+    others = unmanaged_of(view, choice.cluster) if choice.is_all else []
+    lists += [(row.topic, row.partition, row.target) for row in others]
+    say(stock_json(lists), nl=False)
+
+
 def status_document(view: View, choice: Choice) -> dict[str, Any]:
     """Return everything that is meant for programs; fields may be added and never changed."""
-    rows, cluster = choice.rows(view), choice.cluster
+    rows, cluster, end = choice.rows(view), choice.cluster, end_of(view, choice)
     return {
         "clusters": [
             cluster_document(state, owner, epoch, view.projections.get(state.name))
@@ -63,6 +87,6 @@ def status_document(view: View, choice: Choice) -> dict[str, Any]:
         "queue": [row.document() for row in choice.queue(view)],
         "held": [row.document() for state, _, _ in clusters_of(view, cluster) for row in held_rows(state)],
         "shards": [row.document() for row in shard_rows(view)],
-        "totals": totals(rows),
+        "totals": {**totals(rows), "soonest_ms": end.soonest_ms, "latest_ms": end.latest_ms},
         "positions": {str(shard): position for shard, position in view.log.positions.items()},
     }

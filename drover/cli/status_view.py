@@ -10,6 +10,8 @@ from rich.progress_bar import ProgressBar
 from drover.cli.columns import Fit
 from drover.cli.output import FittedTable, Row, amount, duration, plural, styled, table
 from drover.client.transfers import FRESH_MS
+from drover.client.views.plan_end import Tally
+from drover.client.views.plan_rows import figures
 from drover.client.views.present import clusters_of, queue_of, rows_of, unmanaged_of
 from drover.client.views.shard_rows import ShardRow, contests, shard_rows
 from drover.client.views.status_rows import StatusRow, UnmanagedRow, notices, totals
@@ -91,7 +93,7 @@ def layout(view: View, choice: Choice, most_rows: int | None = None, *, is_live:
     if fitting is not None and len(queue) > fitting:
         parts.append(styled(f"and {len(queue) - fitting:,} more in the queue", style="dim"))
     parts += [styled(held_line(row), style="yellow") for state in states for row in held_rows(state)]
-    parts.append(styled(summary(rows, len(queue))))
+    parts.append(styled(summary(rows, len(queue), end_of(view, choice))))
     return Group(*parts)
 
 
@@ -110,8 +112,17 @@ def held_line(row: HeldRow) -> str:
     return f"{waits}; `drover cancel --deferred {row.id}` withdraws it"
 
 
-def summary(rows: Sequence[StatusRow], queued: int = 0) -> str:
-    """Sum up in one line; `queued` is how many partitions wait in the queue."""
+def end_of(view: View, choice: Choice) -> Tally:
+    """Return the tally of what is meant, with its end: of a plan, or of all; of a topic or a state there is no end."""
+    states = [state for state, _, _ in clusters_of(view, choice.cluster)]
+    if choice.topic is not None or choice.state is not None or len(states) != 1:
+        return Tally()
+    counted = figures(states[0], view.transfers, view.now_ms)
+    return counted.total if choice.plan is None else counted.plans.get(choice.plan, Tally())
+
+
+def summary(rows: Sequence[StatusRow], queued: int = 0, end: Tally | None = None) -> str:
+    """Sum up in one line; `queued` is how many partitions wait in the queue, `end` says when all of them end."""
     waiting = f"; {plural(queued, 'partition')} in the queue" if queued else ""
     if not rows:
         return f"No reassignment is under way{waiting}."
@@ -124,7 +135,15 @@ def summary(rows: Sequence[StatusRow], queued: int = 0) -> str:
             line += f" without {sums['bytes_unknown']:,} of unknown size"
     if sums["rate"] > 0:
         line += f", {amount(sums['rate'])}/s"
-    return line + waiting
+    return line + _ends(end) + waiting
+
+
+def _ends(tally: Tally | None) -> str:
+    """Say in how long all of it ends, waits included; nothing while that is not known."""
+    if tally is None or tally.soonest_ms is None or tally.latest_ms is None:
+        return ""
+    soonest, latest = duration(tally.soonest_ms), duration(tally.latest_ms)
+    return f", ends in {soonest}" if soonest == latest else f", ends in {soonest} to {latest}"
 
 
 def _table(rows: Sequence[StatusRow], *, several: bool, live: bool) -> FittedTable:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from drover.capability.decision import Decision
 from drover.cli.altering import show_commands
 from drover.cli.estimating import Estimate, Known, estimate, print_estimate
-from drover.cli.exits import Failure
+from drover.cli.exits import ExitCode, Failure
 from drover.cli.model_source import CONNECT_TIMEOUT_MS, Source, live_model, open_driver, state_of
 from drover.cli.output import plural, say
 from drover.cli.submitting import checked
 from drover.errors import ClusterError, ConfigurationError
 from drover.facts import Observation
+from drover.planning.judgement import broken
 from drover.reassignment.targets import refused_anywhere
 from drover.runtime.settings import Settings
 from drover.shard.trial import partitions_to_see, trial
@@ -28,7 +29,11 @@ LOOKS = 5
 
 
 def try_plan(settings: Settings, commands: Sequence[Alter], output: str) -> None:
-    """Show what would be sent and what it takes; raises `Failure` for what a worker would refuse now."""
+    """Show what would be sent and what it takes.
+
+    Raises `Failure` for what a worker would refuse now, and with `GUARDED` for a plan that `drover plan check` would
+    object to.
+    """
     for command in commands:
         checked(command)
     refuse_form(commands, settings.log.topics.own)
@@ -38,6 +43,8 @@ def try_plan(settings: Settings, commands: Sequence[Alter], output: str) -> None
     if found is not None and output == "table":
         print_estimate(found)
     tell(tried.decisions)
+    if found is not None and (problems := broken(found.proposal.unmet)):
+        raise Failure(f"the plan breaks {plural(len(problems), 'rule')}, named above", ExitCode.GUARDED)
 
 
 def refuse_form(commands: Sequence[Alter], own_topics: frozenset[str]) -> None:

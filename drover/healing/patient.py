@@ -32,14 +32,14 @@ def patient_of(
         due=due,
         away=frozenset(away),
         distrusted=frozenset(state.failed_brokers),
-        spared=state.listed_everywhere | state.held_destinations | _emptied(state),
+        spared=state.listed_everywhere | state.held_destinations | state.plans_emptying.keys() | _only_left(state),
         moving=frozenset((*state.reassignments, *state.queue, *state.unmanaged, *moving)),
         destinations=destinations(state),
     )
 
 
-def _emptied(state: ClusterState) -> frozenset[int]:
-    """Return the brokers that plans take replicas off and give none: somebody drains them."""
+def _only_left(state: ClusterState) -> frozenset[int]:
+    """Return the brokers that replicas leave and none enters: a plan that came without its goal may drain them."""
     losing: set[int] = set()
     gaining: set[int] = set()
     for entry in state.reassignments.values():

@@ -7,6 +7,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from drover.planning.figures import balance_of, broker_figures, largest_room_of, loads_of
 from drover.planning.goals import DEFAULT_LIMITS, Limits
+from drover.planning.judgement import (
+    arriving,
+    changed_factors,
+    crowded_racks,
+    reservation,
+    situation,
+    unreachable,
+)
 from drover.planning.model import Broker, ClusterModel, Partition
 from drover.planning.proposal import Basis, Move, Proposal, Reason, Targets, Unmet, UnmetCode
 from drover.planning.racks import Racks
@@ -18,7 +26,8 @@ def assess(model: ClusterModel, targets: Targets, limits: Limits = DEFAULT_LIMIT
 
     `unmet` names every constraint that they break: lists that Kafka would refuse, unknown partitions and brokers,
     copies to brokers that may not receive any, disks above the limit, copies that no disk has room for, fewer racks
-    than before. Lists that are as they should be already are left out of the moves.
+    than before, and moves that cannot end as the cluster is (`drover.planning.judgement`), which also remarks what
+    changes. Lists that are as they should be already are left out of the moves.
     """
     partitions = model.partition_by_name
     unmet: list[Unmet] = []
@@ -33,7 +42,8 @@ def assess(model: ClusterModel, targets: Targets, limits: Limits = DEFAULT_LIMIT
             unmet.append(Unmet(UnmetCode.WRONG_LIST, text, topic=name[0], partition=name[1]))
         elif after != partition.replicas:
             moves.append(move_of(partition, after, (Reason.GIVEN,)))
-    unmet += (*_broken(model, moves), *_too_large(model, moves, limits), *left_out(model))
+    unmet += (*situation(model, moves), *_broken(model, moves), *_too_large(model, moves, limits))
+    unmet += (*changed_factors(model, moves), *crowded_racks(model, moves), *unreachable(model.brokers))
     return proposal_of(model, moves, limits, unmet=unmet)
 
 
@@ -48,9 +58,12 @@ def proposal_of(
 ) -> Proposal:
     """Add to moves all that people want to know before they say yes.
 
-    `leaving` are brokers that are being emptied: they do not count in the balance.
+    `leaving` are brokers that are being emptied: they do not count in the balance, and neither do those that another
+    plan empties.
     """
-    counting = [broker.id for broker in model.brokers if broker.alive and broker.id not in leaving]
+    counting = [
+        broker.id for broker in model.brokers if broker.alive and broker.id not in leaving and broker.emptied_by is None
+    ]
     racks = Racks(model.brokers, leaving)
     targets = {(move.topic, move.partition): move.after for move in moves}
     before, after = loads_of(model, {}), loads_of(model, targets)
@@ -67,6 +80,7 @@ def proposal_of(
         rack_violations_after=sum(name not in targets for name in violations) + changed,
         unmet=(
             *unmet,
+            *arriving(model.brokers, leaving),
             *(_overfull(each.broker) for each in brokers if _is_overfull(each.peak_extra_bytes, each.room_bytes)),
         ),
         basis=basis,
@@ -209,15 +223,9 @@ def why_not(brokers: Mapping[int, Broker], number: int) -> tuple[UnmetCode, str]
         return (UnmetCode.EXCLUDED, f"broker {number} is failing")
     if broker.is_cordoned:
         return (UnmetCode.EXCLUDED, f"broker {number} is cordoned: cordoned.log.dirs names all of its log directories")
+    if broker.is_reserved:
+        return (UnmetCode.RESERVED, f"broker {number} gets nothing from others while {reservation(broker)}")
     return None
-
-
-def left_out(model: ClusterModel) -> Iterable[Unmet]:
-    """Name the brokers that no plan gives or takes anything, since they are unreachable."""
-    for broker in model.brokers:
-        if broker.unreachable:
-            text = f"{unreachable_in_words((broker.id,))}. Nothing is planned to it or from it"
-            yield Unmet(UnmetCode.LEFT_OUT, text, broker=broker.id)
 
 
 def _is_overfull(extra: int, room: int | None) -> bool:

@@ -66,10 +66,11 @@ class Broker:
 
     `excluded` means that the operator asked to leave it alone, `held` that something else works on it, `failing` that
     it lives but should not be trusted with more, `unreachable` that it lives without the listener by which the cluster
-    was read. It keeps what it has under each of them. `arriving_bytes` is what
-    other moves, which a proposal leaves alone, have still to copy to it: its disks have that much less room.
-    `demoted` says that it should not lead, whatever the order of a list says; `demoted_topics`, that it should not lead
-    these topics.
+    was read. `emptied_by` and `filled_by` name the open plan that takes every replica off it, or gives it its share. It
+    keeps what it has under each of them. `arriving_bytes` is what other moves, which a proposal leaves alone, have
+    still to copy to it: its disks have that much less room; `arriving_replicas` counts the replicas among them that are
+    not in its partitions' lists yet. `demoted` says that it should not lead, whatever the order of a list says;
+    `demoted_topics`, that it should not lead these topics.
     """
 
     id: int
@@ -83,12 +84,20 @@ class Broker:
     demoted: bool = False
     demoted_topics: tuple[str, ...] = ()
     unreachable: bool = False
+    emptied_by: str | None = None
+    filled_by: str | None = None
+    arriving_replicas: int = 0
 
     @property
     def may_receive(self) -> bool:
         """Whether a proposal may give it replicas."""
         is_closed = self.excluded or self.held or self.failing or self.unreachable or self.is_cordoned
-        return self.alive and not is_closed
+        return self.alive and not (is_closed or self.is_reserved)
+
+    @property
+    def is_reserved(self) -> bool:
+        """Whether an open plan empties or fills it."""
+        return self.emptied_by is not None or self.filled_by is not None
 
     @property
     def is_cordoned(self) -> bool:
@@ -124,8 +133,9 @@ class Partition:
 
     `leader` is None when nobody leads, or nobody who can be seen: `leader_unreachable` says that somebody does.
     `size_bytes` is the size of one copy, `ingest_bytes_per_s` what is appended to it, None where unknown. `moving` says
-    that Kafka is reassigning it: a proposal leaves it alone. `topic_id` tells a topic from one that is made anew under
-    its name; empty is unknown.
+    that Kafka is reassigning it, or that Drover will: a proposal leaves it alone. `target` is the list to which it goes
+    then, None if it stays or nobody knows; `adding` and `removing` are the brokers that Kafka adds and removes now.
+    `topic_id` tells a topic from one that is made anew under its name; empty is unknown.
     """
 
     topic: str
@@ -139,6 +149,9 @@ class Partition:
     moving: bool = False
     topic_id: str = ""
     leader_unreachable: bool = False
+    target: tuple[int, ...] | None = None
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
 
     @property
     def name(self) -> tuple[str, int]:

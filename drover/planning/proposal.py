@@ -44,6 +44,10 @@ class UnmetCode(StrEnum):
     BOUND_REACHED = "bound-reached"
     INTERRUPTED = "interrupted"
     WRONG_LIST = "wrong-list"
+    OUT_OF_SYNC = "out-of-sync"
+    RESERVED = "reserved"
+    REPLICATION_FACTOR = "replication-factor"
+    ONE_RACK = "one-rack"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from drover.planning.assess import left_out, move_of, proposal_of
+from drover.planning.assess import move_of, proposal_of
 from drover.planning.budget import Budget
 from drover.planning.checks import refusals
 from drover.planning.goals import DEFAULT_LIMITS, Goal, Limits
+from drover.planning.judgement import crowded_racks, left_out
 from drover.planning.layout import Layout
 from drover.planning.model import ClusterModel
 from drover.planning.placing import Solution
-from drover.planning.proposal import Move, Proposal
+from drover.planning.proposal import Move, Proposal, UnmetCode
 from drover.planning.solving import leaving_of, solve
 
 
@@ -36,9 +37,10 @@ def propose(
     layout = Layout(model, limits, leaving)
     solution = solve(layout, goal, budget)
     moves = _moves(layout, solution)
-    return proposal_of(
-        model, moves, limits, leaving=leaving, unmet=(*solution.unmet, *left_out(model)), interrupted=budget.spent
-    )
+    named = {(one.topic, one.partition) for one in solution.unmet if one.code is UnmetCode.RACK_SPREAD}
+    crowded = crowded_racks(model, [move for move in moves if (move.topic, move.partition) not in named])
+    unmet = (*solution.unmet, *left_out(model.brokers, leaving), *crowded)
+    return proposal_of(model, moves, limits, leaving=leaving, unmet=unmet, interrupted=budget.spent)
 
 
 def _moves(layout: Layout, solution: Solution) -> list[Move]:

@@ -35,6 +35,17 @@ def leaving_of(model: ClusterModel, goal: Goal) -> frozenset[int]:
             return frozenset()
 
 
+def filled_by(goal: Goal) -> frozenset[int]:
+    """Name the brokers that a goal fills because they have joined."""
+    match goal:
+        case Add(brokers):
+            return frozenset(brokers)
+        case Replace(_, replacement):
+            return frozenset((replacement,))
+        case _:
+            return frozenset()
+
+
 def solve(layout: Layout, goal: Goal, budget: Budget) -> Solution:
     """Change the layout so that it reaches the goal as far as it can."""
     solution = Solution()

@@ -6,7 +6,7 @@ from typing import Any, TypeGuard, get_args
 from msgspec.structs import replace
 
 from drover.plans.estimates import together
-from drover.plans.state import ClusterThrottle, KnownEstimate, Pause, Plan, PlansState, PlanStatus
+from drover.plans.state import ClusterThrottle, Copied, KnownEstimate, Pause, Plan, PlanGoal, PlansState, PlanStatus
 from events import plans
 from events.base import Event
 from events.reassignments import (
@@ -16,6 +16,7 @@ from events.reassignments import (
     ReassignmentStopped,
 )
 
+NOTHING_COPIED = Copied()
 Ending = ReassignmentCompleted | ReassignmentRolledBack | ReassignmentStopped | ReassignmentFailed
 ENDINGS: frozenset[type[Event]] = frozenset(get_args(Ending))
 
@@ -61,6 +62,9 @@ def end_move(state: PlansState, name: str, event: Ending, at_ms: int) -> None:
     """Count the end of one of a plan's reassignments by its kind."""
     before = state.plans[name]
     if type(event) is ReassignmentCompleted:  # the most frequent by far
+        if not event.bytes_unknown:
+            known = state.copied.get(name, NOTHING_COPIED)
+            state.copied[name] = Copied(known.partitions + 1, known.bytes + event.bytes_copied)
         plan = replace(before, active=before.active - 1, completed=before.completed + 1)
     else:
         plan = _COUNT_END[type(event)](before, before.active - 1)
@@ -92,11 +96,13 @@ def _put(state: PlansState, plan: Plan, at_ms: int) -> None:
 def _opened(state: PlansState, event: plans.PlanOpened, at_ms: int) -> None:
     state.put_plan(Plan(name=event.plan, by=event.by, reason=event.reason, opened_ms=at_ms, extended_ms=at_ms))
     _step(state, event)
+    _aim(state, event)
 
 
 def _extended(state: PlansState, event: plans.PlanExtended, at_ms: int) -> None:
     state.put_plan(replace(state.plans[event.plan], more=event.more, extended_ms=at_ms))
     _step(state, event)
+    _aim(state, event)
 
 
 def _step(state: PlansState, event: plans.PlanOpened | plans.PlanExtended) -> None:
@@ -104,6 +110,13 @@ def _step(state: PlansState, event: plans.PlanOpened | plans.PlanExtended) -> No
         state.steppings[event.plan] = event.stepping
     if event.priority is not None:
         state.priorities[event.plan] = event.priority
+
+
+def _aim(state: PlansState, event: plans.PlanOpened | plans.PlanExtended) -> None:
+    if event.empties or event.fills:
+        before = state.goals.get(event.plan, PlanGoal())
+        empties, fills = (*before.empties, *event.empties), (*before.fills, *event.fills)
+        state.goals[event.plan] = PlanGoal(tuple(sorted(set(empties))), tuple(sorted(set(fills))))
 
 
 def _paused(state: PlansState, event: plans.PlanPaused, at_ms: int) -> None:
@@ -144,10 +157,12 @@ def _estimated(state: PlansState, event: plans.PlanEstimated, _at_ms: int) -> No
 
 def _cancelled(state: PlansState, event: plans.PlanCancelled, at_ms: int) -> None:
     _put(state, replace(state.plans[event.plan], status=PlanStatus.CANCELLED, more=False), at_ms)
+    state.goals.pop(event.plan, None)
 
 
 def _finished(state: PlansState, event: plans.PlanFinished, at_ms: int) -> None:
     plan = state.plans[event.plan]
+    state.goals.pop(event.plan, None)
     if plan.status is not PlanStatus.CANCELLED:
         _put(state, replace(plan, status=PlanStatus.FINISHED), at_ms)
 
@@ -156,7 +171,14 @@ def _forgotten(state: PlansState, event: plans.PlansForgotten, _at_ms: int) -> N
     for name in event.plans:
         del state.plans[name]
         del state.ended_plans[name]
-        for known in (state.steppings, state.throttle_bounds, state.priorities, state.paused_plans, state.estimates):
+        for known in (
+            state.steppings,
+            state.throttle_bounds,
+            state.priorities,
+            state.paused_plans,
+            state.estimates,
+            state.copied,
+        ):
             known.pop(name, None)
 
 

@@ -67,6 +67,20 @@ class ClusterThrottle(Struct, frozen=True, gc=False):
     since_ms: int
 
 
+class PlanGoal(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The brokers that a plan takes every replica off, and those that have joined and get their share from it."""
+
+    empties: tuple[int, ...] = ()
+    fills: tuple[int, ...] = ()
+
+
+class Copied(Struct, frozen=True, gc=False):
+    """The completed reassignments of a plan whose bytes are known, and those bytes."""
+
+    partitions: int = 0
+    bytes: int = 0
+
+
 class KnownEstimate(Struct, frozen=True, gc=False):
     """What a plan's reassignments up to number `through` are likely to take, all estimates of it together."""
 
@@ -78,10 +92,11 @@ class KnownEstimate(Struct, frozen=True, gc=False):
 class PlansState(ClusterSlice):
     """Plans by name, until they are forgotten.
 
-    `ended_plans` says when each plan that takes nothing more became idle (ms of log time), the oldest first. The fold
-    decides nothing by it, so no hash covers it; snapshots keep it. `steppings` are those of plans that have one of
-    their own, `priorities` too, and `paused_plans` those of which no step begins; `throttle_bounds` says how far Drover
-    may raise a plan's throttle. `estimates` are what plans are likely to take; nothing is decided by them. `idle_plans`
+    `ended_plans` says when each plan that takes nothing more became idle (ms of log time), the oldest first, and
+    `copied` what plans have copied so far. The fold decides nothing by them, so no hash covers them; snapshots keep
+    them. `steppings` are those of plans that have one of their own, `priorities` too, and `paused_plans` those of which
+    no step begins; `throttle_bounds` says how far Drover may raise a plan's throttle. `estimates` are what plans are
+    likely to take; nothing is decided by them. `goals` are those of open plans that empty or fill brokers. `idle_plans`
     are the open plans with nothing left to do.
     """
 
@@ -89,6 +104,7 @@ class PlansState(ClusterSlice):
         "plans", factory=dict, content=values_by_key, told_as=("plan", "opened", "forgotten")
     )
     ended_plans: dict[str, int] = recorded("ended_plans", factory=dict, hashed=False)
+    copied: dict[str, Copied] = recorded("copied", factory=dict, hashed=False)
     steppings: dict[str, Stepping] = recorded(
         "steppings", factory=dict, content=items_by_key, told_as=("stepping of plan", "set", "forgotten")
     )
@@ -104,6 +120,9 @@ class PlansState(ClusterSlice):
     )
     estimates: dict[str, KnownEstimate] = recorded(
         "estimates", factory=dict, content=items_by_key, told_as=("estimate of plan", "made", "forgotten")
+    )
+    goals: dict[str, PlanGoal] = recorded(
+        "plan_goals", factory=dict, content=items_by_key, told_as=("goal of plan", "set", "over")
     )
     _idle_plans: dict[str, None] | None = index(lambda: None)
 
@@ -121,6 +140,20 @@ class PlansState(ClusterSlice):
         if own is not None or self.cluster_throttle is None:
             return own
         return self.cluster_throttle.bytes_per_second
+
+    @property
+    def plans_emptying(self) -> dict[int, str]:
+        """The open plan that empties a broker, by broker."""
+        return {broker: plan for plan, goal in self.goals.items() for broker in goal.empties}
+
+    @property
+    def plans_filling(self) -> dict[int, str]:
+        """The open plan that fills a broker, by broker."""
+        return {broker: plan for plan, goal in self.goals.items() for broker in goal.fills}
+
+    def owner_of(self, plan: str) -> str:
+        """Name a plan and who opened it."""
+        return f"plan {plan} ({self.plans[plan].by})"
 
     def put_plan(self, plan: Plan) -> None:
         """Store a plan, and keep the index true."""

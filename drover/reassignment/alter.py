@@ -189,13 +189,24 @@ def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged:
                 reason=command.reason,
                 stepping=command.stepping,
                 priority=command.priority,
+                empties=command.empties,
+                fills=command.fills,
             )
         )
     if plan is not None or command.more:
         counts = plan is not None and (joins or unchanged)
         stepping, priority = (command.stepping, command.priority) if counts else (None, None)
-        extended = PlanExtended(cluster=state.name, plan=name, more=command.more, stepping=stepping, priority=priority)
-        events.append(extended)
+        events.append(
+            PlanExtended(
+                cluster=state.name,
+                plan=name,
+                more=command.more,
+                stepping=stepping,
+                priority=priority,
+                empties=command.empties if counts else (),
+                fills=command.fills if counts else (),
+            )
+        )
     throttle = command.throttle_bytes_per_second
     if throttle is not None and (joins or unchanged) and not _is_throttled_so(command, state):
         bound = command.throttle_may_rise_to
@@ -216,6 +227,7 @@ def _decide_partition(target: PartitionTarget, command: Alter, state: ClusterSta
         allow_replication_factor_change=command.allow_replication_factor_change,
         allow_drover_topics=command.allow_drover_topics,
         topic_id=target.topic_id,
+        allow_emptied_brokers=command.allow_emptied_brokers,
     )
     if command.queue:
         return enter(new, command.id, state, facts)

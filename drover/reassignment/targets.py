@@ -42,6 +42,7 @@ class NewTarget:
     allow_replication_factor_change: bool = True
     allow_drover_topics: bool = False
     topic_id: str | None = None
+    allow_emptied_brokers: bool = False
 
 
 def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> PartitionDecision:
@@ -71,7 +72,8 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Partitio
         return PartitionDecision(refusal=refuse_partition(new.key, RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, detail))
     canonical = state.canonical_of(new.key, seen.topic_id, seen.replicas)
     refusal = refuse_incarnation(new.key, new.topic_id, seen.topic_id)
-    refusal = refusal or _refuse_replicas(new, seen.replicas, facts) or _refuse_situation(new, seen, canonical, facts)
+    refusal = refusal or _refuse_replicas(new, seen.replicas, state, facts)
+    refusal = refusal or _refuse_situation(new, seen, canonical, facts)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
     if new.replicas == seen.replicas:
@@ -101,7 +103,7 @@ def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, fa
         return PartitionDecision(events=(*withdrawn, *canonical), unchanged=True)
     if active.replacement is not None and active.replacement.target == new.replicas:
         return PartitionDecision(unchanged=True)
-    refusal = _refuse_replicas(new, active.original, facts)
+    refusal = _refuse_replicas(new, active.original, state, facts)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
     order = state.canonical_of(new.key, active.topic_id, active.current) if is_reorder(active) else active.original
@@ -137,8 +139,11 @@ def refused_anywhere(target: PartitionTarget, own_topics: frozenset[str]) -> Ref
     return refuse_form(NewTarget(key, replicas, "", Asking("", "")), Facts(own_topics=own_topics))
 
 
-def _refuse_replicas(new: NewTarget, present: tuple[int, ...], facts: Facts) -> Refusal | None:
-    """R455-3 and the guard of KIP-860: refuse what Kafka itself would refuse, before anything is queued."""
+def _refuse_replicas(new: NewTarget, present: tuple[int, ...], state: ClusterState, facts: Facts) -> Refusal | None:
+    """R455-3 and the guard of KIP-860: refuse what Kafka itself would refuse, before anything is queued.
+
+    A broker that an open plan empties gets no replica that it does not have: that plan was made without it.
+    """
     key, replicas = new.key, new.replicas
     unknown = [broker for broker in replicas if broker not in facts.live_brokers and broker not in present]
     unreachable = [broker for broker in unknown if broker in facts.unreachable]
@@ -162,6 +167,20 @@ def _refuse_replicas(new: NewTarget, present: tuple[int, ...], facts: Facts) -> 
         # X17: a smaller list than min.insync.replicas would refuse every acks=all write once it is reached.
         detail = f"{key}: {len(replicas)} replicas are fewer than min.insync.replicas={min_isr}: lower that first"
         return refuse_partition(key, wrong_factor, detail)
+    return None if new.allow_emptied_brokers else _refuse_emptied(key, replicas, present, state)
+
+
+def _refuse_emptied(
+    key: TopicPartition, replicas: tuple[int, ...], present: tuple[int, ...], state: ClusterState
+) -> Refusal | None:
+    emptied = state.plans_emptying
+    for broker in replicas:
+        if broker in emptied and broker not in present:
+            detail = (
+                f"{key}: broker {broker} gets no further replicas while {state.owner_of(emptied[broker])} empties it: "
+                "plan again without it, cancel that plan, or set allow_emptied_brokers (--allow-emptied-brokers)"
+            )
+            return refuse_partition(key, RefusalCode.BROKER_EMPTIED, detail)
     return None
 
 

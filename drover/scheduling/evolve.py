@@ -139,6 +139,7 @@ def _queued(state: ClusterState, event: QueueEntryAdded, at_ms: int) -> None:
         allow_replication_factor_change=event.allow_replication_factor_change,
         allow_drover_topics=event.allow_drover_topics,
         topic_id=event.topic_id,
+        allow_emptied_brokers=event.allow_emptied_brokers,
     )
     wait(state, event.plan)
 

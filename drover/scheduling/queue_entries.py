@@ -37,6 +37,7 @@ def enter(new: NewTarget, command_id: str, state: ClusterState, facts: Facts) ->
         allow_replication_factor_change=new.allow_replication_factor_change,
         allow_drover_topics=new.allow_drover_topics,
         topic_id=topic_id,
+        allow_emptied_brokers=new.allow_emptied_brokers,
     )
     before = (leave(new.key, QueueExit.REPLACED, state.name),) if new.key in state.queue else ()
     return PartitionDecision(events=(*before, added), joins=True)
@@ -139,4 +140,5 @@ def _asked_for(key: TopicPartition, state: ClusterState) -> NewTarget:
         allow_replication_factor_change=entry.allow_replication_factor_change,
         allow_drover_topics=entry.allow_drover_topics,
         topic_id=entry.topic_id,
+        allow_emptied_brokers=entry.allow_emptied_brokers,
     )

@@ -122,6 +122,7 @@ class QueueEntry(Struct, frozen=True, gc=False, omit_defaults=True):
     allow_replication_factor_change: bool = True
     allow_drover_topics: bool = False
     topic_id: str | None = None
+    allow_emptied_brokers: bool = False
 
 
 @dataclass(eq=False)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
 from events.partitions import TopicPartition
 
@@ -15,3 +16,14 @@ def destinations(state: ClusterState) -> Mapping[TopicPartition, tuple[int, ...]
     for key, queued in state.queue.items():
         found[key] = (*found.get(key, ()), *queued.target)
     return found
+
+
+def targets(state: ClusterState) -> Mapping[TopicPartition, tuple[int, ...]]:
+    """Return the list at which each partition ends; of one that only waits in the queue, its target there."""
+    queued = {key: entry.target for key, entry in state.queue.items()}
+    return {**queued, **{key: target_of(entry) for key, entry in state.reassignments.items()}}
+
+
+def target_of(entry: Reassignment) -> tuple[int, ...]:
+    """Return the list at which a reassignment ends: its target, or where a cancel leads."""
+    return entry.destination if entry.is_cancelled else entry.target

@@ -184,8 +184,15 @@ def test_what_is_typed_is_what_is_sent(
     arguments: list[str], scope: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[Command] = []
-    for module in ("cancel", "freeze", "throttle"):
+
+    def keep(commands: Sequence[Command]) -> tuple[()]:
+        sent.extend(commands)
+        return ()
+
+    for module in ("freeze", "throttle"):
         monkeypatch.setattr(f"drover.cli.{module}.send_one", lambda _log, command, _request: sent.append(command))
+    monkeypatch.setattr("drover.cli.cancel.send", lambda _log, commands, _request: keep(commands))
+    monkeypatch.setattr("drover.cli.cancel._restored", lambda *_: ())
     assert run(*arguments, "--reason", "x").exit_code == ExitCode.DONE
     assert {name: getattr(sent[0], name) for name in scope} == scope
 

@@ -210,3 +210,21 @@ def test_wrong_input_ends_with_2_and_says_what_is_wrong(healthy: str, arguments:
     assert said in shown.stderr
     assert shown.exit_code == 2
     assert shown.stdout == ""
+
+
+def test_a_partition_that_moves_shows_where_it_goes_and_what_kafka_adds_and_removes(tmp_path: Path) -> None:
+    moving = partition("t", 0, 1, 2, 4, moving=True, target=[4, 2], adding=[4], removing=[1])
+    brokers = (*BROKERS[:5], broker(6, "c", filled_by="plan friday (ann)"))
+    model = write_model(tmp_path / "model.json", moving, partition("t", 1, 1, 2), brokers=brokers)
+    shown = describe(model, "--topic", "t")
+    heads, _, first, second = (line.split("  ") for line in shown.stdout.splitlines()[:4])
+    assert {"target", "adding", "removing"} <= {head.strip() for head in heads}
+    assert [cell.strip() for cell in first if cell.strip()][:5] == ["t:0", "1, 2, 4", "4, 2", "4", "1"]
+    assert [cell.strip() for cell in second if cell.strip()][:3] == ["t:1", "1, 2", "1"]
+    rows = [json.loads(line) for line in describe(model, "--topic", "t", "-o", "jsonl").stdout.splitlines()]
+    assert [(row["target"], row["adding"], row["removing"]) for row in rows] == [([4, 2], [4], [1]), (None, [], [])]
+    assert "target" not in describe(write_model(tmp_path / "idle.json"), "--topic", "orders").stdout
+    assert "being filled" in describe(model).stdout
+    saved = tmp_path / "saved.json"
+    describe(model, "--save", str(saved))
+    assert parse_model(saved.read_text(), "saved") == parse_model(Path(model).read_text(), "model")

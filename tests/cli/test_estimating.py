@@ -1,14 +1,18 @@
 """`drover alter --dry-run`: what the accepted partitions of a plan would take."""
 
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from drover.capability.decision import Decision
 from drover.cli import trying
 from drover.cli.estimating import Known, estimate, print_estimate
+from drover.cli.exits import ExitCode, Failure
 from drover.cli.model_file import parse_model
+from drover.cli.trying import Tried
 from drover.facts import Observation, PartitionFacts
 from drover.planning.goals import DEFAULT_LIMITS
 from drover.plans.state import ClusterThrottle
@@ -117,6 +121,31 @@ def test_disks_are_judged_by_the_limit_that_is_set(
     found = trying.try_now(settings, [alter()]).estimate
     assert found is not None
     assert [one.broker for one in found.proposal.unmet] == overfull
+
+
+def test_a_trial_of_a_plan_that_breaks_a_rule_says_so_and_ends_with_4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there = known(tmp_path)
+    partitions = tuple(replace(one, isr=(1,)) for one in there.model.partitions)
+    model = replace(there.model, partitions=partitions)
+
+    def tried(target: tuple[int, ...]) -> Tried:
+        decision = Decision(accepted=(ORDERS,))
+        return Tried((decision,), estimate([alter()], {ORDERS: target}, replace(there, model=model)))
+
+    settings = Settings(LogSettings("nowhere:1"), {"prod": ClusterSettings("nowhere:1")})
+    monkeypatch.setattr(trying, "try_now", lambda *_: tried((4, 2, 3)))
+    with pytest.raises(Failure, match="the plan breaks 1 rule, named above") as refused:
+        trying.try_plan(settings, [alter()], "json")
+    assert refused.value.exit_code == ExitCode.GUARDED
+    document = json.loads(capsys.readouterr().out)
+    assert [one["code"] for one in document["estimate"]["problems"]] == ["out-of-sync"]
+    monkeypatch.setattr(trying, "try_now", lambda *_: tried((1, 2)))
+    trying.try_plan(settings, [alter()], "table")
+    assert (
+        "Mind: the replication factor changes: 1 partition from 3 to 2 (replication-factor)" in capsys.readouterr().err
+    )
 
 
 def test_nothing_is_said_of_a_plan_that_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

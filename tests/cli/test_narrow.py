@@ -14,6 +14,7 @@ from drover.client.transfers import Transfers
 from drover.client.views.describe_rows import PartitionRow
 from drover.client.views.history_rows import HistoryRow
 from drover.client.watching import View
+from drover.plans.state import Plan
 from drover.reassignment.phase import Phase
 from drover.reassignment.values import Reassignment, Step
 from drover.scheduling.state import Freeze
@@ -36,6 +37,7 @@ def present(waiting: int = 1) -> View:
     """One partition is copied, the others wait for the end of a freeze."""
     fold = ShardFold(0, 1)
     state = fold.state.cluster("prod")
+    state.put_plan(Plan("friday-night", "ann", "drain broker 4", 1000, active=1 + waiting))
     state.freeze = Freeze("ann", "the disks of rack b are being replaced until noon", 1000)
     state.put(move(0, Phase.COPYING, Step(number=1, final=True, expected=(4, 2, 3), replicas=(1, 2, 3), leader=2)))
     for number in range(1, waiting + 1):

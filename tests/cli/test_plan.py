@@ -400,3 +400,34 @@ def test_a_topic_or_a_pattern_that_means_nothing_changes_nothing(model: str) -> 
         shown = propose(model, "set-rf", *arguments)
         assert said in shown.output
         assert shown.exit_code == ExitCode.USAGE
+
+
+def test_what_a_plan_of_others_cannot_end_or_gives_up_is_said_with_4_and_a_changed_factor_with_0(
+    tmp_path: Path,
+) -> None:
+    model = write_model(
+        tmp_path / "model.json",
+        partition("t", 0, 1, 2, 3, leader=None, isr=[1]),
+        partition("t", 1, 1, 2, 3, moving=True, target=[1, 2, 6]),
+        partition("t", 2, 1, 2, 3, isr=[1]),
+        partition("t", 3, 1, 2, 3),
+    )
+
+    def judged(number: int, *replicas: int) -> tuple[int, list[str]]:
+        text = json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": number, "replicas": replicas}]})
+        done = check(model, text, "-o", "json")
+        return done.exit_code, [one["code"] for one in json.loads(done.stdout)["unmet"]]
+
+    assert judged(0, 4, 2, 3) == (ExitCode.GUARDED, ["offline"])
+    assert judged(1, 4, 2, 3) == (ExitCode.GUARDED, ["moving"])
+    assert judged(2, 4, 2, 3) == (ExitCode.GUARDED, ["out-of-sync"])
+    assert judged(3, 1, 2) == (ExitCode.DONE, ["replication-factor"])
+    assert judged(3, 4, 2, 3) == (ExitCode.DONE, [])
+
+
+def test_a_plan_beside_one_that_is_open_names_it(tmp_path: Path) -> None:
+    brokers = (*BROKERS[:5], broker(6, "c", emptied_by="plan friday (ann)"))
+    model = write_model(tmp_path / "model.json", *ORDERS, brokers=brokers)
+    shown = propose(model, "drain", "1")
+    assert "broker 6 gets nothing: plan friday (ann) empties it (left-out)" in shown.stdout
+    assert shown.exit_code == ExitCode.DONE

@@ -66,6 +66,49 @@ def test_a_proposal_is_printed_and_submitted_as_a_plan_with_what_it_was_made_for
     assert lists[TopicPartition("orders", 0)] == ((1, 2, 3), (1, 2, 6))
 
 
+@pytest.mark.parametrize(
+    ("goal", "empties", "fills"),
+    [
+        (("drain", "2", "3"), (2, 3), ()),
+        (("evacuate", "c"), (3, 6), ()),
+        (("add", "4"), (), (4,)),
+        (("replace", "3", "--with", "6"), (3,), (6,)),
+        (("balance",), (), ()),
+    ],
+)
+def test_a_plan_says_which_brokers_it_empties_and_fills_also_by_way_of_a_file(
+    live: Live, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, goal: tuple[str, ...], empties: tuple[int, ...],
+    fills: tuple[int, ...],
+) -> None:  # fmt: skip
+    write_model(live.model, *ORDERS)
+    assert live.apply(*goal).exit_code == ExitCode.DONE
+    file = tmp_path / "plan.json"
+    written = CliRunner().invoke(cli, ("plan", *goal, "--config", str(live.config), "--to", str(file)))
+    assert written.exit_code == ExitCode.DONE, written.output
+    monkeypatch.setattr(
+        "drover.cli.alter.submit", lambda _connection, commands, _request, **_options: live.submitted.extend(commands)
+    )
+    shown = tmp_path / "shown.json"
+    shown.write_text(CliRunner().invoke(cli, ("plan", *goal, "--config", str(live.config), "-o", "json")).stdout)
+    assert (
+        CliRunner().invoke(cli, ("alter", str(shown), "--reason", "why", "--config", str(live.config))).exit_code == 0
+    )
+    allowed = ("alter", str(file), "--reason", "why", "--config", str(live.config), "--allow-emptied-brokers")
+    assert CliRunner().invoke(cli, allowed).exit_code == ExitCode.DONE
+    assert [(one.empties, one.fills) for one in live.submitted] == [(empties, fills)] * 3
+    assert [one.allow_emptied_brokers for one in live.submitted] == [False, False, True]
+
+
+def test_a_plan_of_others_that_was_checked_says_which_brokers_it_drains(live: Live, tmp_path: Path) -> None:
+    write_model(live.model, *ORDERS[:2])
+    given, held = tmp_path / "given.json", tmp_path / "held.json"
+    lists = [{"topic": "orders", "partition": number, "replicas": [1, 2, 6]} for number in range(2)]
+    given.write_text(json.dumps({"version": 1, "partitions": lists}))
+    done = CliRunner().invoke(cli, ("plan", "check", str(given), "--model", str(live.model), "--to", str(held)))
+    assert done.exit_code == ExitCode.DONE, done.output
+    assert json.loads(held.read_text())["proposal"]["empties"] == [3]
+
+
 def test_programs_get_the_proposal_and_the_outcomes_in_one_document(live: Live) -> None:
     done = live.apply("drain", "3", "--include-internal", "-o", "json")
     assert done.stdout == ""

@@ -45,6 +45,7 @@ SILENT = {
     "name",
     "next_number",
     "ended_plans",
+    "copied",
     "lists_left",
     "lists_before",
     "lists_dropped_ms",

@@ -56,6 +56,16 @@ COMMANDS: dict[str, commands.AnyCommand] = {
         id="h-1", cluster="local", by="ann", reason="its disk is slow", broker=4, role=HoldRole.DESTINATION
     ),
     "release-broker": commands.ReleaseBroker(id="h-2", cluster="local", by="bob", reason="a new disk", broker=4),
+    "alter-that-empties-and-fills": commands.Alter(
+        id="move-5",
+        cluster="local",
+        by="ann",
+        reason="replace broker 3",
+        partitions=(commands.PartitionTarget(topic="orders", partition=2, replicas=(7, 1)),),
+        empties=(3,),
+        fills=(7,),
+        allow_emptied_brokers=True,
+    ),
     "alter-urgently": commands.Alter(
         id="move-4",
         cluster="local",

@@ -246,6 +246,19 @@ EVENTS: dict[str, records.AnyEvent] = {
         allow_replication_factor_change=False,
         allow_drover_topics=True,
     ),
+    "queue-entry-added-for-any-broker": waiting.QueueEntryAdded(
+        cluster="local",
+        topic="orders",
+        partition=2,
+        id="move-2",
+        plan="friday",
+        target=(4, 1),
+        allow_emptied_brokers=True,
+    ),
+    "plan-opened-to-empty-and-fill": plans.PlanOpened(
+        cluster="local", plan="friday", by="ann", reason="replace broker 3", empties=(3,), fills=(7,)
+    ),
+    "plan-extended-to-empty-and-fill": plans.PlanExtended(cluster="local", plan="friday", empties=(4,), fills=(8,)),
     "queue-entry-removed": waiting.QueueEntryRemoved(
         cluster="local",
         topic="orders",

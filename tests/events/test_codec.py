@@ -140,6 +140,9 @@ def test_the_digest_changes_with_every_field(field: str) -> None:
         "allow_replication_factor_change": False,
         "allow_drover_topics": True,
         "only_when_idle": True,
+        "empties": (3,),
+        "fills": (7,),
+        "allow_emptied_brokers": True,
     }
     command = msgspec.convert({**ALTER, "throttle_bytes_per_second": 2}, Alter)
     if field == "version":

@@ -31,6 +31,7 @@ from events.traits import Completion, Retarget, Traits
 from events.waiting import PartitionRun
 from tests.shard.snapshot_heals import with_a_heal, with_a_superseded_heal
 from tests.shard.snapshot_leaders import with_intended_orders, with_leaders
+from tests.shard.snapshot_plans import with_goals
 
 GOLDEN = Path(__file__).parent / "golden"
 SLOT, SINCE = 1, 17
@@ -330,6 +331,10 @@ def _with_a_superseded_heal() -> ShardFold:
     return with_a_superseded_heal(_with_lists_before())
 
 
+def _with_goals() -> ShardFold:
+    return with_goals(_with_a_superseded_heal())
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -357,6 +362,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_lists_left": _with_lists_left,
     "snapshot_lists_before": _with_lists_before,
     "snapshot_superseded_heal": _with_a_superseded_heal,
+    "snapshot_plan_goals": _with_goals,
 }
 
 

@@ -10,8 +10,9 @@ from drover.web.past import Past
 from drover.web.present import Present
 from drover.web.query import Query, ViewName
 from events.clusters import UnreachableBrokersChanged
+from events.plans import PlanEstimate, PlanEstimated, PlanFinished
 from tests.client.log import CLUSTER
-from tests.web.scene import Scene, busy, now_ms
+from tests.web.scene import BYTES, Scene, busy, keys, now_ms
 from tests.web.showing import Showing
 
 FIGHT = "two groups of workers (blue, green) take shard 0 from each other: give all of them the same worker.group"
@@ -52,3 +53,24 @@ def test_a_move_names_what_is_against_its_brokers() -> None:
     marks = {(one["broker"], one["mark"]) for move in shown for one in move["marks"]}
     assert marks == {(3, "closed"), (4, "gone"), (6, "demoted"), (6, "unreachable")}
     assert all(one["broker"] in (*move["original"], *move["target"]) for move in shown for one in move["marks"])
+
+
+def test_the_end_of_a_plan_counts_what_waits_and_a_plan_that_has_ended_says_what_it_took() -> None:
+    scene, orders = Scene(), keys("orders", 4)
+    scene.open_plan("friday", "ann", "drain broker 1", None, orders)
+    scene.start(orders[0])
+    estimate = PlanEstimate(4, 4, 4 * BYTES, 0)
+    scene.say(PlanEstimated(cluster=CLUSTER, plan="friday", through=4, estimate=estimate))
+    scene.sample(orders[0], BYTES // 2, 100_000_000)
+    scene.breathe()
+    now = document(Present(scene.view), Query(ViewName.NOW))
+    # 6 GB of one copy and 36 GB that wait, at 100 MB/s.
+    assert now["plans"][0]["tally"]["latest_ms"] == 420_000
+    assert (now["figures"]["latest_ms"], now["figures"]["rest_bytes"]) == (420_000, 3 * BYTES)
+    assert now["plans"][0]["took_ms"] is None
+    scene.start(*orders[1:])
+    scene.complete(*orders)
+    scene.say(PlanFinished(cluster=CLUSTER, plan="friday", completed=4, rolled_back=0, failed=0))
+    (plan,) = document(Present(scene.view), Query(ViewName.PLAN, plan="friday"))["plan"]
+    assert (plan["status"], plan["copied_bytes"], plan["unmeasured"]) == ("finished", 4 * BYTES, 0)
+    assert plan["took_ms"] > 0

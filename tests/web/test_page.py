@@ -14,6 +14,7 @@ from drover.web.query import ViewName
 from events.brokers import BlacklistSet, BrokerFailureRecorded
 from events.clusters import BrokerHeld, UnreachableBrokersChanged
 from events.partitions import TopicPartition
+from events.plans import PlanFinished
 from events.reassignments import Blocker
 from tests.client.log import CLUSTER
 from tests.web.conftest import Open
@@ -404,3 +405,17 @@ async def test_without_a_cluster_the_page_says_what_to_do(open_page: Open) -> No
     async with showing(Scene()) as shown:
         page = await open_page(f"{shown.address}/?cluster=elsewhere")
         await expect(page.locator("main")).to_contain_text("The log knows no cluster elsewhere.")
+
+
+async def test_a_plan_that_has_ended_shows_what_it_took_instead_of_a_measure(open_page: Open) -> None:
+    scene, orders = Scene(), keys("orders", 2)
+    scene.open_plan("friday", "ann", "drain broker 1", None, orders)
+    scene.start(*orders)
+    scene.complete(*orders)
+    scene.say(PlanFinished(cluster=CLUSTER, plan="friday", completed=2, rolled_back=0, failed=0))
+    async with showing(scene) as shown:
+        page = await open_page(f"{shown.address}/?view=plan&plan=friday")
+        plan = page.get_by_role("region", name="Plan friday")
+        await expect(plan).to_contain_text("24.0 GB copied in")
+        await expect(plan).to_contain_text("ended")
+        await expect(plan).not_to_contain_text("measured")

@@ -88,7 +88,11 @@ class TopicRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow(Row):
-    """A partition; `notes` say what is not as it should be."""
+    """A partition; `notes` say what is not as it should be.
+
+    Of one that moves, or will move, `target` is the list at which it ends, None if it stays; `adding` and `removing`
+    are the brokers that Kafka adds and removes now.
+    """
 
     topic: str
     partition: int
@@ -99,6 +103,9 @@ class PartitionRow(Row):
     size_bytes: int | None
     ingest_bytes_per_s: float | None
     notes: tuple[str, ...]
+    target: tuple[int, ...] | None = None
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +257,8 @@ def _state(broker: Broker) -> str:
             ("cordoned", broker.is_cordoned),
             ("excluded", broker.excluded),
             ("held", broker.held),
+            ("being emptied", broker.emptied_by is not None),
+            ("being filled", broker.filled_by is not None),
         )
         if holds
     ]
@@ -312,6 +321,9 @@ def _partition_row(partition: Partition, model: ClusterModel, racks: Racks) -> P
         size_bytes=partition.size_bytes,
         ingest_bytes_per_s=partition.ingest_bytes_per_s,
         notes=tuple(notes),
+        target=partition.target,
+        adding=partition.adding,
+        removing=partition.removing,
     )
 
 

@@ -1,4 +1,4 @@
-"""PURE: plans as rows, and a cluster's figures: how many moves are where, bytes, rates, and when the copies will end.
+"""PURE: plans as rows, and a cluster's figures: how many moves are where, bytes, rates, and when plans will end.
 
 One pass over what is in flight answers for every plan, and asks for samples only of those that copy.
 """
@@ -9,11 +9,11 @@ from heapq import nsmallest
 from typing import Any, TypeAlias
 
 from drover.client.transfers import Transfers
+from drover.client.views.plan_end import Tally, bound_ends
 from drover.client.views.status_rows import COPYING, StatusRow, status_row
-from drover.plans.state import Plan, PlanStatus
+from drover.plans.state import Copied, Plan, PlanStatus
 from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
-from events.partitions import TopicPartition
 
 MOST_WAITING_SHOWN = 3
 
@@ -21,40 +21,13 @@ MOST_WAITING_SHOWN = 3
 Ranked: TypeAlias = tuple[list[Reassignment], list[Reassignment], list[Reassignment]]
 
 
-@dataclass(slots=True)
-class Tally:
-    """How many reassignments are where, and what those that copy have done and will do.
-
-    `moving` go on, `blocked` have a reason that keeps them from it, `returning` are on their way out, `waiting` have no
-    slot; of those that move, `stalled` copy nothing for no known reason. Bytes and `rate` (bytes per second) are of the
-    `sampled` ones. They end between `soonest_ms` and `latest_ms` from now if each, or all together, goes on at this
-    rate; None if some of them cannot tell.
-    """
-
-    moving: int = 0
-    blocked: int = 0
-    returning: int = 0
-    waiting: int = 0
-    stalled: int = 0
-    sampled: int = 0
-    bytes_done: int = 0
-    bytes_total: int = 0
-    rate: float = 0.0
-    soonest_ms: int | None = None
-    latest_ms: int | None = None
-    shown: list[TopicPartition] = field(default_factory=list)
-
-    @property
-    def under_way(self) -> int:
-        """Everything that has not ended."""
-        return self.moving + self.blocked + self.returning + self.waiting
-
-
 @dataclass(frozen=True, slots=True)
 class PlanRow:
     """One plan that is open, or of which something has not ended; `accepted` counts all that was ever accepted.
 
     `throttle_bytes_per_second` is what holds per broker: the plan's own throttle, or else the cluster's.
+    `copied_bytes` are those of completed partitions, without `unmeasured` ones. `took_ms` is the time from its first
+    partition to its end, None before.
     """
 
     cluster: str
@@ -71,6 +44,9 @@ class PlanRow:
     failed: int
     withdrawn: int
     queued: int
+    copied_bytes: int
+    unmeasured: int
+    took_ms: int | None
     tally: Tally
 
     def document(self) -> dict[str, Any]:
@@ -116,8 +92,9 @@ def figures(state: ClusterState, transfers: Transfers, now_ms: int = 0, shown_pe
         found.of(plan).waiting = waiting
     if shown_per_plan:
         _choose_shown(found, ranked, state, shown_per_plan)
-    for tally in (found.total, *found.plans.values()):
-        _bound_end(tally)
+    for queued in state.queue.values():
+        found.of(queued.plan)
+    bound_ends(state, found.plans, found.total)
     return found
 
 
@@ -180,13 +157,6 @@ def _add_bytes(tallies: Iterable[Tally], row: StatusRow) -> None:
             tally.latest_ms = max(tally.latest_ms or 0, row.eta_ms)
 
 
-def _bound_end(tally: Tally) -> None:
-    """If the slowest gets what the others leave, all end when the sum is copied: never later than each on its own."""
-    left = max(0, tally.bytes_total - tally.bytes_done)
-    if tally.latest_ms is not None and tally.rate > 0:
-        tally.soonest_ms = min(tally.latest_ms, round(left / tally.rate * 1000))
-
-
 def plan_rows(state: ClusterState, found: Figures) -> list[PlanRow]:
     """Return the plans of a cluster that are not over: those of which something moves first, then the newest."""
 
@@ -205,6 +175,8 @@ def plan_row(state: ClusterState, plan: str, found: Figures) -> PlanRow | None:
 
 def _row(state: ClusterState, plan: Plan, found: Figures) -> PlanRow:
     ended = plan.completed + plan.rolled_back + plan.stopped + plan.failed + plan.withdrawn
+    copied = state.copied.get(plan.name, Copied())
+    ended_ms = state.ended_plans.get(plan.name)
     return PlanRow(
         cluster=state.name,
         plan=plan.name,
@@ -220,5 +192,8 @@ def _row(state: ClusterState, plan: Plan, found: Figures) -> PlanRow:
         failed=plan.failed,
         withdrawn=plan.withdrawn,
         queued=plan.waiting,
+        copied_bytes=copied.bytes,
+        unmeasured=plan.completed - copied.partitions,
+        took_ms=None if ended_ms is None else ended_ms - plan.opened_ms,
         tally=found.plans.get(plan.name, Tally()),
     )

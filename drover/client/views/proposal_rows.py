@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from drover.planning.disks import DiskRemark, disk_remarks
+from drover.planning.judgement import REMARKS
 from drover.planning.model import ClusterModel
 from drover.planning.proposal import BalanceFigures, BrokerFigures, Move, Proposal, Unmet, UnmetCode
 from drover.planning.racks import Racks
@@ -40,8 +41,8 @@ class MoveRow:
 class Request:
     """The request behind a proposal: its words, the cluster's name, and the throttle for the estimate.
 
-    `excluded_topics` are those that the operator has excluded by name, `leaving` the brokers that are being emptied.
-    `topics` are those that the goal names one by one.
+    `excluded_topics` are those that the operator has excluded by name, `leaving` the brokers that are being emptied,
+    `filling` those that have joined and are being filled. `topics` are those that the goal names one by one.
     """
 
     asked: str
@@ -49,7 +50,13 @@ class Request:
     throttle_bytes_per_second: int | None = None
     excluded_topics: frozenset[str] = frozenset()
     leaving: frozenset[int] = frozenset()
+    filling: frozenset[int] = frozenset()
     topics: frozenset[str] = frozenset()
+
+    @property
+    def goal(self) -> dict[str, tuple[int, ...]]:
+        """The brokers that the plan empties and fills, as an alter and a plan file say it."""
+        return {"empties": tuple(sorted(self.leaving)), "fills": tuple(sorted(self.filling))}
 
 
 def move_rows(proposal: Proposal) -> list[MoveRow]:
@@ -110,6 +117,7 @@ def proposal_document(proposal: Proposal, request: Request, model: ClusterModel)
     lists = {(topic, number): replicas for topic, number, replicas in proposal.targets}
     return {
         "asked": request.asked,
+        **request.goal,
         "cluster": request.cluster,
         "hash": proposal.digest,
         "refused": proposal.refused,
@@ -139,7 +147,7 @@ def _balance(figures: BalanceFigures) -> dict[str, Any]:
 
 
 def blocking(proposal: Proposal, request: Request, model: ClusterModel) -> list[Unmet]:
-    """Return what keeps a proposal from its goal, and nobody asked for.
+    """Return what keeps a proposal from its goal, and nobody asked for; a remark keeps it from nothing.
 
     What stays because the operator excludes it is no obstacle. Internal topics are excluded by themselves: who empties
     a broker has to say that they move too, or that they may stay; who names one has to say that it may change.
@@ -148,7 +156,7 @@ def blocking(proposal: Proposal, request: Request, model: ClusterModel) -> list[
     return [
         one
         for one in proposal.unmet
-        if one.code not in SOFT or one.broker in keeping or _is_internal_and_named(one, request)
+        if one.code not in SOFT | REMARKS or one.broker in keeping or _is_internal_and_named(one, request)
     ]
 
 

@@ -17,6 +17,7 @@ from drover.reassignment.values import Reassignment
 from drover.reassignment.waiting_reason import held_off_reason, waiting_reason
 from drover.scheduling.limit_names import in_words
 from drover.state.cluster import ClusterState
+from drover.state.destinations import target_of
 from drover.unreachable import unreachable_in_words
 from events.clusters import HoldRole
 from events.progress import ProjectionSample
@@ -32,11 +33,12 @@ class StatusRow:
     """One reassignment under way.
 
     `bytes_done` of `bytes_total` covers all its steps; both are None before the first sample. `rate` is bytes per
-    second. `waiting` says why nothing happens and what would change that, None while something does; then `since_ms`
-    is the moment since when it waits. `next_target` follows in `next_plan` as soon as this one has ended. `held_off`
-    says that a rollback or stop was asked for, by whom, and what holds it off. `seen_ms` is when its bytes were last
+    second. `waiting` says why nothing happens and what would change that, None while something does; then `since_ms` is
+    the moment since when it waits. `next_target` follows in `next_plan` as soon as this one has ended. `held_off` says
+    that a rollback or stop was asked for, by whom, and what holds it off. `seen_ms` is when its bytes were last
     sampled; `rate` and `eta_ms` are None unless that was within the last few seconds. `has_stalled` says that nothing
-    was copied for a minute, and nothing known keeps it.
+    was copied for a minute, and nothing known keeps it. `destination` is the list at which it ends: the target, or
+    where a cancel leads.
     """
 
     cluster: str
@@ -59,6 +61,7 @@ class StatusRow:
     held_off: str | None = None
     seen_ms: int | None = None
     has_stalled: bool = False
+    destination: tuple[int, ...] = ()
 
     @property
     def fraction(self) -> float | None:
@@ -119,6 +122,7 @@ def status_row(state: ClusterState, entry: Reassignment, transfers: Transfers, n
         held_off=None if held_off is None else str(held_off),
         seen_ms=None if transfer is None else transfer.at_ms,
         has_stalled=has_stalled,
+        destination=target_of(entry),
     )
 
 
@@ -154,6 +158,11 @@ class UnmanagedRow:
     removing: tuple[int, ...]
     never_ends: tuple[int, ...]
     since_ms: int
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The list for which Kafka is heading."""
+        return tuple(broker for broker in self.replicas if broker not in self.removing)
 
     @property
     def remedy(self) -> str:

@@ -1,7 +1,7 @@
 // The head of a plan: who asked for it and why, its bar, its rate against its throttle, and when it ends.
 
 import { h, once, replace } from "./dom.js";
-import { amount, clock, percent, rate } from "./format.js";
+import { amount, clock, duration, percent, rate } from "./format.js";
 import { button } from "./act.js";
 import { href } from "./address.js";
 import { ends, parts } from "./parts.js";
@@ -40,17 +40,26 @@ export function planSection(plan, existing, cluster, story = false) {
   replace(
     bar,
     planBar(plan),
-    h("div", { class: "sum quiet" }, h("b", {}, copied(tally)), tally.bytes_total ? " copied of what has begun" : ""),
+    plan.took_ms === null
+      ? h(
+          "div",
+          { class: "sum quiet" },
+          h("b", {}, copied(tally)),
+          tally.bytes_total ? " copied of what has begun" : "",
+        )
+      : h("div", { class: "sum quiet" }, h("b", {}, taken(plan)), ` copied in ${duration(plan.took_ms)}`),
   );
+  const over = plan.took_ms !== null;
+  const measured = over ? averageRate(plan) : tally.sampled ? rate(tally.rate) : "–";
   replace(
     facts,
     h(
       "span",
       {},
-      h("b", {}, tally.sampled ? rate(tally.rate) : "–"),
+      h("b", {}, measured),
       plan.throttle_bytes_per_second === null ? "no throttle" : `of ${rate(plan.throttle_bytes_per_second)} a broker`,
     ),
-    h("span", {}, h("b", {}, ends(tally)), "end"),
+    h("span", {}, h("b", {}, over ? clock(plan.opened_ms + plan.took_ms, false) : ends(tally)), over ? "ended" : "end"),
   );
   return section;
 }
@@ -70,6 +79,12 @@ function planBar(plan) {
     plan.accepted,
   );
 }
+
+// What a plan that has ended took; partitions whose bytes were never measured make it a lower bound.
+const taken = (plan) => `${plan.unmeasured ? "at least " : ""}${amount(plan.copied_bytes)}`;
+
+const averageRate = (plan) =>
+  plan.took_ms > 0 && plan.copied_bytes ? rate((plan.copied_bytes / plan.took_ms) * 1000) : "–";
 
 const copied = (tally) =>
   tally.bytes_total

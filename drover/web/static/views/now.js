@@ -63,7 +63,7 @@ function group(rows) {
 }
 
 function figures(found) {
-  const left = Math.max(0, found.bytes_total - found.bytes_done);
+  const left = Math.max(0, found.bytes_total - found.bytes_done) + (found.rest_bytes ?? 0);
   const one = (name, value, more) =>
     h("div", {}, h("dt", {}, name), h("dd", {}, h("strong", {}, value), " ", h("em", {}, more)));
   return [
@@ -73,8 +73,8 @@ function figures(found) {
     ]),
     one("waiting", count(found.waiting), found.queued ? `and ${count(found.queued)} in the queue` : ""),
     one("copying", found.sampled ? rate(found.rate) : "–", found.sampled ? `${count(found.sampled)} partitions` : ""),
-    one("left to copy", found.sampled ? amount(left) : "–", found.waiting ? "of what has begun" : ""),
-    one("these copies end", ends(found), found.latest_ms === null ? "" : "at this rate"),
+    one("left to copy", found.sampled ? amount(left) : "–", found.rest_bytes === null ? "of what has begun" : ""),
+    one("all ends", ends(found), found.latest_ms === null ? "" : "at this rate"),
   ];
 }
 

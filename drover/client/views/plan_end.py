@@ -1,0 +1,104 @@
+"""PURE: when plans will end: everything that is left of them, waits included, at the measured rate and their throttle.
+
+What has begun is measured; a partition that waits counts with the mean size of the plan's partitions, from the estimate
+of the plan, or else of what copies now. Blocked partitions are in no figure: when they go on is not known.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from drover.plans.estimates import busiest_ms
+from drover.plans.state import Copied, Plan
+from drover.state.cluster import ClusterState
+from events.partitions import TopicPartition
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many reassignments are where, and what those that copy have done and will do.
+
+    `moving` go on, `blocked` have a reason that keeps them from it, `returning` are on their way out, `waiting` have no
+    slot; of those that move, `stalled` copy nothing for no known reason. Bytes and `rate` (bytes per second) are of the
+    `sampled` ones, `rest_bytes` are still to be copied by the others that will copy, by their mean size; None if nobody
+    knows. All of it ends between `soonest_ms` and `latest_ms` from now (`drover.client.views.plan_end`).
+    """
+
+    moving: int = 0
+    blocked: int = 0
+    returning: int = 0
+    waiting: int = 0
+    stalled: int = 0
+    sampled: int = 0
+    bytes_done: int = 0
+    bytes_total: int = 0
+    rate: float = 0.0
+    soonest_ms: int | None = None
+    latest_ms: int | None = None
+    rest_bytes: int | None = 0
+    shown: list[TopicPartition] = field(default_factory=list)
+
+    @property
+    def under_way(self) -> int:
+        """Everything that has not ended."""
+        return self.moving + self.blocked + self.returning + self.waiting
+
+
+def bound_ends(state: ClusterState, plans: Mapping[str, Tally], total: Tally) -> None:
+    """Say of each plan, and of all together, how much is left besides what is measured, and when it will end."""
+    for name, tally in plans.items():
+        plan = state.plans[name]
+        tally.rest_bytes = _rest(state, plan, tally)
+        _bound(tally, _least_ms(state, plan, tally))
+    rests = [tally.rest_bytes for tally in plans.values()]
+    total.rest_bytes = None if None in rests else sum(rest for rest in rests if rest is not None)
+    ends = [tally.soonest_ms for tally in plans.values() if tally.soonest_ms is not None]
+    _bound(total, max(ends, default=0))
+
+
+def _rest(state: ClusterState, plan: Plan, tally: Tally) -> int | None:
+    """Return the bytes that unmeasured partitions of a plan will copy; None if unknown, or if they may not start.
+
+    All partitions together have the size of the estimate, so what has been copied and what is measured are taken off:
+    large partitions start first.
+    """
+    count = tally.waiting + plan.waiting + max(0, tally.moving - tally.sampled)
+    if not count:
+        return 0
+    if state.is_withheld or plan.name in state.paused_plans:
+        return None
+    known = state.estimates.get(plan.name)
+    if known is None:
+        return round(count * tally.bytes_total / tally.sampled) if tally.sampled else None
+    figures, copied = known.figures, state.copied.get(plan.name, Copied())
+    mean = figures.copied_bytes / max(1, figures.partitions - figures.unknown_sizes)
+    everything = mean * (count + tally.sampled + copied.partitions)
+    return max(0, round(everything - copied.bytes - tally.bytes_total))
+
+
+def _least_ms(state: ClusterState, plan: Plan, tally: Tally) -> int:
+    """Return how long what is left takes at least at the plan's throttle, in or out of the busiest broker."""
+    rate, known = state.rate_of(plan.name), state.estimates.get(plan.name)
+    if rate is None or known is None or not known.figures.copied_bytes:
+        return 0
+    share = min(1.0, (_unfinished(tally) + (tally.rest_bytes or 0)) / known.figures.copied_bytes)
+    return round(busiest_ms(known.figures.brokers, rate) * share)
+
+
+def _unfinished(tally: Tally) -> int:
+    return max(0, tally.bytes_total - tally.bytes_done)
+
+
+def _bound(tally: Tally, least_ms: int) -> None:
+    """Set the soonest and the latest end; `latest_ms` is that of the copies that are measured, each at its own rate.
+
+    At the soonest, all that is left is copied at the rate of all together; at the latest, the rest is copied at that
+    rate once the slowest copy has ended.
+    """
+    copies_ms, rest = tally.latest_ms, tally.rest_bytes
+    tally.latest_ms = None
+    if copies_ms is None or rest is None or tally.rate <= 0:
+        return
+    soonest_ms = round((_unfinished(tally) + rest) / tally.rate * 1000)
+    latest_ms = copies_ms + round(rest / tally.rate * 1000)
+    tally.latest_ms = max(latest_ms, least_ms)
+    tally.soonest_ms = max(min(soonest_ms, latest_ms), least_ms)

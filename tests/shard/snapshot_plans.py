@@ -1,0 +1,19 @@
+"""Goals of plans, what they have copied, and an unreachable broker; see `tests.shard.snapshot_samples`."""
+
+from drover.plans.state import Copied, PlanGoal
+from drover.scheduling.state import QueueEntry
+from drover.shard.fold import ShardFold
+from events.partitions import TopicPartition
+
+
+def with_goals(fold: ShardFold) -> ShardFold:
+    """A plan empties one broker, fills another, has copied something and queued an entry; a broker is unreachable."""
+    state = fold.state.cluster("prod")
+    plan = next(iter(state.plans))
+    state.goals[plan] = PlanGoal((3,), (7,))
+    state.copied[plan] = Copied(2, 5_000_000)
+    state.queue[TopicPartition("payments", 2)] = QueueEntry(
+        "alter-9", plan, (2, 3), 1_790_000_000_996, allow_emptied_brokers=True
+    )
+    state.unreachable_brokers[6] = 1_790_000_000_997
+    return fold

@@ -33,7 +33,7 @@ def context_of(
         expired_calls=expired_calls(state, reassignment.key, at_ms),
         throttle_bytes_per_second=state.rate_of(reassignment.plan),
         sizes=sizes.of_step(reassignment.key),
-        failed=observed.brokers.dead(state.failed_brokers),
+        failed=state.counted_failures(observed.brokers),
         stepping=stepping_of(state, reassignment),
         listed=state.listed_for(reassignment.key.topic),
         completion=completion_of(state),

@@ -31,7 +31,7 @@ SHOWN_PARTITIONS = 3
 # Notices that begin so are less than warnings, and more.
 _HARMLESS = ("brokers that should not lead", "limits that commands have set")
 _LEVELS = ("bad", "warn", "note")
-_BAD = ("Nobody owns", "has been out of reach", "another Kafka cluster", "failed brokers")
+_BAD = ("Nobody owns", "has been out of reach", "another Kafka cluster", "brokers reported as failed")
 
 
 def document(present: Present, query: Query) -> Document:

@@ -279,7 +279,8 @@ def notices(
     if state.blacklist:
         yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
     if state.failed_brokers:
-        yield f"{state.name}: failed brokers: {', '.join(map(str, sorted(state.failed_brokers)))}"
+        reported = ", ".join(map(str, sorted(state.failed_brokers)))
+        yield f"{state.name}: brokers reported as failed: {reported}: `drover broker returned` takes a report back"
     if state.unreachable_brokers:
         yield f"{state.name}: {unreachable_in_words(state.unreachable_brokers)}"
     if state.absent_brokers:

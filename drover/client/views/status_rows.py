@@ -286,6 +286,9 @@ def notices(
     if state.absent_brokers:
         away = ", ".join(map(str, sorted(state.absent_brokers)))
         yield f"{state.name}: brokers that are away: {away}: `drover heal status`"
+    if state.emptied_brokers and state.limits.healing is not None:
+        healed = ", ".join(map(str, sorted(state.emptied_brokers)))
+        yield f"{state.name}: brokers that were healed and are still away: {healed}: `drover heal status`"
     stuck = sum(bool(move.never_ends) for move in state.unmanaged.values())
     if stuck:
         why = "a broker is both added and removed"

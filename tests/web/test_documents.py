@@ -52,3 +52,14 @@ def test_a_move_names_what_is_against_its_brokers() -> None:
     marks = {(one["broker"], one["mark"]) for move in shown for one in move["marks"]}
     assert marks == {(3, "closed"), (4, "gone"), (6, "demoted"), (6, "unreachable")}
     assert all(one["broker"] in (*move["original"], *move["target"]) for move in shown for one in move["marks"])
+
+
+def test_an_owner_that_is_silent_within_its_session_timeout_has_a_notice() -> None:
+    scene = Scene()
+    scene.view.now_ms += 8000
+    (notice,) = notices(Present(scene.view))
+    assert notice["level"] == "warn"
+    assert notice["key"] == (
+        f"{scene.owner}, which owns this cluster's shard, has been silent for 8 s: another worker takes over after its "
+        "session timeout"
+    )

@@ -17,21 +17,20 @@ Rates = Mapping[TopicPartition, float]
 class Knowledge:
     """Inputs of a model that the cluster itself cannot tell.
 
-    `excluded` are brokers that shall get nothing, `own_topics` Drover's own topics, which count as internal. `failing`
-    and `moving` are what Drover's log says: brokers that were reported as failed, and partitions that it moves, or will
-    move, and that a new plan must leave alone. So is `held`: brokers that something else works on. `dead` brokers count
-    as such whatever the cluster shows. `destinations` are brokers that are to have a replica of a partition that moves
-    or will move, so that what they still have to copy is not planned for twice; `targets` are the lists at which
-    Drover's moves end. `rates` are what is appended, in bytes per second. `demoted` are brokers that should not lead,
-    by topic; those that should lead nothing are in `demoted_everywhere`. `emptied` and `filled` are the brokers that
-    open plans empty and fill, with the plan's name and author.
+    `excluded` are brokers that shall get nothing, `own_topics` Drover's own topics, which count as internal. `moving`
+    is what Drover's log says: partitions that it moves, or will move, and that a new plan must leave alone. So is
+    `held`: brokers that something else works on. `dead` brokers count as such whatever the cluster shows.
+    `destinations` are brokers that are to have a replica of a partition that moves or will move, so that what they
+    still have to copy is not planned for twice; `targets` are the lists at which Drover's moves end. `rates` are what
+    is appended, in bytes per second. `demoted` are brokers that should not lead, by topic; those that should lead
+    nothing are in `demoted_everywhere`. `emptied` and `filled` are the brokers that open plans empty and fill, with the plan's
+    name and author.
     """
 
     excluded: Collection[int] = frozenset()
     held: Collection[int] = frozenset()
     dead: Collection[int] = frozenset()
     own_topics: Collection[str] = frozenset()
-    failing: Collection[int] = frozenset()
     moving: Collection[TopicPartition] = frozenset()
     destinations: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
     targets: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
@@ -104,7 +103,7 @@ def _broker(found: RegisteredBroker, knowledge: Knowledge, demoted: tuple[str, .
         alive=(found.is_alive or found.is_unreachable) and found.broker not in knowledge.dead,
         excluded=found.broker in knowledge.excluded,
         held=found.broker in knowledge.held,
-        failing=found.broker in knowledge.failing or any(directory.code for directory in directories),
+        failing=any(directory.code for directory in directories),
         log_dirs=tuple(_directory(directory) for directory in directories),
         demoted=found.broker in knowledge.demoted_everywhere,
         demoted_topics=demoted,

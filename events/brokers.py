@@ -19,7 +19,10 @@ class BlacklistSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="bl
 
 
 class BrokerFailureRecorded(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-failure-recorded"):
-    """A broker failed; `failed_at_ms` is the first time anybody saw it and is never moved by later reports (R46-1)."""
+    """A broker was reported as failed at `failed_at_ms`, which later reports never move (R46-1).
+
+    It counts only while the broker is not seen alive.
+    """
 
     broker: int
     failed_at_ms: int
@@ -28,7 +31,10 @@ class BrokerFailureRecorded(Event, frozen=True, kw_only=True, omit_defaults=True
 
 
 class BrokerReturnRecorded(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-return-recorded"):
-    """A failed broker is back: its failure is forgotten and its timer stops (R46-2)."""
+    """A broker that was reported as failed is back: the report is forgotten and its timer stops (R46-2).
+
+    `by` is `drover` where the broker was seen alive for long enough, and nobody reported its return.
+    """
 
     broker: int
     failed_at_ms: int

@@ -115,9 +115,9 @@ def current_batch(view: ClusterView, scope: Scope) -> Iterator[Document]:
 
 
 def failed_brokers(view: ClusterView, scope: Scope) -> Iterator[Document]:
-    """Yield one node per failed broker with the first time anybody saw it (R46-1)."""
+    """Yield one node per broker that was reported as failed or missed, with the first time of either (R46-1, R46-6)."""
     for broker in scope.brokers:
-        at_ms = view.state.failed_brokers.get(broker)
+        at_ms = view.state.failed_since_ms(broker)
         data = None if at_ms is None else _encode({"failure_timestamp": at_ms})
         yield (f"/admin/failed_brokers/{broker}", data)
 

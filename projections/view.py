@@ -16,7 +16,14 @@ from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
 from events.base import PartitionEvent
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
-from events.healing import HealChunkBegun, HealChunkPlanned, HealEnded, HealPlanned
+from events.healing import (
+    BrokerOutageEnded,
+    BrokerOutageNoted,
+    HealChunkBegun,
+    HealChunkPlanned,
+    HealEnded,
+    HealPlanned,
+)
 from events.leadership import LeaderBalanceBegun, LeaderBalanceEnded
 from events.partitions import TopicPartition
 from events.plans import PlansForgotten
@@ -37,6 +44,8 @@ from projections.listings import (
 
 # A plan's partitions are shown in pieces of so many, by order of acceptance: a piece is never rearranged.
 CHUNK_PARTITIONS = 256
+# What says that a broker has failed, or has not.
+_BROKER_EVENTS = (BrokerFailureRecorded, BrokerReturnRecorded, BrokerOutageNoted, BrokerOutageEnded)
 _encoder = msgspec.json.Encoder(order="sorted")
 
 Chunk = tuple[str, int]
@@ -136,7 +145,7 @@ class ClusterView:
             topics={*self.topics, *self.under_way},
             plans=set(state.plans),
             chunks=set(self.chunks),
-            brokers=set(state.failed_brokers),
+            brokers={*state.failed_brokers, *state.absent_brokers},
             heal_chunks=set(state.heal_chunks),
             accepted=True,
             cancelled=True,
@@ -150,7 +159,7 @@ class ClusterView:
             scope.plans.update(event.plans)
         elif isinstance(event, PlanEvent):
             scope.plans.add(event.plan)
-        elif isinstance(event, BrokerFailureRecorded | BrokerReturnRecorded):
+        elif isinstance(event, _BROKER_EVENTS):
             scope.brokers.add(event.broker)
         elif isinstance(event, HealChunkPlanned | HealChunkBegun):
             scope.heal_chunks.add(event.chunk)

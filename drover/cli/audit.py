@@ -245,8 +245,8 @@ def _made(log: "Log", asked: dict[str, Any], named: dict[str, str]) -> "Made":
 def verify(invocation: Invocation, output: str) -> None:
     """Check every record of the log against the log's rules, and each recorded state hash against the derived state.
 
-    A reader stops at the first broken rule; this names all of them, and ends with exit code 5 if there are any. If a
-    ZooKeeper is configured, each configured cluster's tree is compared with the log as well, as by `drover project
+    A reader stops at the first broken rule; this names all of them, and ends with exit code 5 if there are any. With
+    `zookeeper.project = true` each configured cluster's tree is compared with the log as well, as by `drover project
     verify`; a difference ends with exit code 1. Reads the log from its first record with Spark, all shards in parallel;
     with --cluster only that cluster's shard.
     """
@@ -261,6 +261,8 @@ def verify(invocation: Invocation, output: str) -> None:
     broken = {one.finding.shard for one in found.findings}
     trees = asyncio.run(compare_trees(settings, cluster, len(log.ends), broken))
     audit_view.print_verification(found, trees, output)
+    if settings.zookeeper.hosts is not None and not settings.zookeeper.project:
+        say("ZooKeeper was not compared, as zookeeper.project is not true; `drover project verify` does it.", err=True)
     if broken:
         raise click.exceptions.Exit(ExitCode.CORRUPT)
     if not all(tree.is_good for tree in trees):

@@ -1,4 +1,4 @@
-"""The trees in ZooKeeper beside the log, for `drover audit verify`: if the projection is configured."""
+"""The trees in ZooKeeper beside the log, for `drover audit verify`: if the workers make them (`zookeeper.project`)."""
 
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
@@ -46,11 +46,11 @@ class Compared:
 
 
 async def compare_trees(settings: Settings, only: str | None, shards: int, broken: Collection[int]) -> list[Compared]:
-    """Compare the tree of every configured cluster, or of one; none if no ZooKeeper is configured.
+    """Compare the tree of every configured cluster, or of one; none if the workers are not to make any.
 
     `broken` are shards whose log breaks a rule: what they result in cannot be known.
     """
-    if settings.zookeeper.hosts is None:
+    if settings.zookeeper.hosts is None or not settings.zookeeper.project:
         return []
     from drover.runtime.projecting import compare_tree  # noqa: PLC0415 - kazoo is loaded only where it is needed
 

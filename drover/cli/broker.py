@@ -30,7 +30,10 @@ def broker() -> None:
 @write_options
 @pass_invocation
 def failed(invocation: Invocation, number: int, at: tuple[datetime, bool] | None, **options: Any) -> None:
-    """Record that broker N failed; the first time reported is kept."""
+    """Record that broker N failed; the first time reported is kept.
+
+    The report counts only while the broker is not seen alive, and ends once it has been for 30 s.
+    """
     at_ms = _milliseconds(at, options["id_"])
     connection, cluster = connect(invocation)
     request = make_request(invocation, "broker-failed", cluster, options)

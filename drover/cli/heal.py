@@ -11,7 +11,7 @@ from drover.cli.output import amount, console, output_option, plural, print_docu
 from drover.cli.proposal_view import print_directories
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
-from drover.client.views.heal_rows import heal_document, heal_lines, outage_rows, plan_document, plan_rows
+from drover.client.views.heal_rows import OutageRow, heal_document, heal_lines, outage_rows, plan_document, plan_rows
 from drover.client.views.present import clusters_of
 from drover.client.watching import look
 from drover.cluster_model import Knowledge, model_of
@@ -51,11 +51,9 @@ def status(invocation: Invocation, output: str) -> None:
         return
     screen = console()
     if rows:
-        cells = [
-            (row.cluster, str(row.broker), timestamp(row.since_ms), _moment(row.heals_at_ms), row.state) for row in rows
-        ]
+        cells = [(row.cluster, str(row.broker), timestamp(row.since_ms), _heals_at(row), row.state) for row in rows]
         screen.print(table(("cluster", "broker", "away since", "heals at", "state"), cells, right=("broker",)))
-    else:
+    elif not states or any(state.limits.healing is not None for state in states):
         say("No broker is known to be away.")
     for line in (line for state in states for line in heal_lines(state)):
         say(line)
@@ -146,8 +144,10 @@ def _states(settings: Settings, cluster: str | None) -> list[ClusterState]:
     return [state for state, _, _ in clusters_of(view, cluster)]
 
 
-def _moment(at_ms: int | None) -> str:
-    return "-" if at_ms is None else timestamp(at_ms)
+def _heals_at(row: OutageRow) -> str:
+    if row.healed_ms is not None:
+        return f"done {timestamp(row.healed_ms)}"
+    return "-" if row.heals_at_ms is None else timestamp(row.heals_at_ms)
 
 
 async def _inventory(settings: Settings, cluster: str) -> Inventory:

@@ -79,8 +79,8 @@ def source_of(options: dict[str, Any]) -> Source:
 def read_model(invocation: Invocation, source: Source, *, with_log: bool) -> ClusterModel:
     """Read the model.
 
-    With `with_log`, partitions that Drover moves or will move and brokers that were reported as failed, or should not
-    lead, are taken from the log; where it cannot be read, a warning says so. Raises `ConfigurationError` for a file
+    With `with_log`, partitions that Drover moves or will move and brokers that are held, or should not lead, are taken
+    from the log; where it cannot be read, a warning says so. Raises `ConfigurationError` for a file
     that cannot be used, and for excluded brokers that do not exist; `ClusterError` for a cluster that does not answer.
     """
     if source.file is not None:
@@ -147,7 +147,6 @@ def knowledge_of(state: ClusterState) -> Knowledge:
     """Say what a plan must know that only the log says: a copy into a held broker would not begin, for instance."""
     return Knowledge(
         held=state.held_destinations,
-        failing=frozenset(state.failed_brokers),
         moving=frozenset((*state.reassignments, *state.queue)),
         destinations=destinations(state),
         demoted=state.listed_in_topics,

@@ -75,7 +75,7 @@ def _lines(state: ClusterState) -> list[str]:
     if state.blacklist:
         lines.append(f"Brokers that should not lead: {_list(state.blacklist)}.")
     if state.failed_brokers:
-        lines.append(f"Failed brokers: {_list(sorted(state.failed_brokers))}.")
+        lines.append(f"Brokers reported as failed: {_list(sorted(state.failed_brokers))}.")
     if state.deferred:
         lines.append(f"Commands that wait for others: {', '.join(state.deferred)}.")
     if not (state.plans or state.reassignments):

@@ -64,7 +64,7 @@ def layout(view: View, choice: Choice, most_rows: int | None = None, *, is_live:
     queue = choice.queue(view)
     states = [state for state, _, _ in clusters_of(view, choice.cluster)]
     parts: list[RenderableType] = [
-        styled(row.sentence(view.now_ms), style="dim" if row.is_owned else "yellow") for row in _shards(view, states)
+        styled(row.sentence(view.now_ms), style=_style_of(row, view.now_ms)) for row in _shards(view, states)
     ]
     parts += [styled(line, style="yellow") for line in contests(shard_rows(view))]
     parts += [
@@ -103,6 +103,10 @@ def _shards(view: View, states: Sequence[ClusterState]) -> list[ShardRow]:
     homes = {shard for shard, fold in view.log.folds.items() if any(fold.state.clusters.get(it.name) for it in states)}
     told = [row for row in rows if row.shard in homes or row.undecided]
     return told or [row for row in rows if not row.is_owned][:1]
+
+
+def _style_of(row: ShardRow, now_ms: int) -> str:
+    return "dim" if row.is_owned and row.silent_ms(now_ms) is None else "yellow"
 
 
 def held_line(row: HeldRow) -> str:

@@ -25,6 +25,8 @@ from events.commands import Command
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 # An owner gives a sign of life every two seconds.
 SILENT_S = 10
+# Two signs of life are missing: the owner may have died.
+QUIET_S = 5
 # What a command that is only shown gives as its reason, if none was given.
 DRY_RUN_REASON = "dry run"
 AnyCommandType = TypeVar("AnyCommandType", bound=Command)
@@ -229,6 +231,11 @@ def _unfinished(error: OutcomeMissingError, request: Request) -> Failure:
             )
         elif error.held and len(error.held) == len(error.sent):
             word, what_next = _waiting(error.held)
+        elif silent > QUIET_S:
+            word = (
+                f"shard {shard.shard} is owned by {owner}, silent for {silent:.0f} s; another worker takes over after "
+                "its session timeout"
+            )
         else:
             word = f"shard {shard.shard} is owned by {owner}, which runs: look at its log"
     count = f"{len(error.sent)} of {len(error.sent) + len(error.answers)} commands"

@@ -1,6 +1,7 @@
 """Deciding about reports of failed and returned brokers."""
 
 from drover.capability.decision import Decision, Facts, refuse
+from drover.healing.reports import ALIVE_ENDS_REPORT_MS
 from drover.state.cluster import ClusterState
 from events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
 from events.commands import BrokerFailed, BrokerReturned
@@ -15,12 +16,15 @@ MAX_FAILED_BROKERS = 1000
 def decide_broker_failed(command: BrokerFailed, state: ClusterState, facts: Facts) -> Decision:
     """R46-1: the first report's time stands until the broker returns; no report is about the future.
 
-    Where healing is set up, the timer runs from the record of this very decision: a client's clock moves nothing.
+    A report about a broker that the last look showed alive is recorded with a remark: it counts once the broker is not
+    seen alive any more. Where healing is set up, the timer of any other broker runs from the record of this very
+    decision: a client's clock moves nothing.
     """
+    alive = _alive_remarks(command.broker, facts)
     earlier_ms = state.failed_brokers.get(command.broker)
     if earlier_ms is not None:
         since = f"broker {command.broker} had been reported as failed already, and that report's time stands"
-        return Decision(remarks=(since,))
+        return Decision(remarks=(since, *alive))
     if len(state.failed_brokers) >= MAX_FAILED_BROKERS:
         detail = (
             f"{MAX_FAILED_BROKERS} brokers of {state.name} are reported as failed already: report those that returned"
@@ -38,9 +42,20 @@ def decide_broker_failed(command: BrokerFailed, state: ClusterState, facts: Fact
         reason=command.reason,
     )
     noted: tuple[AnyEvent, ...] = ()
-    if state.limits.healing is not None and command.broker not in state.absent_brokers:
+    is_noted = command.broker in state.absent_brokers or command.broker in state.emptied_brokers
+    if state.limits.healing is not None and not alive and not is_noted:
         noted = (BrokerOutageNoted(cluster=state.name, broker=command.broker, seen=False),)
-    return Decision(events=(event, *noted), remarks=remarks)
+    return Decision(events=(event, *noted), remarks=(*remarks, *alive))
+
+
+def _alive_remarks(broker: int, facts: Facts) -> tuple[str, ...]:
+    if facts.brokers.dead((broker,)):
+        return ()
+    remark = (
+        f"broker {broker} is alive by the last look at the cluster: the report counts only while it is not, and ends "
+        f"by itself once the broker has been seen alive for {ALIVE_ENDS_REPORT_MS // 1000} s"
+    )
+    return (remark,)
 
 
 def _unknown(broker: int, state: ClusterState, facts: Facts) -> Decision | None:

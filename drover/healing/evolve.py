@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from drover.healing.state import Absence, Brake, Heal, HealChunk, HealingState, LeftBehind, RunningChunk
+from drover.healing.state import Absence, Brake, Heal, HealChunk, HealedBroker, HealingState, LeftBehind, RunningChunk
 from drover.scheduling.limit_names import MOST_RETURNS
 from drover.state.cluster import ClusterState
 from events import healing
@@ -34,6 +34,8 @@ def _returned(state: HealingState, event: BrokerReturnRecorded, _at_ms: int) -> 
 
 def _noted(state: HealingState, event: healing.BrokerOutageNoted, at_ms: int) -> None:
     """R46-1: the time of the first record counts, unless the clock of that record was ahead of this one's."""
+    if event.broker not in state.absent_brokers:
+        state.healed_brokers.pop(event.broker, None)
     known = state.absent_brokers.get(event.broker, Absence(at_ms))
     since_ms = min(known.since_ms, at_ms)
     state.absent_brokers[event.broker] = replace(known, since_ms=since_ms, seen=known.seen or event.seen)
@@ -45,7 +47,9 @@ def _ended(state: HealingState, event: healing.BrokerOutageEnded, at_ms: int) ->
     was_seen = known is not None and known.seen
     if event.why is healing.OutageEnd.NOT_ASSIGNED and was_seen:
         state.emptied_brokers[event.broker] = at_ms
-    elif event.why in _BACK:
+        return
+    state.healed_brokers.pop(event.broker, None)
+    if event.why in _BACK:
         state.emptied_brokers.pop(event.broker, None)
         if was_seen:
             earlier = state.recent_returns.get(event.broker, ())
@@ -110,6 +114,8 @@ def _chunk_taken_back(state: HealingState, _event: healing.HealChunkTakenBack, _
 def _chunk_ended(state: HealingState, event: healing.HealChunkEnded, _at_ms: int) -> None:
     running, heal = state.heal_running, state.heal
     state.heal_running, state.heal_superseded = None, {}
+    if running is not None and event.healed:
+        _note_healed(state, running, event.healed)
     if heal is not None and heal.name == event.heal:
         own = running is not None and running.is_taken_back
         state.heal = replace(
@@ -118,6 +124,16 @@ def _chunk_ended(state: HealingState, event: healing.HealChunkEnded, _at_ms: int
             cancelled=heal.cancelled + (0 if own else event.cancelled),
             failed=heal.failed + event.failed,
         )
+
+
+def _note_healed(state: HealingState, running: RunningChunk, partitions: int) -> None:
+    """Add the partitions of a chunk to what was replaced in this absence of its brokers."""
+    for broker in running.brokers:
+        known, absence = state.healed_brokers.get(broker), state.absent_brokers.get(broker)
+        if known is None and absence is not None:
+            known = HealedBroker(absence.since_ms, running.heal, 0)
+        if known is not None:
+            state.healed_brokers[broker] = replace(known, heal=running.heal, partitions=known.partitions + partitions)
 
 
 def _heal_ended(state: HealingState, event: healing.HealEnded, _at_ms: int) -> None:

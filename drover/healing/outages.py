@@ -8,9 +8,6 @@ from drover.facts import Survey
 from drover.healing.state import HealingState
 from events.healing import BrokerOutageEnded, BrokerOutageNoted, OutageEnd
 
-# Kafka takes up to `broker.session.timeout.ms` (9 s) to miss a broker; a report may come before.
-REPORT_COUNTS_MS = 60_000
-
 
 class OutageWatch:
     """Compares the live brokers with those in replica lists; what it remembers is gone with the ownership.
@@ -60,13 +57,13 @@ class OutageWatch:
         self._assigned, self._surveyed_ms = found, survey.started_ms
 
     def events(
-        self, state: HealingState, brokers: Brokers, started_ms: int, ended_ms: int, at_ms: int
+        self, state: HealingState, brokers: Brokers, started_ms: int, ended_ms: int
     ) -> Iterator[BrokerOutageNoted | BrokerOutageEnded]:
         """Say who is away and who is back, by one look at the live brokers; one that is unreachable is not away."""
         living = brokers.live | brokers.unreachable
         for broker in sorted(living):
             self._missing_since_ms.pop(broker, None)
-            if self._is_back(state, broker, at_ms):
+            if broker in state.absent_brokers or broker in state.emptied_brokers:
                 known = state.absent_brokers.get(broker)
                 was_away = known is None or known.seen
                 back = OutageEnd.RETURNED if broker in brokers.live else OutageEnd.UNREACHABLE
@@ -75,12 +72,6 @@ class OutageWatch:
         for broker in sorted(set(self._assigned) | set(state.absent_brokers)):
             if broker not in living:
                 yield from self._missed(state, broker, started_ms, ended_ms)
-
-    def _is_back(self, state: HealingState, broker: int, at_ms: int) -> bool:
-        known = state.absent_brokers.get(broker)
-        if known is None:
-            return broker in state.emptied_brokers
-        return known.seen or at_ms - known.since_ms >= REPORT_COUNTS_MS
 
     def _missed(
         self, state: HealingState, broker: int, started_ms: int, ended_ms: int

@@ -10,7 +10,7 @@ from events.partitions import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Patient:
-    """Brokers that are `due` for replacement, `away` or `distrusted`, and partitions that are `moving`.
+    """Brokers that are `due` for replacement or `away`, and partitions that are `moving`.
 
     `destinations` are the brokers that Drover's moves lead to. `spared` brokers get a replica only where
     nobody else may take it.
@@ -18,7 +18,6 @@ class Patient:
 
     due: tuple[int, ...]
     away: frozenset[int]
-    distrusted: frozenset[int] = frozenset()
     spared: frozenset[int] = frozenset()
     moving: frozenset[TopicPartition] = frozenset()
     destinations: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
@@ -31,7 +30,6 @@ def patient_of(
     return Patient(
         due=due,
         away=frozenset(away),
-        distrusted=frozenset(state.failed_brokers),
         spared=state.listed_everywhere | state.held_destinations | state.plans_emptying.keys() | _only_left(state),
         moving=frozenset((*state.reassignments, *state.queue, *state.unmanaged, *moving)),
         destinations=destinations(state),

@@ -74,7 +74,6 @@ def _moves(
     knowledge = Knowledge(
         held=held,
         dead=patient.away | frozenset(patient.due),
-        failing=patient.distrusted,
         moving=patient.moving,
         destinations=patient.destinations,
     )

@@ -22,6 +22,7 @@ from drover.healing.chunks import BY, Seen, begin_chunk, keys_of, next_chunk
 from drover.healing.outages import OutageWatch
 from drover.healing.patient import Patient, patient_of
 from drover.healing.planning import HealPlan, heal_events, left_event
+from drover.healing.reports import ReportWatch
 from drover.healing.state import Heal, LeftBehind
 from drover.inventory import Inventory
 from drover.plans.state import PlanStatus
@@ -50,12 +51,13 @@ REPLAN_MS = 60_000
 
 
 class HealingReconciler(Reconciler):
-    """Heals the brokers that stay away, if the settings ask for that; else it does nothing at all."""
+    """Heals the brokers that stay away, if the settings ask for that; reports that are over end in any case."""
 
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
         super().__init__(state, observed)
         self._watch = OutageWatch()
         self._watched = timers.Watched()
+        self._reports = ReportWatch()
         self._live: frozenset[int] = frozenset()
         # Monotonic; 0 asks for a survey at once.
         self._next_survey_ms = 0
@@ -92,18 +94,23 @@ class HealingReconciler(Reconciler):
         if isinstance(entry, HealPlanMade):
             self._is_making_plan, self._made = False, entry
             return
-        if self._limits is None or not isinstance(entry, Observation | Identified | Survey):
+        if not isinstance(entry, Observation | Identified | Survey):
+            return
+        live = frozenset(entry.live_brokers)
+        started_ms = entry.ended_ms if isinstance(entry, Identified) else entry.started_ms
+        brokers = self.observed.brokers
+        if live:
+            batch.emit_all(self._reports.events(self.state, brokers, started_ms, entry.ended_ms, batch.at_ms))
+        if self._limits is None:
             return
         if isinstance(entry, Survey):
             self._watch.take(entry)
             self._next_survey_ms = entry.ended_ms + (SURVEY_AWAY_MS if self.state.absent_brokers else SURVEY_IDLE_MS)
-        live = frozenset(entry.live_brokers)
         if not live or not self._watch.has_surveyed:
             return
         if live != self._live:
             self._live, self._next_survey_ms = live, 0
-        started_ms = entry.ended_ms if isinstance(entry, Identified) else entry.started_ms
-        batch.emit_all(self._watch.events(self.state, self.observed.brokers, started_ms, entry.ended_ms, batch.at_ms))
+        batch.emit_all(self._watch.events(self.state, brokers, started_ms, entry.ended_ms))
 
     # -- what follows
 
@@ -310,8 +317,8 @@ class HealingReconciler(Reconciler):
         return now.monotonic_ms >= self._next_survey_ms or self._watch.wants_survey(now.monotonic_ms)
 
     def wants_brokers(self, now: Moment) -> bool:
-        """Look who is alive while a broker is away, or may be."""
-        if self._limits is None or not (self.state.absent_brokers or self._watch.is_unsure):
+        """Look who is alive while a broker is away, or may be, and while one that lives is reported as failed."""
+        if not (self._is_watching_absences or self._has_doubtful_report):
             return False
         seen_ms = self.observed.live_seen_ms
         return seen_ms is None or now.monotonic_ms - seen_ms > FRESH_TO_START_MS
@@ -333,12 +340,19 @@ class HealingReconciler(Reconciler):
         return min(times, default=None)
 
     def urgency(self) -> Urgency:
-        """Watch closely what is about to begin, and everything while a broker is away."""
-        if self._limits is None:
-            return Urgency.IDLE
-        if self._is_planning or (self._needed and self.state.heal_running is None):
+        """Watch closely what is about to begin, and everything while a broker is away or a report is doubtful."""
+        if self._limits is not None and (self._is_planning or (self._needed and self.state.heal_running is None)):
             return Urgency.BUSY
-        return Urgency.WAITING if self.state.absent_brokers or self._watch.is_unsure else Urgency.IDLE
+        return Urgency.WAITING if self._is_watching_absences or self._has_doubtful_report else Urgency.IDLE
+
+    @property
+    def _is_watching_absences(self) -> bool:
+        return self._limits is not None and (bool(self.state.absent_brokers) or self._watch.is_unsure)
+
+    @property
+    def _has_doubtful_report(self) -> bool:
+        """Whether a broker that is reported as failed was alive at the last look."""
+        return any(broker in self.observed.live for broker in self.state.failed_brokers)
 
 
 def _keys_of_next(state: ClusterState) -> tuple[TopicPartition, ...]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
+from drover.brokers import Brokers
 from drover.state.declared import ClusterSlice, items_by_key, recorded
 from events.healing import BrakeReason, HealAssignment, HealChoice, LeftPartition
 from events.partitions import TopicPartition
@@ -19,6 +20,14 @@ class Absence(Struct, frozen=True, gc=False, omit_defaults=True):
     seen: bool = False
     is_alarmed: bool = False
     choice: HealChoice | None = None
+
+
+class HealedBroker(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What heals have replaced in one absence of a broker, which began at `since_ms` (log time); `heal` is the last."""
+
+    since_ms: int
+    heal: str
+    partitions: int
 
 
 class Brake(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -79,9 +88,10 @@ class HealingState(ClusterSlice):
     """Failed brokers with the time that the first report named, absences, and the heal under way.
 
     `recent_returns` are the last returns of each broker (ms of log time); `emptied_brokers` were healed completely and
-    have not come back since; `heal_bytes` is what was begun per hour since the epoch, for a day. `heal_superseded` are
-    the partitions of the running chunk that gave way to another target, with the list that was asked for. The fold
-    decides nothing by it, so no hash covers it; snapshots keep it.
+    have not come back since, and `healed_brokers` say what was replaced in the absence that lasts. `heal_bytes` is what
+    was begun per hour since the epoch, for a day. `heal_superseded` are the partitions of the running chunk that gave
+    way to another target, with the list that was asked for. The fold decides nothing by it and by `healed_brokers`, so
+    no hash covers them; snapshots keep them.
     """
 
     failed_brokers: dict[int, int] = recorded(
@@ -94,6 +104,7 @@ class HealingState(ClusterSlice):
     emptied_brokers: dict[int, int] = recorded(
         "emptied_brokers", factory=dict, content=items_by_key, told_as=("emptied broker", "emptied", "back")
     )
+    healed_brokers: dict[int, HealedBroker] = recorded("healed_brokers", factory=dict, hashed=False)
     healing_brakes: dict[str, Brake] = recorded(
         "healing_brakes", factory=dict, content=items_by_key, told_as=("brake of healing", "on", "released")
     )
@@ -106,3 +117,17 @@ class HealingState(ClusterSlice):
     heal_left: LeftBehind | None = recorded("heal_left", told_as=("partitions that cannot be healed",))
     heal_bytes: dict[int, int] = recorded("heal_bytes", factory=dict, content=items_by_key)
     heals_planned: int = recorded("heals_planned", 0)
+
+    def counted_failures(self, brokers: Brokers) -> frozenset[int]:
+        """Return the brokers that count as failed: reported as failed, and not living by the last look (R46-1)."""
+        return frozenset(brokers.dead(self.failed_brokers))
+
+    def failed_since_ms(self, broker: int) -> int | None:
+        """Return when a broker was first reported or missed (R46-1).
+
+        None if it is neither, and once all its replicas were replaced (R46-6).
+        """
+        absence = self.absent_brokers.get(broker)
+        reported_ms = None if broker in self.emptied_brokers else self.failed_brokers.get(broker)
+        missed_ms = None if absence is None else absence.since_ms
+        return min((known for known in (reported_ms, missed_ms) if known is not None), default=None)

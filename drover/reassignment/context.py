@@ -34,7 +34,7 @@ def context_of(
         throttle_bytes_per_second=state.rate_of(reassignment.plan),
         sizes=sizes.of_step(reassignment.key),
         directory_failures=sizes.failures_of(reassignment.key),
-        failed=observed.brokers.dead(state.failed_brokers),
+        failed=state.counted_failures(observed.brokers),
         stepping=stepping_of(state, reassignment),
         listed=state.listed_for(reassignment.key.topic),
         completion=completion_of(state),

@@ -50,9 +50,9 @@ class Context(Struct, frozen=True, gc=False):
     `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
     `directory_failures` are by broker the failed log directories where a replica of that step is missing, None if no
     look at them counts yet.
-    `failed` are the brokers that somebody has reported as failed and that do not live. `stepping` is the plan's, or
-    else the cluster's. `listed` are the brokers that should not lead this topic. `completion` is the cluster's trait.
-    `racks` are those of the brokers that have been seen. `unreachable` and `registered` are as in `Brokers`.
+    `failed` are the brokers that count as failed: reported, and not living. `stepping` is the plan's, or else the
+    cluster's. `listed` are the brokers that should not lead this topic. `completion` is the cluster's trait. `racks`
+    are those of the brokers that have been seen. `unreachable` and `registered` are as in `Brokers`.
     """
 
     cluster: str

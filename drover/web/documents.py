@@ -31,7 +31,7 @@ SHOWN_PARTITIONS = 3
 # Notices that begin so are less than warnings, and more.
 _HARMLESS = ("brokers that should not lead", "limits that commands have set")
 _LEVELS = ("bad", "warn", "note")
-_BAD = ("Nobody owns", "has been out of reach", "another Kafka cluster", "failed brokers")
+_BAD = ("Nobody owns", "has been out of reach", "another Kafka cluster", "brokers reported as failed")
 
 
 def document(present: Present, query: Query) -> Document:
@@ -95,6 +95,11 @@ def _ownership(present: Present, shard: int) -> Iterator[str]:
         last = f" (the last was {row.owner})" if row.owner else ""
         waits = f", {row.undecided:,} commands wait" if row.undecided else ""
         yield f"Nobody owns this cluster's shard{last}: nothing is decided until a worker starts{waits}"
+    elif present.at_ms is None and (silent_ms := row.silent_ms(present.view.now_ms)) is not None:
+        yield (
+            f"{row.owner}, which owns this cluster's shard, has been silent for {silent_ms // 1000} s: another worker "
+            "takes over after its session timeout"
+        )
 
 
 def _level(line: str) -> str:

@@ -9,9 +9,12 @@ from drover.cli import heal
 from drover.cli.exits import ExitCode
 from drover.cli.main import cli
 from drover.facts import PartitionFacts
+from drover.healing.state import HealedBroker
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
 from drover.runtime.settings import Settings
+from drover.scheduling.state import Limits
 from drover.state.cluster import ClusterState
+from events.healing import HealingLimits
 from events.partitions import TopicPartition
 
 
@@ -82,3 +85,32 @@ def test_a_cordoned_broker_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     result = CliRunner().invoke(cli, ("heal", "plan", "2", "-o", "json", "--config", str(config)))
     said = "Broker 1 is cordoned, with all of its log directories (cordoned.log.dirs): it receives no replicas."
     assert result.stderr.strip() == said
+
+
+def test_the_status_says_who_was_healed_and_is_still_away_and_whether_healing_is_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "drover.toml"
+    config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n')
+    state = ClusterState("prod")
+    state.limits = Limits(healing=HealingLimits(failure_interval_ms=3_600_000))
+    state.emptied_brokers = {3: 1_700_000_000_000}
+    state.healed_brokers = {3: HealedBroker(1_690_000_000_000, "drover-heal-1", 21)}
+    monkeypatch.setattr(heal, "_states", lambda *_: [state])
+    result = CliRunner().invoke(cli, ("heal", "status", "--config", str(config)), env={"COLUMNS": "160"})
+    assert result.exit_code == ExitCode.DONE, result.output
+    assert "No broker is known to be away" not in result.output
+    assert "healed by drover-heal-1: 21 partitions moved to other brokers" in result.output
+    assert "prod: healing is on: a broker that is away for 3,600 s is healed" in result.output
+    assert "it is still away" in result.output
+
+
+def test_without_healing_the_status_does_not_say_that_no_broker_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "drover.toml"
+    config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n')
+    monkeypatch.setattr(heal, "_states", lambda *_: [ClusterState("prod")])
+    result = CliRunner().invoke(cli, ("heal", "status", "--config", str(config)))
+    assert "No broker is known to be away" not in result.output
+    assert "healing is not set up, and nobody notices absent brokers" in result.output

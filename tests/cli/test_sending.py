@@ -85,6 +85,20 @@ def test_a_command_that_waits_for_another_one_says_so_when_its_time_is_over(
     assert raised.value.exit_code == ExitCode.UNFINISHED
 
 
+def test_a_command_without_an_outcome_says_that_the_owner_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = (Sent(Freeze(id="a1", cluster="prod", by="me", reason="r"), "drover.cancel", 0, 0),)
+    silent = Ownership(0, "w2", 7, None, heard_ms=int(time.time() * 1000) - 8000)
+
+    async def hold(*_: object) -> tuple[Answer, ...]:
+        raise OutcomeMissingError(sent, (), silent)
+
+    monkeypatch.setattr("drover.cli.submitting._send", hold)
+    request = Request(id="a1", cluster="prod", by="me", reason="r", timeout_s=3, output="table")
+    with pytest.raises(Failure) as raised:
+        send(LogConnection("127.0.0.1:1", TopicNames()), [sent[0].command], request)
+    assert "shard 0 is owned by w2 (epoch 7), silent for 8 s; another worker takes over" in raised.value.message
+
+
 @pytest.mark.parametrize("output", ["table", "json", "jsonl", "yaml"])
 def test_programs_that_do_not_wait_read_where_their_command_was_written(
     output: str, monkeypatch: pytest.MonkeyPatch

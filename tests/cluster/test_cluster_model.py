@@ -36,7 +36,7 @@ async def test_the_dead_the_moving_and_what_the_log_knows_are_marked() -> None:
     made = model_of(
         await driver.inventory(),
         Knowledge(
-            excluded={1}, own_topics={"orders"}, failing={2}, moving={TopicPartition("orders", 1)}, rates={ORDERS: 2.5}
+            excluded={1}, held={2}, own_topics={"orders"}, moving={TopicPartition("orders", 1)}, rates={ORDERS: 2.5}
         ),
     )
     assert [broker.id for broker in made.brokers if not broker.alive] == [3]

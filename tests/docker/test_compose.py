@@ -106,6 +106,14 @@ def test_every_service_says_when_it_is_well_and_waits_for_those_that_it_needs() 
     assert SERVICES["worker"]["depends_on"].keys() == {"topics", "zookeeper"}
 
 
+def test_the_worker_shows_the_state_in_the_zookeeper_that_is_there_for_it(settings: Settings) -> None:
+    """What a worker does at its start: it projects if that is set, and refuses settings that it cannot use."""
+    assert settings.zookeeper.project
+    assert settings.zookeeper.options().hosts == "zookeeper:2181"
+    assert "zookeeper" in SERVICES["worker"]["depends_on"]
+    assert "ports" not in SERVICES["zookeeper"], "anybody who reaches it may write to it"
+
+
 def test_every_image_has_an_exact_version() -> None:
     images = [service["image"] for service in SERVICES.values()] + re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE)
     assert [image for image in images if not re.search(r":\d+\.\d+\.\d+[-\w]*(@|$)", image)] == []

@@ -1,17 +1,26 @@
 """Real brokers are killed for good, come back, and die two at a time; the owner dies in the middle."""
 
+import json
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from drover.local import LocalCluster, local_cluster
+from events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
 from events.healing import BrokerOutageAlarmed, BrokerOutageNoted, HealEnd, HealEnded, HealPlanned
+from events.partitions import TopicPartition
+from events.reassignments import ReassignmentRolledBack
 from events.topics import DEFAULT_SHARDS, shard_of
+from projections.options import ZooKeeperOptions
+from projections.store import Store
+from projections.zookeeper import ZooKeeperStore
 from tests.healing.live import ForeignClient, batches, chunks_follow_each_other, gather_on, holders, is_whole
 from tests.integration.support import LOOK_S, MANAGED, Installation, installation, wait_for
+from tests.integration.test_projection import let_project
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -170,13 +179,8 @@ async def test_a_return_in_the_middle_stops_a_heal_and_two_dead_brokers_are_repl
         assert ends[0] is HealEnd.RETURNED
         assert HealEnd.REPLANNED in ends
         assert [event.brokers for event in events if isinstance(event, HealPlanned)][-1] == (4, 5)
-        first = {
-            broker: event.seen
-            for broker in (4, 5)
-            for event in reversed(events)
-            if isinstance(event, BrokerOutageNoted) and event.broker == broker
-        }
-        assert first == {4: False, 5: False}, "the client's report was the first"
+        assert [event.broker for event in events if isinstance(event, BrokerFailureRecorded)] == [4, 5]
+        await reports_end_by_themselves(drover)
 
 
 async def _until_under_way(drover: Installation, broker: int) -> None:
@@ -204,3 +208,106 @@ async def _returns_in_the_middle(drover: Installation, client: ForeignClient) ->
 
     await wait_for(is_over, "the heal to end with the return", timeout_s=PATIENCE_S, pause_s=LOOK_S)
     assert await holders(drover, 4), "what had not begun stays on the broker that is back"
+
+
+async def reports_end_by_themselves(drover: Installation) -> None:
+    """Every broker lives again, and nobody reports that (R46-2)."""
+
+    async def none_is_left() -> bool:
+        return not (await drover.managed()).failed_brokers
+
+    await wait_for(none_is_left, "the reports to end", timeout_s=PATIENCE_S, pause_s=LOOK_S)
+    events = [event for batch in await batches(drover) for event in batch.events]
+    reported = {event.broker for event in events if isinstance(event, BrokerFailureRecorded)}
+    ends = {(event.broker, event.by) for event in events if isinstance(event, BrokerReturnRecorded)}
+    assert ends == {(broker, "drover") for broker in reported}
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def zookeeper(five: LocalCluster) -> AsyncIterator[Store]:
+    store = ZooKeeperStore(ZooKeeperOptions(five.zookeeper))
+    yield store
+    await store.close()
+
+
+async def node_of(zookeeper: Store, root: str, broker: int) -> Any:
+    """Read what stands in ZooKeeper about a failed broker; None if nothing does."""
+    path = f"{root}/{MANAGED}/admin/failed_brokers/{broker}"
+    found = (await zookeeper.read([path])).get(path)
+    return None if found is None else json.loads(found.data)
+
+
+async def test_a_wrong_report_of_a_broker_that_lives_costs_no_replica_and_ends_by_itself(
+    five: LocalCluster, zookeeper: Store, tmp_path: Path
+) -> None:
+    """Promise 2, without healing: an original was dropped by a swap, and is copied back although it is reported."""
+    root, key = "/wrong-report", TopicPartition("wrongly", 0)
+    async with installation(five, tmp_path, "wrong-report") as drover:
+        let_project(drover, five, root, "project = true")
+        await drover.create_topic("wrongly", {0: [1, 2, 3]}, kilobytes=2048)
+        await drover.start_worker("first")
+        await drover.wait_until_owned("first")
+        options = ("--stepping", "swap", "--throttle", "150kB")
+        assert (await drover.alter("swap", {key: [1, 4, 5]}, *options)).code == 0
+
+        async def has_dropped() -> bool:
+            moving = (await drover.managed()).reassignments[key]
+            return not {1, 2, 3} <= {*moving.current}
+
+        await wait_for(has_dropped, "an original to be dropped", timeout_s=PATIENCE_S)
+        (dropped,) = {1, 2, 3} - {*(await drover.managed()).reassignments[key].current}
+        reported = await drover.drover("broker", "failed", str(dropped), "--reason", "no ping")
+        assert (reported.code, f"broker {dropped} is alive" in reported.output + reported.errors) == (0, True)
+        cancelled = await drover.drover("cancel", "--rollback", "--plan", "swap", "--reason", "enough")
+        assert cancelled.code == 0, cancelled.errors
+        await drover.wait_until_settled(timeout_s=PATIENCE_S)
+        assert await drover.replicas(key) == (1, 2, 3)
+        (end,) = [
+            event
+            for batch in await batches(drover)
+            for event in batch.events
+            if isinstance(event, ReassignmentRolledBack)
+        ]
+        assert (end.replicas, end.missing) == ((1, 2, 3), ())
+        await reports_end_by_themselves(drover)
+
+        async def is_gone() -> bool:
+            return await node_of(zookeeper, root, dropped) is None
+
+        await wait_for(is_gone, "the report's node to be gone", timeout_s=PATIENCE_S)
+
+
+async def test_an_outage_that_drover_notes_has_a_node_until_the_broker_is_back(
+    five: LocalCluster, zookeeper: Store, tmp_path: Path
+) -> None:
+    """R46-1, R46-2: nobody reports anything, and nothing is healed."""
+    root = "/noted"
+    async with installation(five, tmp_path, "noted", healing={"failure_interval_ms": -1}) as drover:
+        let_project(drover, five, root, "project = true")
+        await drover.create_topic("noted", {0: [1, 2, 3]})
+        await drover.start_worker("first")
+        await drover.wait_until_owned("first")
+        await healing_recorded(drover)
+        await five.kill(3)
+        try:
+
+            async def stands() -> bool:
+                return await node_of(zookeeper, root, 3) is not None
+
+            await wait_for(stands, "the node of broker 3", timeout_s=PATIENCE_S)
+            (noted_ms,) = [
+                batch.at_ms
+                for batch in await batches(drover)
+                for event in batch.events
+                if isinstance(event, BrokerOutageNoted)
+            ]
+            assert await node_of(zookeeper, root, 3) == {"failure_timestamp": noted_ms}
+            said = await drover.drover("heal", "status")
+            assert "healing is off: absent brokers are noted" in said.output
+        finally:
+            await five.start(3)
+
+        async def is_gone() -> bool:
+            return await node_of(zookeeper, root, 3) is None
+
+        await wait_for(is_gone, "the node of broker 3 to be gone", timeout_s=PATIENCE_S)

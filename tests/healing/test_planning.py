@@ -23,6 +23,7 @@ from tests.shard.world import CLUSTER, World, alter
 
 KEY, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 DUE = Patient((3,), frozenset((3,)))
+KAFKA_STORAGE_ERROR = 56
 TOTAL = 1000
 
 
@@ -97,7 +98,7 @@ def test_a_spared_broker_is_taken_only_where_nobody_else_may_be() -> None:
     assert targets(plan_heal(seen, replace(DUE, spared=frozenset((4,))), 85)) == {KEY: (1, 2, 5)}
     both = replace(DUE, spared=frozenset((4, 5)))
     assert targets(plan_heal(seen, both, 85))[KEY][:2] == (1, 2)
-    gone = replace(both, distrusted=frozenset((4, 5)))
+    gone = replace(both, away=frozenset((3, 4, 5)))
     assert [one.why for one in plan_heal(seen, gone, 85).left] == [LeftReason.NO_BROKER]
 
 
@@ -127,7 +128,11 @@ def test_where_all_living_brokers_are_spared_one_of_them_is_taken() -> None:
 
 def test_partitions_are_named_with_the_reason_where_no_broker_may_receive_anything() -> None:
     seen = inventory({KEY: (1, 2, 3), OTHER: (2, 1, 3)}, ALIKE)
-    plan = plan_heal(seen, replace(DUE, distrusted=frozenset((1, 2, 4, 5))), 85)
+    failing = {
+        number: replace(broker, directories=(LogDirectory("/d", TOTAL, TOTAL, KAFKA_STORAGE_ERROR),))
+        for number, broker in seen.brokers.items()
+    }
+    plan = plan_heal(replace(seen, brokers=failing), DUE, 85)
     said = [(one.partition, one.why, one.detail) for one in plan.left]
     assert said == [(number, LeftReason.NO_BROKER, "no broker may receive replicas") for number in (0, 1)]
 
@@ -142,7 +147,6 @@ def test_what_kafka_moves_already_is_left() -> None:
 def test_listed_brokers_and_those_that_somebody_drains_are_spared() -> None:
     state = ClusterState("prod")
     state.blacklist = (1,)
-    state.failed_brokers = {9: 0}
     for key, original, target in ((KEY, (2, 4), (5, 4)), (OTHER, (4, 6), (4, 7))):
         state.put(
             Reassignment(
@@ -154,7 +158,6 @@ def test_listed_brokers_and_those_that_somebody_drains_are_spared() -> None:
     found = patient_of(state, (3,), {3, 8}, {TopicPartition("elsewhere", 0)})
     assert found.spared == {1, 2, 6}
     assert found.away == {3, 8}
-    assert found.distrusted == {9}
     assert found.moving == {KEY, OTHER, TopicPartition("elsewhere", 0)}
     assert found.destinations == {KEY: (5, 4), OTHER: (4, 7)}
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from drover.healing.outages import REPORT_COUNTS_MS
 from drover.healing.state import Absence
 from drover.scheduling.state import Limits
 from events.commands import ChangeLimits
@@ -146,12 +145,12 @@ async def test_a_broker_that_was_away_before_anybody_looked_is_found() -> None:
 async def test_the_first_report_counts_in_log_time_and_not_by_the_clock_of_its_client() -> None:
     world = healing_world()
     await world.run(1000)
+    world.model.stop_broker(3)
+    await world.run(1000)
     reported_ms = world.now.wall_ms
     await world.send(failed(3, reported_ms - 10 * INTERVAL_MS))
-    assert world.state.absent_brokers == {3: Absence(reported_ms)}
-    await world.run(5000)
-    world.model.stop_broker(3)
-    await world.run(5000)
+    assert world.state.absent_brokers == {3: Absence(reported_ms)}, "one look has missed it"
+    await world.run(10_000)
     await world.send(failed(3, reported_ms, id="again"))
     assert (world.state.absent_brokers[3].since_ms, world.state.absent_brokers[3].seen) == (reported_ms, True)
     await world.run(INTERVAL_MS - 12_000)
@@ -160,14 +159,43 @@ async def test_the_first_report_counts_in_log_time_and_not_by_the_clock_of_its_c
     assert told(world, HealPlanned)
 
 
-async def test_a_report_about_a_broker_that_lives_comes_to_nothing() -> None:
+async def test_a_report_about_a_broker_that_lives_starts_no_timer() -> None:
     world = healing_world()
     await world.run(1000)
+    outcome = await world.send(failed(3, 0))
+    assert "broker 3 is alive" in outcome.remarks[0]
+    assert not world.state.absent_brokers
+    await world.run(2 * INTERVAL_MS)
+    assert not told(world, BrokerOutageNoted, HealPlanned)
+    world.model.stop_broker(3)
+    await world.run(INTERVAL_MS)
+    assert not told(world, HealPlanned), "the timer begins when the broker is missed"
+    await heal_to_the_end(world, 3)
+
+
+async def test_a_reported_broker_that_is_seen_alive_is_not_away() -> None:
+    world = healing_world()
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await world.run(1000)
     await world.send(failed(3, 0))
-    await world.run(REPORT_COUNTS_MS + 20_000)
+    assert 3 in world.state.absent_brokers
+    world.model.start_broker(3)
+    await world.run(2000)
     (ended,) = told(world, BrokerOutageEnded)
     assert ended == BrokerOutageEnded(cluster=CLUSTER, broker=3, why=OutageEnd.STILL_ALIVE)
-    assert not told(world, HealPlanned)
+
+
+async def test_a_report_about_a_healed_broker_starts_no_second_absence() -> None:
+    world = healing_world()
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await heal_to_the_end(world, 3)
+    await world.run(10_000)
+    noted = len(told(world, BrokerOutageNoted))
+    await world.send(failed(3, 0))
+    assert 3 in world.state.emptied_brokers
+    assert len(told(world, BrokerOutageNoted)) == noted
 
 
 async def test_a_report_of_a_return_starts_the_timer_anew() -> None:

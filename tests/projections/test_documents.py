@@ -8,7 +8,17 @@ import pytest
 from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
 from events.clusters import ClusterFrozen, ClusterUnfrozen
 from events.foreign import ForeignMoveEnded, ForeignMoveSeen
-from events.healing import HealAssignment, HealChunkBegun, HealChunkPlanned, HealEnd, HealEnded, HealPlanned
+from events.healing import (
+    BrokerOutageEnded,
+    BrokerOutageNoted,
+    HealAssignment,
+    HealChunkBegun,
+    HealChunkPlanned,
+    HealEnd,
+    HealEnded,
+    HealPlanned,
+    OutageEnd,
+)
 from events.leadership import LeaderBalanceBegun, LeaderBalanceEnded, ListedBroker
 from events.plans import PlanFinished
 from events.reassignments import (
@@ -207,6 +217,41 @@ def test_a_failed_broker_has_a_node_with_the_first_time_it_was_seen() -> None:
         cluster="prod", broker=3, failed_at_ms=1234, returned_at_ms=2000, by="watch", reason="it is back"
     )
     assert tree(failed, back) == {}
+
+
+def outage_ended(why: OutageEnd) -> BrokerOutageEnded:
+    return BrokerOutageEnded(cluster="prod", broker=3, why=why)
+
+
+def test_an_outage_that_drover_notes_has_a_node_until_the_broker_is_back() -> None:
+    """R46-1, R46-2: nobody has reported the broker."""
+    noted = BrokerOutageNoted(cluster="prod", broker=3)
+    found = tree(noted, BrokerOutageNoted(cluster="prod", broker=3))
+    assert found == {"/admin/failed_brokers/3": b'{"failure_timestamp":%d}' % AT_MS}
+    assert tree(noted, outage_ended(OutageEnd.RETURNED)) == {}
+    for event in (noted, outage_ended(OutageEnd.RETURNED)):
+        scope = Scope()
+        viewed(noted).apply(event, AT_MS, scope)
+        assert scope.brokers == {3}
+    assert tree(noted, outage_ended(OutageEnd.NOT_WATCHED)) == {}
+
+
+def test_the_node_of_a_broker_that_is_reported_and_missed_has_the_earlier_time() -> None:
+    reported = BrokerFailureRecorded(cluster="prod", broker=3, failed_at_ms=AT_MS + 5, by="watch", reason="no ping")
+    noted = BrokerOutageNoted(cluster="prod", broker=3)
+    assert read(tree(noted, reported)["/admin/failed_brokers/3"]) == {"failure_timestamp": AT_MS}
+    assert read(tree(reported, noted)["/admin/failed_brokers/3"]) == {"failure_timestamp": AT_MS}
+    returned = outage_ended(OutageEnd.RETURNED)
+    assert read(tree(noted, reported, returned)["/admin/failed_brokers/3"]) == {"failure_timestamp": AT_MS + 5}
+
+
+def test_a_broker_whose_replicas_were_all_replaced_has_no_node_even_if_it_was_reported() -> None:
+    """R46-6."""
+    reported = BrokerFailureRecorded(cluster="prod", broker=3, failed_at_ms=1234, by="watch", reason="no ping")
+    noted, healed = BrokerOutageNoted(cluster="prod", broker=3), outage_ended(OutageEnd.NOT_ASSIGNED)
+    assert tree(noted, healed) == {}
+    assert tree(reported, noted, healed) == {}
+    assert read(tree(reported, noted, healed, noted)["/admin/failed_brokers/3"]) == {"failure_timestamp": 1234}
 
 
 def test_a_chunk_of_a_heal_has_a_node_until_it_begins() -> None:

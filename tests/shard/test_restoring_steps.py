@@ -116,6 +116,21 @@ async def test_an_original_that_is_gone_is_not_copied_back(*, copies: bool) -> N
     sound(made)
 
 
+async def test_a_wrong_report_of_an_original_that_lives_costs_no_replica() -> None:
+    """Promise 2: the original list comes back, whatever is reported about a broker that is seen alive."""
+    made = await half_way()
+    report = BrokerFailed(id="f", cluster=CLUSTER, by="ana", reason="no ping", broker=2, at_ms=made.now.wall_ms)
+    assert "broker 2 is alive" in (await made.send(report)).remarks[0]
+    await made.send(rollback(KEY))
+    await made.run(3000)
+    made.model.join_isr(KEY, 2)
+    await made.finish()
+    assert made.replicas(KEY) == (1, 2, 3)
+    (ended,) = [event for event in made.events() if isinstance(event, ReassignmentRolledBack)]
+    assert ended.missing == ()
+    sound(made)
+
+
 async def test_another_target_follows_it() -> None:
     made = await half_way()
     await made.send(alter({KEY: [5, 6, 1]}, id="q"))

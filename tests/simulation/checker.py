@@ -12,7 +12,6 @@ from drover.cluster.controller_model import Partition
 from drover.cluster.port import AlterRequest, ThrottleChange
 from drover.leadership.endings import PLAN_PREFIX
 from drover.shard.fold import Folded, RecordVerdict, ShardFold
-from events.brokers import BrokerFailureRecorded
 from events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
 from events.leadership import OrderChange
 from events.partitions import TopicPartition
@@ -133,7 +132,6 @@ class Checker:
         self.frozen: set[str] = set()
         self.limits = LimitWitness(world.settings)
         self.throttles = ThrottleRules(world)
-        self.reported: set[tuple[str, int]] = set()
         self.mismatched_ms: dict[str, int] = {}
         self.digests: dict[tuple[str, str], bytes] = {}
         self.replaced: dict[Place, int] = {}
@@ -216,9 +214,7 @@ class Checker:
 
     def _follow_cluster(self, event: AnyEvent) -> None:
         """Follow what is not about one partition."""
-        if isinstance(event, BrokerFailureRecorded):
-            self.reported.add((event.cluster, event.broker))
-        elif isinstance(event, ClusterFrozen):
+        if isinstance(event, ClusterFrozen):
             self.frozen.add(event.cluster)
         elif isinstance(event, ClusterUnfrozen):
             self.frozen.discard(event.cluster)

@@ -68,9 +68,23 @@ HEALING_MUTANTS = (
     Mutant(
         "keep-an-absence-after-the-return",
         OUTAGES,
-        "        return known.seen or at_ms - known.since_ms >= REPORT_COUNTS_MS",
-        "        return not known.seen and at_ms - known.since_ms >= REPORT_COUNTS_MS",
+        "            if broker in state.absent_brokers or broker in state.emptied_brokers:",
+        "            if broker in state.emptied_brokers:",
         layer="tests/healing/test_timers.py",
+    ),
+    Mutant(
+        "count-reports-of-the-living",
+        "drover/healing/state.py",
+        "        return frozenset(brokers.dead(self.failed_brokers))",
+        "        return frozenset(self.failed_brokers)",
+        layer="tests/shard/test_restoring_steps.py",
+    ),
+    Mutant(
+        "never-end-a-report",
+        "drover/healing/reports.py",
+        "            if started_ms - since_ms >= ALIVE_ENDS_REPORT_MS:",
+        "            if started_ms - since_ms >= 10 * ALIVE_ENDS_REPORT_MS:",
+        layer="tests/healing/test_reports.py",
     ),
     Mutant(
         "forget-the-first-report",

@@ -153,8 +153,12 @@ async def test_the_tree_in_zookeeper_is_compared_with_the_log(
     config = settings_file(tmp_path / "drover.toml", bootstrap, SOUND)
     root = "/drover-audit"
     with config.open("a") as file:
-        file.write(f'[zookeeper]\nhosts = "{local_cluster.zookeeper}"\nroot = "{root}"\nallow_open_zookeeper = true\n')
         file.write(f'[clusters.east]\nbootstrap = "{bootstrap}"\n')
+        file.write(f'[zookeeper]\nhosts = "{local_cluster.zookeeper}"\nroot = "{root}"\nallow_open_zookeeper = true\n')
+    unasked = await run(config, "verify")
+    assert (unasked.exit_code, "ZooKeeper was not compared" in unasked.stderr) == (0, True), unasked.output
+    with config.open("a") as file:
+        file.write("project = true\n")
     without = await run(config, "verify")
     assert without.exit_code == ExitCode.FAILED
     assert "there is no tree that could be true" in without.stdout
@@ -186,14 +190,15 @@ async def test_a_zookeeper_that_is_away_and_a_log_that_is_broken_are_told_beside
     settings = Settings(
         clusters={"east": ClusterSettings("127.0.0.1:1")},
         log=LogSettings("127.0.0.1:1"),
-        zookeeper=ZooKeeperSettings("zk:2181"),
+        zookeeper=ZooKeeperSettings("zk:2181", project=True),
     )
     (broken,) = await compare_trees(settings, None, 1, {0})
     assert broken.lines() == ["east in ZooKeeper: not compared: its shard of the log breaks a rule"]
     (away,) = await compare_trees(settings, "east", 1, ())
     assert not away.is_good
     assert away.document()["not_compared"] == "zk:2181 does not answer"
-    assert await compare_trees(replace(settings, zookeeper=ZooKeeperSettings()), None, 1, ()) == []
+    for unasked in (ZooKeeperSettings(), ZooKeeperSettings("zk:2181")):
+        assert await compare_trees(replace(settings, zookeeper=unasked), None, 1, ()) == []
 
 
 @pytest.mark.cluster

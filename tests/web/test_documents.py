@@ -74,3 +74,14 @@ def test_the_end_of_a_plan_counts_what_waits_and_a_plan_that_has_ended_says_what
     (plan,) = document(Present(scene.view), Query(ViewName.PLAN, plan="friday"))["plan"]
     assert (plan["status"], plan["copied_bytes"], plan["unmeasured"]) == ("finished", 4 * BYTES, 0)
     assert plan["took_ms"] > 0
+
+
+def test_an_owner_that_is_silent_within_its_session_timeout_has_a_notice() -> None:
+    scene = Scene()
+    scene.view.now_ms += 8000
+    (notice,) = notices(Present(scene.view))
+    assert notice["level"] == "warn"
+    assert notice["key"] == (
+        f"{scene.owner}, which owns this cluster's shard, has been silent for 8 s: another worker takes over after its "
+        "session timeout"
+    )

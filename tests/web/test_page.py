@@ -74,7 +74,7 @@ async def test_now_shows_every_plan_with_its_bars_and_reasons(shown: Showing, op
     await expect(blocked).to_contain_text("dead-destination")
     await expect(blocked).to_contain_text("Broker 4 must return")
     await expect(blocked.get_by_role("progressbar")).to_have_attribute("value", re.compile(r"17\.\d"))
-    await expect(page.locator(".banner.bad")).to_contain_text("Failed brokers")
+    await expect(page.locator(".banner.bad")).to_contain_text("Brokers reported as failed")
 
 
 async def test_the_chip_of_a_broker_says_what_is_against_it(open_page: Open) -> None:

@@ -18,13 +18,19 @@ if TYPE_CHECKING:
 
 
 class OutageRow(Struct, frozen=True):
-    """One broker that is away: since when, what is done about it, and when (ms since epoch; None: never by itself)."""
+    """One broker that is away: since when, what is done about it, and when (ms since epoch; None: never by itself).
+
+    A broker of which healing has replaced all replicas is away until it is seen alive; `healed_partitions` counts what
+    was replaced in this absence, and `healed_ms` is when no replica list named the broker any more.
+    """
 
     cluster: str
     broker: int
     since_ms: int
     state: str
     heals_at_ms: int | None
+    healed_partitions: int = 0
+    healed_ms: int | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
@@ -32,14 +38,41 @@ class OutageRow(Struct, frozen=True):
 
 
 def outage_rows(state: ClusterState) -> list[OutageRow]:
-    """List the brokers that are away, by number."""
+    """List the brokers that are away, by number; those that were healed as well, until they are back."""
     limits = state.limits.healing
     if limits is None:
         return []
-    return [
-        OutageRow(state.name, broker, outage.since_ms, _said(state, broker, outage), _heals_at_ms(outage, limits))
-        for broker, outage in sorted(state.absent_brokers.items())
+    rows = [
+        OutageRow(
+            state.name,
+            broker,
+            outage.since_ms,
+            _said(state, broker, outage),
+            _heals_at_ms(outage, limits),
+            _healed_partitions(state, broker),
+        )
+        for broker, outage in state.absent_brokers.items()
     ]
+    rows += [_healed(state, broker, healed_ms) for broker, healed_ms in state.emptied_brokers.items()]
+    return sorted(rows, key=lambda row: row.broker)
+
+
+def _healed(state: ClusterState, broker: int, healed_ms: int) -> OutageRow:
+    known = state.healed_brokers.get(broker)
+    since_ms = healed_ms if known is None else known.since_ms
+    said = "healed: no replica list names it any more"
+    if known is not None:
+        said = f"healed by {known.heal}: {_partitions(known.partitions)} moved to other brokers"
+    return OutageRow(state.name, broker, since_ms, said, None, _healed_partitions(state, broker), healed_ms)
+
+
+def _healed_partitions(state: ClusterState, broker: int) -> int:
+    known = state.healed_brokers.get(broker)
+    return 0 if known is None else known.partitions
+
+
+def _partitions(count: int) -> str:
+    return f"{count:,} partition{'' if count == 1 else 's'}"
 
 
 def _heals_at_ms(outage: Absence, limits: HealingLimits) -> int | None:
@@ -67,15 +100,24 @@ def _said(state: ClusterState, broker: int, outage: Absence) -> str:
 
 
 def heal_lines(state: ClusterState) -> Iterator[str]:
-    """Say what goes on, and what is left."""
+    """Say whether healing is on, what goes on, and what is left."""
     limits, heal, running = state.limits.healing, state.heal, state.heal_running
     if state.unreachable_brokers:
         yield f"{state.name}: {unreachable_in_words(state.unreachable_brokers)}. Nothing of it is healed"
     if limits is None:
-        yield f"{state.name}: healing is not set up: add [clusters.{state.name}.healing]"
+        yield (
+            f"{state.name}: healing is not set up, and nobody notices absent brokers: add "
+            f"[clusters.{state.name}.healing] and restart the workers"
+        )
         return
     if limits.failure_interval_ms < 0:
-        yield f"{state.name}: nothing is healed by itself (failure_interval_ms = -1)"
+        yield (
+            f"{state.name}: healing is off: absent brokers are noted, and none is healed by itself "
+            "(failure_interval_ms = -1); `drover heal start` heals one"
+        )
+    else:
+        seconds = limits.failure_interval_ms / 1000
+        yield f"{state.name}: healing is on: a broker that is away for {seconds:,.10g} s is healed"
     if heal is not None:
         begun = heal.chunks - len(state.heal_chunks)
         brokers = ", ".join(map(str, heal.brokers))
@@ -94,8 +136,8 @@ def heal_lines(state: ClusterState) -> Iterator[str]:
             yield f"  {one.topic}:{one.partition}: {one.why.value}{': ' if one.detail else ''}{one.detail}"
     for broker in sorted(state.emptied_brokers):
         yield (
-            f"{state.name}: all replicas of broker {broker} were replaced. When it is back, Kafka deletes what it "
-            f"still holds of them, and `drover plan add {broker}` fills it again"
+            f"{state.name}: all replicas of broker {broker} were replaced; it is still away. When it is back, Kafka "
+            f"deletes what it still holds of them, and `drover plan add {broker}` fills it again"
         )
 
 

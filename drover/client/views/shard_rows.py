@@ -11,6 +11,8 @@ from drover.shard.rivals import rivals_in_words
 
 # Five signs of life: a worker that is silent for that long does nothing.
 HEARD_MS = 10_000
+# Two signs of life are missing, which a busy machine does not explain.
+SILENT_MS = 5_000
 # Rivals leave a shard to each other for up to five seconds; a takeover that is older says nothing about the present.
 CONTESTED_MS = 60_000
 
@@ -35,9 +37,24 @@ class ShardRow:
         """Return the row for programs; fields may be added and never changed."""
         return asdict(self)
 
+    def silent_ms(self, now_ms: int) -> int | None:
+        """Return for how long an owner has been silent that may have died; None while it gives signs of life.
+
+        None as well once nobody owns the shard. `now_ms` is the wall clock.
+        """
+        if not self.is_owned or self.heard_ms is None or now_ms - self.heard_ms <= SILENT_MS:
+            return None
+        return now_ms - self.heard_ms
+
     def sentence(self, now_ms: int) -> str:
-        """Say who owns the shard, or since when nobody does."""
+        """Say who owns the shard and whether that worker is silent, or since when nobody does."""
         waits = f"; {self.undecided:,} command{'' if self.undecided == 1 else 's'} undecided" if self.undecided else ""
+        silent_ms = self.silent_ms(now_ms)
+        if silent_ms is not None:
+            return (
+                f"shard {self.shard} is owned by {self.owner} (epoch {self.epoch}), silent for {silent_ms // 1000} s; "
+                f"another worker takes over after its session timeout{waits}"
+            )
         if self.is_owned:
             return f"shard {self.shard} is owned by {self.owner} (epoch {self.epoch}){waits}"
         if not self.owner:

@@ -288,12 +288,16 @@ def notices(
     if state.blacklist:
         yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
     if state.failed_brokers:
-        yield f"{state.name}: failed brokers: {', '.join(map(str, sorted(state.failed_brokers)))}"
+        reported = ", ".join(map(str, sorted(state.failed_brokers)))
+        yield f"{state.name}: brokers reported as failed: {reported}: `drover broker returned` takes a report back"
     if state.unreachable_brokers:
         yield f"{state.name}: {unreachable_in_words(state.unreachable_brokers)}"
     if state.absent_brokers:
         away = ", ".join(map(str, sorted(state.absent_brokers)))
         yield f"{state.name}: brokers that are away: {away}: `drover heal status`"
+    if state.emptied_brokers and state.limits.healing is not None:
+        healed = ", ".join(map(str, sorted(state.emptied_brokers)))
+        yield f"{state.name}: brokers that were healed and are still away: {healed}: `drover heal status`"
     stuck = sum(bool(move.never_ends) for move in state.unmanaged.values())
     if stuck:
         why = "a broker is both added and removed"

@@ -87,7 +87,7 @@ def broker_throttle_rows(state: ClusterState, since_ms: Mapping[int, int]) -> li
 
 def _broker_words(state: ClusterState, broker: int, *, is_stray: bool) -> str:
     throttle = state.broker_throttles[broker]
-    if throttle.release and broker in state.failed_brokers:
+    if throttle.release and state.failed_since_ms(broker) is not None:
         return "left over: the broker has failed; put back once it returns"
     if throttle.release:
         return "being put back" if throttle.pending else "put back"

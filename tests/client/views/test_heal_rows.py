@@ -1,10 +1,28 @@
 """What people read about absent brokers and about healing."""
 
 from drover.client.views.heal_rows import heal_document, heal_lines, outage_rows
-from drover.healing.state import Absence, Brake, Heal, HealChunk, LeftBehind, RunningChunk
+from drover.client.views.status_rows import notices
+from drover.healing.state import Absence, Brake, Heal, HealChunk, HealedBroker, LeftBehind, RunningChunk
 from drover.scheduling.state import Freeze, Limits
 from drover.state.cluster import ClusterState
-from events.healing import BrakeReason, HealChoice, HealingLimits, LeftPartition, LeftReason
+from drover.state.evolve import apply
+from events.healing import (
+    BrakeReason,
+    BrokerOutageEnded,
+    BrokerOutageNoted,
+    HealAssignment,
+    HealChoice,
+    HealChunkBegun,
+    HealChunkEnded,
+    HealChunkPlanned,
+    HealEnd,
+    HealEnded,
+    HealingLimits,
+    HealPlanned,
+    LeftPartition,
+    LeftReason,
+    OutageEnd,
+)
 from events.partitions import TopicPartition
 
 
@@ -72,4 +90,50 @@ def test_what_goes_on_and_what_is_left_is_told() -> None:
 def test_without_a_section_nothing_is_claimed() -> None:
     state = ClusterState("prod")
     assert outage_rows(state) == []
-    assert list(heal_lines(state)) == ["prod: healing is not set up: add [clusters.prod.healing]"]
+    (line,) = heal_lines(state)
+    assert line == (
+        "prod: healing is not set up, and nobody notices absent brokers: add [clusters.prod.healing] and restart the "
+        "workers"
+    )
+
+
+def test_whether_healing_is_on_is_said_first() -> None:
+    state = state_with()
+    assert next(iter(heal_lines(state))) == "prod: healing is on: a broker that is away for 1 s is healed"
+    state.limits = Limits(healing=HealingLimits(failure_interval_ms=-1))
+    assert next(iter(heal_lines(state))).startswith("prod: healing is off: absent brokers are noted")
+
+
+def test_a_broker_that_was_healed_is_away_until_it_is_back_and_what_was_healed_is_said() -> None:
+    state = state_with(_3=Absence(500, seen=True))
+    for event in (
+        HealPlanned(cluster="prod", heal="drover-heal-1", number=1, brokers=(3,), chunks=1, partitions=1),
+        HealChunkPlanned(
+            cluster="prod",
+            heal="drover-heal-1",
+            chunk=1,
+            assignments=(HealAssignment("orders", 0, "id", (1, 2, 3), (1, 2, 4)),),
+        ),
+        HealChunkBegun(cluster="prod", heal="drover-heal-1", chunk=1, plan="drover-heal-1-1"),
+        HealChunkEnded(cluster="prod", heal="drover-heal-1", chunk=1, healed=1),
+    ):
+        apply(state, event, 2000)
+    (row,) = outage_rows(state)
+    assert (row.healed_partitions, row.healed_ms) == (1, None)
+    apply(state, HealEnded(cluster="prod", heal="drover-heal-1", why=HealEnd.DONE), 2500)
+    apply(state, BrokerOutageEnded(cluster="prod", broker=3, why=OutageEnd.NOT_ASSIGNED), 3000)
+    (row,) = outage_rows(state)
+    assert (row.broker, row.since_ms, row.healed_ms, row.healed_partitions) == (3, 500, 3000, 1)
+    assert row.state == "healed by drover-heal-1: 1 partition moved to other brokers"
+    assert "prod: brokers that were healed and are still away: 3: `drover heal status`" in notices(state)
+    apply(state, BrokerOutageEnded(cluster="prod", broker=3, why=OutageEnd.RETURNED), 4000)
+    assert (outage_rows(state), state.healed_brokers) == ([], {})
+
+
+def test_what_was_healed_in_one_absence_is_not_said_of_the_next() -> None:
+    state = state_with(_3=Absence(500, seen=True))
+    state.healed_brokers[3] = HealedBroker(500, "drover-heal-1", 7)
+    apply(state, BrokerOutageEnded(cluster="prod", broker=3, why=OutageEnd.NOT_ASSIGNED), 3000)
+    apply(state, BrokerOutageNoted(cluster="prod", broker=3), 4000)
+    (row,) = outage_rows(state)
+    assert (row.state, row.since_ms, row.healed_partitions) == ("away", 4000, 0)

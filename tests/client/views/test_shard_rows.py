@@ -39,6 +39,17 @@ def test_an_owner_that_was_heard_of_just_now_owns_it_though_it_has_long_written_
     assert row.sentence(NOW_MS) == "shard 2 is owned by first (epoch 7)"
 
 
+def test_an_owner_that_misses_its_signs_of_life_is_silent_before_its_session_is_over() -> None:
+    (row,) = shard_rows(heard(view(), 8))
+    assert row.is_owned
+    assert row.silent_ms(NOW_MS) == 8000
+    assert row.sentence(NOW_MS) == (
+        "shard 2 is owned by first (epoch 7), silent for 8 s; another worker takes over after its session timeout"
+    )
+    (later,) = shard_rows(heard(view(), 4))
+    assert later.silent_ms(NOW_MS) is None
+
+
 def test_an_owner_that_is_silent_owns_nothing_since_its_last_sign_of_life() -> None:
     made = heard(view(), 41)
     made.undecided[2] = 3

@@ -23,8 +23,8 @@ class Knowledge:
     `destinations` are brokers that are to have a replica of a partition that moves or will move, so that what they
     still have to copy is not planned for twice; `targets` are the lists at which Drover's moves end. `rates` are what
     is appended, in bytes per second. `demoted` are brokers that should not lead, by topic; those that should lead
-    nothing are in `demoted_everywhere`. `emptied` and `filled` are the brokers that open plans empty and fill, with the plan's
-    name and author.
+    nothing are in `demoted_everywhere`. `emptied` and `filled` are the brokers that open plans empty and fill, with the
+    plan's name and author.
     """
 
     excluded: Collection[int] = frozenset()

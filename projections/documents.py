@@ -155,7 +155,8 @@ def leaders(view: ClusterView, scope: Scope) -> Iterator[Document]:
 
 
 def _told(said: msgspec.Struct) -> dict[str, Any]:
-    return {name: value for name, value in msgspec.structs.asdict(said).items() if value is not None}
+    said_of = msgspec.structs.asdict(said)
+    return {name: value for name, value in said_of.items() if value is not None and value is not False}
 
 
 def plans(view: ClusterView, scope: Scope) -> Iterator[Document]:
@@ -192,6 +193,7 @@ def standing(view: ClusterView) -> tuple[str, ...]:
     """Tell which of the nodes that operators write as well stand there by the fold; see `projections.ownership`."""
     there = {
         "/admin/reassign_partitions": bool(view.accepted.by_key),
+        "/admin/reassign_partitions_queue": bool(view.queue.by_key),
         "/admin/cancel_reassignment_in_progress": bool(view.cancelled),
         "/admin/reassign_cancel": view.state.freeze is not None,
         "/config/brokers/<default>": bool(view.state.blacklist),

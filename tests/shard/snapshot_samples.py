@@ -30,7 +30,7 @@ from events.throttles import Entries, Rates
 from events.traits import Completion, Retarget, Traits
 from events.waiting import PartitionRun
 from tests.shard.snapshot_heals import with_a_heal, with_a_superseded_heal
-from tests.shard.snapshot_leaders import with_intended_orders, with_leaders
+from tests.shard.snapshot_leaders import with_a_listing_until_in_sync, with_intended_orders, with_leaders
 from tests.shard.snapshot_plans import with_goals
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -335,6 +335,10 @@ def _with_goals() -> ShardFold:
     return with_goals(_with_a_superseded_heal())
 
 
+def _with_a_listing_until_in_sync() -> ShardFold:
+    return with_a_listing_until_in_sync(_with_intended_orders())
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -363,6 +367,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_lists_before": _with_lists_before,
     "snapshot_superseded_heal": _with_a_superseded_heal,
     "snapshot_plan_goals": _with_goals,
+    "snapshot_until_in_sync": _with_a_listing_until_in_sync,
 }
 
 

@@ -32,6 +32,7 @@ class Blocker(StrEnum):
     CALL_REJECTED = "call-rejected"
     BROKER_IN_BOTH_LISTS = "broker-in-both-lists"
     THROTTLE_TOO_LOW = "throttle-too-low"
+    THROTTLE_REFUSED = "throttle-refused"
 
 
 class SkipReason(StrEnum):

@@ -34,6 +34,7 @@ class Blocker(StrEnum):
     THROTTLE_TOO_LOW = "throttle-too-low"
     UNREACHABLE_BROKER = "unreachable-broker"
     FAILED_LOG_DIRECTORY = "failed-log-directory"
+    THROTTLE_REFUSED = "throttle-refused"
 
 
 class SkipReason(StrEnum):

@@ -1,9 +1,9 @@
 """Sending commands and awaiting their outcomes; decides nothing and never writes the event log."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,12 +12,13 @@ from aiokafka.errors import KafkaError
 
 from drover.client.answers import Answer, Answers, OutcomeMissingError, Ownership, Sent, ownership_of
 from drover.client.history import warn_unused
-from drover.client.watching import heard_of
+from drover.client.watching import signs_of_life
 from drover.errors import ConfigurationError, CorruptLogError, DroverError
 from drover.journal.access import could_not_connect, unreachable
 from drover.journal.closing import stop_client
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord, count_partitions
+from drover.journal.silent_brokers import go_round_silent_brokers, saying_who_is_silent
 from drover.journal.snapshots import load_snapshots
 from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from drover.time_limits import time_limit
@@ -28,29 +29,37 @@ from events.records import Cursor
 from events.topics import TopicNames, shard_of
 
 REQUEST_TIMEOUT_MS = 10_000
+# A leader that hangs costs its broker session (9 s by default) before another one takes a command.
+WRITE_TIMEOUT_MS = 30_000
 HEARING_S = 5.0
+# Commands are mostly decided in less than a second.
+NOTICE_S = 2.0
 CLIENT_ID = "drover-client"
 
 
 @dataclass(slots=True)
 class _Watch:
-    """The knowledge of a client that awaits outcomes."""
+    """The knowledge of a client that awaits outcomes; `fresh` is set whenever it grows."""
 
     answers: Answers
+    cluster: str
     fold: ShardFold | None = None
     last_record_ms: int | None = None
     may_be_wrong: bool = False
+    fresh: asyncio.Event = field(default_factory=asyncio.Event)
 
     def begin(self, fold: ShardFold, *, may_be_wrong: bool = False) -> "_Watch":
         """Go on from this fold; one from a snapshot may be wrong."""
         self.fold = fold
         self.may_be_wrong = may_be_wrong
+        self.fresh.set()
         return self
 
     def take(self, record: LogRecord) -> None:
         """Fold one record and look at what it says."""
         assert self.fold is not None, "it was begun"
         self.last_record_ms = record.timestamp_ms
+        self.fresh.set()
         try:
             folded = self.fold.fold(record.offset, record.payload)
         except CorruptLogError:
@@ -67,7 +76,7 @@ class _Watch:
         if self.fold is None:
             return None
         # Where nothing came after the snapshot, its last batch was the last.
-        return ownership_of(self.fold, self.last_record_ms or self.fold.at_ms or None)
+        return ownership_of(self.fold, self.last_record_ms or self.fold.at_ms or None, self.cluster)
 
 
 class Client:
@@ -94,8 +103,9 @@ class Client:
             client_id=CLIENT_ID,
             acks="all",
             max_request_size=2 * MAX_COMMAND_BYTES,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            request_timeout_ms=WRITE_TIMEOUT_MS,
         )
+        go_round_silent_brokers(producer.client, REQUEST_TIMEOUT_MS)
         try:
             await producer.start()
         except (KafkaError, OSError) as error:
@@ -132,9 +142,10 @@ class Client:
         addressed = [(command, _payload_of(command), *await self._address(producer, command)) for command in commands]
         writing: list[asyncio.Future[Any]] = []
         try:
-            for command, payload, topic, shard in addressed:
-                writing.append(await _write(producer, topic, shard, command.cluster, payload))
-            written = await asyncio.gather(*writing)
+            async with saying_who_is_silent(producer.client, *_places(addressed)):
+                for command, payload, topic, shard in addressed:
+                    writing.append(await _write(producer, topic, shard, command.cluster, payload))
+                written = await asyncio.gather(*writing)
         except (KafkaError, OSError) as error:
             # Nobody waits for the acknowledgements of the others any more.
             for acknowledged in writing:
@@ -148,12 +159,18 @@ class Client:
             for (command, _, topic, shard), metadata in zip(addressed, written, strict=True)
         )
 
-    async def outcomes(self, sent: Sequence[Sent], timeout_s: float | None = None) -> tuple[Answer, ...]:
+    async def outcomes(
+        self,
+        sent: Sequence[Sent],
+        timeout_s: float | None = None,
+        on_waiting: Callable[[Ownership | None], None] | None = None,
+    ) -> tuple[Answer, ...]:
         """Await what was recorded about commands of one cluster, in their order.
 
         The shard is folded, from a snapshot that is older than the commands or from its first record, so that only
         valid records matter. Raises `OutcomeMissingError` after `timeout_s` seconds; without it waits for ever.
-        Raises `ValueError` for commands of clusters that live in several shards.
+        Raises `ValueError` for commands of clusters that live in several shards. `on_waiting` is called once if that
+        takes longer than `NOTICE_S` seconds, with the ownership of the shard, or None if the log is not read yet.
         """
         shards_of = {one.shard for one in sent}
         if not shards_of:
@@ -161,7 +178,13 @@ class Client:
         if len(shards_of) > 1:
             raise ValueError("these commands are of several clusters: await the outcomes of each cluster by itself")
         (shard,) = shards_of
-        watch = _Watch(Answers(sent))
+        watch = _Watch(Answers(sent), sent[0].command.cluster)
+        async with self._telling(watch, shard, on_waiting):
+            return await self._outcomes(sent, shard, watch, timeout_s)
+
+    async def _outcomes(
+        self, sent: Sequence[Sent], shard: int, watch: "_Watch", timeout_s: float | None
+    ) -> tuple[Answer, ...]:
         try:
             async with time_limit(timeout_s), LogReader(self.connection) as reader:
                 shards = await self._agreed_shards(reader, sent)
@@ -194,12 +217,48 @@ class Client:
             return None
         try:
             async with time_limit(HEARING_S):
-                heard = await heard_of(self.connection, ownership.shard)
+                signs = await signs_of_life(self.connection)
         except (TimeoutError, DroverError):
             return ownership
-        if heard is None or heard.epoch != ownership.epoch:
-            return ownership
-        return replace(ownership, heard_ms=heard.at_ms)
+        heard = signs.workers.get(ownership.shard)
+        is_owner = heard is not None and heard.epoch == ownership.epoch
+        return replace(ownership, heard_ms=heard.at_ms if heard and is_owner else None, running=signs.running)
+
+    @asynccontextmanager
+    async def _telling(
+        self, watch: "_Watch", shard: int, on_waiting: Callable[[Ownership | None], None] | None
+    ) -> AsyncIterator[None]:
+        """Call `on_waiting` once when the block has taken `NOTICE_S` seconds."""
+        if on_waiting is None:
+            yield
+            return
+
+        async def tell() -> None:
+            await asyncio.sleep(NOTICE_S)
+            is_read = await self._is_read(watch, shard)
+            on_waiting(await self._heard(watch.ownership) if is_read else None)
+
+        telling = asyncio.create_task(tell())
+        try:
+            yield
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
+
+    async def _is_read(self, watch: "_Watch", shard: int) -> bool:
+        """Whether the shard's log has been read to its present end, or is within `NOTICE_S` seconds.
+
+        What a part of it says of the owner was true once.
+        """
+        try:
+            async with time_limit(NOTICE_S), LogReader(self.connection) as reader:
+                end = (await reader.end_offsets(self.connection.topics.events, (shard,)))[shard]
+                while watch.fold is None or watch.fold.position < end:
+                    watch.fresh.clear()
+                    await watch.fresh.wait()
+        except (TimeoutError, DroverError):
+            return False
+        return True
 
     def _is_older(self, fold: ShardFold, sent: Sequence[Sent]) -> bool:
         cursors = dict(zip(self.connection.topics.commands, fold.cursors, strict=False))
@@ -255,6 +314,12 @@ async def _write(producer: Any, topic: str, shard: int, cluster: str, payload: b
         headers=[(CONTENT_TYPE_HEADER, MSGPACK_CONTENT_TYPE.encode())],
     )
     return acknowledged
+
+
+def _places(addressed: Sequence[tuple[Command, bytes, str, int]]) -> tuple[str, tuple[int, ...]]:
+    """Return the topic and the partitions to name while the first command, and those of its topic, are written."""
+    topics = [topic for _, _, topic, _ in addressed]
+    return topics[0] if topics else "", tuple({shard for _, _, topic, shard in addressed if topic == topics[0]})
 
 
 def _payload_of(command: Command) -> bytes:

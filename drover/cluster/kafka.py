@@ -234,7 +234,10 @@ class KafkaDriver:
         return Deadline.after_ms(self._call_timeout_ms)
 
     async def _metadata(self, lane: Lane, topics: Collection[str] | None, deadline: Deadline) -> Metadata:
-        metadata = messages.read_metadata(await lane.send(messages.metadata_request(topics), deadline))
+        response = await lane.send(messages.metadata_request(topics), deadline)
+        for one in (self._calls, self._observations, self._samples):
+            one.learn_addresses(response)
+        metadata = messages.read_metadata(response)
         if lane is self._observations:
             for other in (self._calls, self._samples):
                 other.must_be(metadata.kafka_cluster_id)
@@ -242,7 +245,14 @@ class KafkaDriver:
 
     async def _list(self, deadline: Deadline) -> Listing:
         started_ms = _now_ms()
-        response = await self._observations.send(messages.list_request(), deadline)
+        # What is left of the time is for a question about the controller.
+        asking = Deadline.after_ms(deadline.left_ms() * 3 // 4)
+        try:
+            response = await self._observations.send(messages.list_request(), asking)
+        except ClusterAccessError:
+            raise
+        except ClusterUnavailableError as problem:
+            raise await self._without_controller(problem, deadline) from problem
         if response.error_code != NONE:
             fault = ClusterAccessError if response.error_code in configs.NOT_AUTHORIZED else ClusterUnavailableError
             raise fault(
@@ -250,6 +260,19 @@ class KafkaDriver:
                 f" ({response.error_message})"
             )
         return Listing(started_ms, messages.read_list(response))
+
+    async def _without_controller(
+        self, problem: ClusterUnavailableError, deadline: Deadline
+    ) -> ClusterUnavailableError:
+        """Say whether brokers answer by themselves where a question for the controller has got no answer."""
+        try:
+            brokers = (await self._metadata(self._observations, (), deadline)).racks
+        except ClusterUnavailableError:
+            return problem
+        return ClusterUnavailableError(
+            f"the controller of cluster {self.cluster_name} does not answer, its brokers "
+            f"{', '.join(map(str, brokers))} do: no move begins or ends until the controllers are back; {problem}"
+        )
 
     async def _min_isrs(self, topics: Collection[str], deadline: Deadline) -> dict[str, int]:
         now_s = time.monotonic()

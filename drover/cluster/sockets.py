@@ -6,13 +6,15 @@ kafka-python's own extension point for proxies: `proxy_url="direct://"` selects 
 
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 from kafka.net import manager as connecting
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.transport import KafkaSSLTransport
+
+from drover.cluster.recent_failures import note_failure
 
 DIRECT = "direct://"
 HANDSHAKE_S = 1.5
@@ -67,18 +69,35 @@ connecting.KafkaSSLTransport = ClosingTransport
 def watch_handshakes(manager: Any, on_failure: Callable[[Exception], None]) -> None:
     """Report why connections fail before they are usable; the client itself says only that it could not bootstrap.
 
-    `manager` is a client's connection manager; `on_failure` is called on its I/O thread.
+    `manager` is a client's connection manager; `on_failure` is called on its I/O thread. Each connection gets an
+    attribute `made_to`, the host and port that it was made to.
     """
     connect = manager.get_connection
 
-    def watched(*arguments: Any, **options: Any) -> Any:
-        connection = connect(*arguments, **options)
+    def watched(node_id: Any, *arguments: Any, **options: Any) -> Any:
+        connection = connect(node_id, *arguments, **options)
+        if hasattr(connection, "made_to"):
+            return connection
+        connection.made_to = address_of(manager.cluster.broker_metadata(node_id))
         connection.init_future.add_errback(on_failure)
+        connection.init_future.add_errback(lambda _: note_failure(connection.made_to))
         made = connection.connection_made
         connection.connection_made = lambda transport: made(_reading_to_the_end(transport))
         return connection
 
     manager.get_connection = watched
+
+
+def address_of(node: Any) -> tuple[str, int]:
+    """Return the host and port of a broker as Metadata names them."""
+    return node.host, node.port
+
+
+def move_brokers(manager: Any, moved: Mapping[int, Any]) -> None:
+    """Have a client ask these brokers, by id, at new addresses; runs on its I/O thread."""
+    manager.cluster._brokers = {**manager.cluster._brokers, **moved}  # noqa: SLF001  # it has no public way
+    for broker in moved:
+        manager.reset_backoff(broker)
 
 
 def _reading_to_the_end(transport: Any) -> Any:

@@ -18,7 +18,8 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaError, RequestTimedOutError
 from kafka.net.compat import KafkaNetClient
 
-from drover.cluster.sockets import DIRECT, refusal, watch_handshakes
+from drover.cluster.recent_failures import has_failed_lately, servers_to_ask
+from drover.cluster.sockets import DIRECT, address_of, move_brokers, refusal, watch_handshakes
 from drover.errors import (
     ClusterAccessError,
     ClusterError,
@@ -104,6 +105,33 @@ class Lane:
         the one that it led to before still serves a lane that has found it.
         """
         self._must_be = kafka_cluster_id
+
+    def learn_addresses(self, metadata: Any) -> None:
+        """Ask brokers at the addresses that this Metadata response names from now on.
+
+        Kafka's client keeps for five minutes what it knows: two brokers that have swapped their addresses would be
+        taken for each other. What another cluster says is ignored.
+        """
+        client = self._client
+        if client is None:
+            return
+        manager = client._manager  # noqa: SLF001  # the one door to its insides
+        cluster = manager.cluster
+        if metadata.cluster_id != cluster.cluster_id:
+            return
+        named = {broker.node_id: broker for broker in metadata.brokers}
+        moved = {
+            node.node_id: named[node.node_id]
+            for node in cluster.brokers()
+            if node.node_id in named and address_of(node) != address_of(named[node.node_id])
+        }
+        if moved:
+            manager.call_soon(lambda: move_brokers(manager, moved))
+
+    async def refresh(self, deadline: Deadline) -> None:
+        """Ask a broker for the addresses of all, because one was not found where it should be."""
+        if self._client is not None:
+            await self._refresh(self._client, deadline)
 
     async def send(self, request: Any, deadline: Deadline, *, broker: int | None = None, changes: bool = False) -> Any:
         """Send one protocol request and return the decoded response.
@@ -219,7 +247,7 @@ class Lane:
             try:
                 return KafkaAdminClient(
                     **self._options,
-                    bootstrap_servers=self._bootstrap.split(","),
+                    bootstrap_servers=servers_to_ask(self._bootstrap),
                     bootstrap_timeout_ms=max(1, min(CONNECT_ATTEMPT_MS, deadline.left_ms())),
                     kafka_client=remember,
                 )
@@ -304,17 +332,29 @@ class _Exchange:
         cluster = self._manager.cluster
         controller = None if cluster.controller is None else cluster.controller.node_id
 
-        def rank(broker: int) -> tuple[bool, bool, bool, int]:
+        def rank(broker: int) -> tuple[bool, bool, bool, bool, int]:
             connection = self._manager._conns.get(broker)  # noqa: SLF001  # the one door to its insides
             connected = connection is not None and connection.connected and not connection.paused
             unconfirmed = not connected and (connection is not None or self._manager.connection_delay(broker) > 0)
-            return unconfirmed, broker != controller, not connected, broker
+            return (
+                has_failed_lately(address_of(cluster.broker_metadata(broker))),
+                unconfirmed,
+                broker != controller,
+                not connected,
+                broker,
+            )
 
         return sorted((node.node_id for node in cluster.brokers()), key=rank)
 
     async def _connected(self, broker: int) -> Any:
         timeout_ms = min(CONNECT_ATTEMPT_MS, self._deadline.left_ms())
         connection = self._manager.get_connection(broker, timeout_ms=timeout_ms)
+        if connection.made_to != address_of(self._manager.cluster.broker_metadata(broker)):
+            # Another broker may listen there by now, and answer in its place.
+            connection.close(KafkaConnectionError(f"broker {broker} has another address now"))
+            with contextlib.suppress(KafkaError):
+                await self._manager.wait_for(connection.close_future, timeout_ms)
+            connection = self._manager.get_connection(broker, timeout_ms=timeout_ms)
         await self._manager.wait_for(connection.init_future, timeout_ms)
         if not connection.connected or connection.paused:
             raise NotSentError(f"the connection to broker {broker} is not ready")

@@ -33,6 +33,7 @@ class Blocker(StrEnum):
     BROKER_IN_BOTH_LISTS = "broker-in-both-lists"
     THROTTLE_TOO_LOW = "throttle-too-low"
     UNREACHABLE_BROKER = "unreachable-broker"
+    UNREGISTERED_BROKER = "unregistered-broker"
 
 
 class SkipReason(StrEnum):
@@ -115,18 +116,27 @@ class CallIntended(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True
 
 
 class CallAccepted(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-accepted"):
-    """The controller took the call; `adopted` says that this was seen on the cluster, not in an answer."""
+    """The controller took the call; `adopted` says that this was seen on the cluster, not in an answer.
+
+    Of a cancel that is `adopted` nothing is left in Kafka's list of moves: what is listed afterwards is somebody
+    else's.
+    """
 
     call: Call
     adopted: bool = False
 
 
 class CallRejected(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-rejected"):
-    """The controller refused the call for this partition, with Kafka's own code and words."""
+    """The controller refused the call for this partition, with Kafka's own code and words.
+
+    `unregistered` is the broker in the list for which Kafka has no registration, where that is why. No further list of
+    this reassignment names that broker until it is alive.
+    """
 
     call: Call
     code: int
     message: str | None = None
+    unregistered: int | None = None
 
 
 class CallLapsed(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-lapsed"):
@@ -280,11 +290,13 @@ class ReturnBegun(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True,
 class ReassignmentStopped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-stopped"):
     """The reassignment ended where its confirmed steps had brought it; nobody repairs the replication factor (R455-9).
 
-    `started` is False if nothing had ever been sent.
+    `started` is False if nothing had ever been sent. `missing` names replicas whose brokers have no registration: Kafka
+    takes no list that names them, so that not even their order could be put right.
     """
 
     replicas: tuple[int, ...]
     started: bool = True
+    missing: tuple[int, ...] = ()
 
 
 class ReassignmentAdopted(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-adopted"):

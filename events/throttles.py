@@ -44,10 +44,15 @@ class BrokerThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, ta
 
 
 class BrokerThrottleLeft(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-throttle-left"):
-    """Somebody else has changed the rates that Drover had set: theirs stay, and the broker leaves the ledger (S10)."""
+    """Somebody else has changed the rates that Drover had set: theirs stay, and the broker leaves the ledger (S10).
+
+    With `unregistered` Kafka has no registration for the broker, so that nothing can be written there any more. `found`
+    is then what Drover had set last, which may be in force again once such a broker registers.
+    """
 
     broker: int
     found: Rates
+    unregistered: bool = False
 
 
 class BrokerThrottleChanged(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-throttle-changed"):

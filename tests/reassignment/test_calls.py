@@ -96,7 +96,7 @@ def test_a_refused_step_of_which_a_rollback_is_asked_goes_back(code: int) -> Non
 )
 @pytest.mark.parametrize("code", [29, 31, 44])
 def test_a_refusal_that_can_be_mended_blocks_and_is_tried_again(phase: Phase, falls_back_to: Phase, code: int) -> None:
-    _, blocked = calls.answered(reassignment(phase), CallResult(code), CLUSTER)
+    blocked = calls.answered(reassignment(phase), CallResult(code), CLUSTER)[-1]
     assert isinstance(blocked, ReassignmentBlocked)
     assert blocked.why is Blocker.CALL_REJECTED
     found = after(reassignment(phase), code)
@@ -116,7 +116,7 @@ def test_a_cancel_that_would_be_an_unclean_election_is_skipped() -> None:
 
 @pytest.mark.parametrize("phase", OPEN)
 def test_a_call_that_was_never_sent_may_be_intended_again(phase: Phase) -> None:
-    (event,) = calls.never_sent(reassignment(phase), "no route", CLUSTER)
+    event = calls.never_sent(reassignment(phase), "no route", CLUSTER)[0]
     found = evolve(reassignment(phase), event, 9000)
     assert found is not None
     assert found.attempts == 1

@@ -330,6 +330,15 @@ def _with_a_superseded_heal() -> ShardFold:
     return with_a_superseded_heal(_with_lists_before())
 
 
+def _with_an_unregistered_broker() -> ShardFold:
+    """A rollback cannot go back to a broker that is not registered; nothing of it is under way in Kafka."""
+    fold = _with_a_superseded_heal()
+    state = fold.state.cluster("prod")
+    entry = state.reassignments[TopicPartition("orders", 1)]
+    state.change(entry, msgspec.structs.replace(entry, unregistered=(1,), is_settled=True))
+    return fold
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -357,6 +366,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_lists_left": _with_lists_left,
     "snapshot_lists_before": _with_lists_before,
     "snapshot_superseded_heal": _with_a_superseded_heal,
+    "snapshot_unregistered_broker": _with_an_unregistered_broker,
 }
 
 

@@ -38,6 +38,7 @@ class LeaderWaitReason(StrEnum):
     MOVED_BY_OTHERS = "moved-by-others"
     BEING_MOVED = "being-moved"
     REFUSED = "refused"
+    UNREGISTERED_REPLICA = "unregistered-replica"
 
 
 class ElectionOutcome(StrEnum):

@@ -35,6 +35,7 @@ class Blocker(StrEnum):
     UNREACHABLE_BROKER = "unreachable-broker"
     FAILED_LOG_DIRECTORY = "failed-log-directory"
     THROTTLE_REFUSED = "throttle-refused"
+    UNREGISTERED_BROKER = "unregistered-broker"
 
 
 class SkipReason(StrEnum):
@@ -117,18 +118,27 @@ class CallIntended(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True
 
 
 class CallAccepted(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-accepted"):
-    """The controller took the call; `adopted` says that this was seen on the cluster, not in an answer."""
+    """The controller took the call; `adopted` says that this was seen on the cluster, not in an answer.
+
+    Of a cancel that is `adopted` nothing is left in Kafka's list of moves: what is listed afterwards is somebody
+    else's.
+    """
 
     call: Call
     adopted: bool = False
 
 
 class CallRejected(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-rejected"):
-    """The controller refused the call for this partition, with Kafka's own code and words."""
+    """The controller refused the call for this partition, with Kafka's own code and words.
+
+    `unregistered` is the broker in the list for which Kafka has no registration, where that is why. No further list of
+    this reassignment names that broker until it is alive.
+    """
 
     call: Call
     code: int
     message: str | None = None
+    unregistered: int | None = None
 
 
 class CallLapsed(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="call-lapsed"):
@@ -282,11 +292,13 @@ class ReturnBegun(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True,
 class ReassignmentStopped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-stopped"):
     """The reassignment ended where its confirmed steps had brought it; nobody repairs the replication factor (R455-9).
 
-    `started` is False if nothing had ever been sent.
+    `started` is False if nothing had ever been sent. `missing` names replicas whose brokers have no registration: Kafka
+    takes no list that names them, so that not even their order could be put right.
     """
 
     replicas: tuple[int, ...]
     started: bool = True
+    missing: tuple[int, ...] = ()
 
 
 class ReassignmentAdopted(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-adopted"):

@@ -55,10 +55,13 @@ class BrokerThrottleLeft(Event, frozen=True, kw_only=True, omit_defaults=True, t
     """Nothing of Drover's is set on the broker, which leaves the ledger: `found` stays.
 
     Somebody else has changed the rates that Drover had set (S10), or Kafka has refused to set any.
+    With `unregistered` Kafka has no registration for the broker, so that nothing can be written there any more. `found`
+    is then what Drover had set last, which may be in force again once such a broker registers.
     """
 
     broker: int
     found: Rates
+    unregistered: bool = False
 
 
 class BrokerThrottleChanged(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-throttle-changed"):

@@ -171,6 +171,11 @@ class ObservationCache:
         registered = survey.registered_brokers
         self.registered = None if registered is None else registered | self._unlisted
 
+    def see_unregistered(self, broker: int) -> None:
+        """Remember Kafka's answer that a broker has no registration, unless it is alive again."""
+        if self.registered is not None and broker not in self.live:
+            self.registered -= {broker}
+
     def _see_unreachable(self, brokers: frozenset[int]) -> None:
         if brokers != self.unreachable:
             self.unreachable = brokers

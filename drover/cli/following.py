@@ -66,8 +66,10 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
         f"{found.stopped} stopped, {found.failed} failed, {found.withdrawn} withdrawn.",
         err=True,
     )
-    undone = found.rolled_back or found.stopped or found.failed or found.withdrawn
-    return ExitCode.FAILED if undone else ExitCode.DONE
+    if not (found.rolled_back or found.stopped or found.failed or found.withdrawn):
+        return ExitCode.DONE
+    say(f"What was not completed, and why: drover history --cluster {cluster} --plan {plan}", err=True)
+    return ExitCode.FAILED
 
 
 def plan_of(view: View, cluster: str, plan: str) -> Plan | None:

@@ -253,13 +253,8 @@ def _why_undecided(shard: Ownership | None) -> tuple[str, str]:
         return _why_unowned(shard), later
     owner = f"{shard.owner} (epoch {shard.epoch})"
     if (silent_s := _silent_s(shard)) > QUIET_S:
-        return (
-            (
-                f"shard {shard.shard} is owned by {owner}, silent for {silent_s:.0f} s; another worker takes over after "
-                "its session timeout"
-            ),
-            later,
-        )
+        silence = f"silent for {silent_s:.0f} s; another worker takes over after its session timeout"
+        return f"shard {shard.shard} is owned by {owner}, {silence}", later
     if shard.outage is not None:
         return (
             (

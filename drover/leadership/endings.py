@@ -96,13 +96,16 @@ def now_canonical(
 def _order_of_a_rollback(state: LeadershipState, reassignment: Reassignment, ending: Ending) -> tuple[OrderEvent, ...]:
     """Keep the original order where the list was sent back with brokers that should not lead put last (X9).
 
-    Which brokers these are may have changed since it was sent.
+    Which brokers these are may have changed since it was sent. It is kept as well where Kafka takes no new order of the
+    list, since a broker in it is not registered: it is put back once that is.
     """
     key, replicas = reassignment.key, ending.replicas
     canonical = canonical_after(reassignment.original, replicas)
     last_step = None if reassignment.step is None else reassignment.step.replicas
     expected = (deprioritise(canonical, state.listed_for(key.topic)), reassignment.restoring, last_step)
-    if not isinstance(ending, ReassignmentRolledBack) or canonical == replicas or replicas not in expected:
+    if not isinstance(ending, ReassignmentRolledBack) or canonical == replicas:
+        return ()
+    if replicas not in expected and set(ending.missing).isdisjoint(replicas):
         return ()
     name = event_name(state.name, key)
     return (LeaderOrderKept(**name, topic_id=reassignment.topic_id, canonical=canonical, replicas=replicas),)

@@ -7,6 +7,7 @@ then the first replica in sync that lives and is not listed is elected, by a lis
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from drover.brokers import NO_BROKERS, Brokers
 from drover.facts import PartitionFacts
 from drover.leadership.order import deprioritise, with_first
 from drover.leadership.state import KeptOrder
@@ -20,13 +21,14 @@ class Wish:
 
     `listed` are the brokers that should not lead it, `live` those that live. With `gives_up` a listed broker that leads
     gives up leadership at once; otherwise the list is kept in an order under which no leadership moves (R491-4). With
-    `balances` the first unlisted replica is to lead.
+    `balances` the first unlisted replica is to lead. `brokers` tell which have no registration.
     """
 
     listed: Collection[int]
     live: Collection[int]
     gives_up: bool = True
     balances: bool = False
+    brokers: Brokers = NO_BROKERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,8 @@ def judge(seen: PartitionFacts, kept: KeptOrder | None, wish: Wish) -> Judgement
     if seen.move is not None:
         return _wait_for_others(seen, wish)
     canonical = seen.replicas if kept is None else kept.canonical
-    order = wanted_order(canonical, seen, wish)
+    # Kafka refuses every list that names a broker without a registration: such a list stays in its order.
+    order = seen.replicas if wish.brokers.unregistered(seen.replicas) else wanted_order(canonical, seen, wish)
     is_restored = kept is not None and (order == canonical or order[0] != seen.replicas[0])
     elects = _elects(order, seen, wish, is_restored=is_restored)
     if order != seen.replicas:
@@ -158,6 +161,13 @@ def _elects(order: tuple[int, ...], seen: PartitionFacts, wish: Wish, *, is_rest
 def _wait(seen: PartitionFacts, wish: Wish) -> Wait | None:
     if not must_give_up(seen, wish):
         return None
+    unregistered = ", ".join(map(str, wish.brokers.unregistered(seen.replicas)))
+    if unregistered:
+        detail = (
+            f"broker {seen.leader} leads, and Kafka refuses every new order of the list while broker {unregistered} in "
+            "it is not registered: move its replicas elsewhere (`drover plan drain`), or let it register again"
+        )
+        return Wait(LeaderWaitReason.UNREGISTERED_REPLICA, detail)
     others = [broker for broker in seen.replicas if broker not in wish.listed]
     # Somebody leads, so that everything in the ISR lives.
     unreachable = [broker for broker in others if broker in seen.isr and broker not in wish.live]

@@ -241,6 +241,7 @@ class LeadershipReconciler(Reconciler):
                 live=self.observed.live,
                 gives_up=not self.state.limits.lazy_leadership,
                 balances=self._balancing.covers(topic),
+                brokers=self.observed.brokers,
             )
         return wish
 

@@ -24,6 +24,7 @@ from events.reassignments import (
     ReassignmentStopped,
     ReplacementWithdrawn,
     RollbackRequested,
+    StepPostponed,
     StopRequested,
     TargetReplaced,
     WithdrawalReason,
@@ -114,7 +115,18 @@ def _request(
     else:
         requested = StopRequested(**name, **asked.fields, until_withdrawn=True)
         ended = ReassignmentStopped(**name, replicas=replicas, started=started)
-    return (requested, ended) if is_untouched(reassignment) else (requested,)
+    return (requested, ended) if is_untouched(reassignment) else (*postponed(reassignment, cluster), requested)
+
+
+def postponed(reassignment: Reassignment, cluster: str) -> tuple[StepPostponed, ...]:
+    """Give up a step that is prepared and was not sent, and its room; nothing if none is.
+
+    If the partition is moved to the step's list from here on, somebody else has asked for it.
+    """
+    step = reassignment.step
+    if reassignment.phase is not Phase.PREPARED or step is None:
+        return ()
+    return (StepPostponed(**event_name(cluster, reassignment.key), step=step.number),)
 
 
 def replace_target(
@@ -135,6 +147,7 @@ def replace_target(
             events.append(_queued(reassignment, plan, order, reassignment.current, target, cluster))
         return tuple(events)
     if reassignment.cancel_mode is not CancelMode.ROLLBACK:
+        events += postponed(reassignment, cluster)
         events.append(RollbackRequested(**name, **asked.fields, until_withdrawn=True))
     return (*events, TargetReplaced(**name, plan=plan, target=target))
 

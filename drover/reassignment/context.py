@@ -1,5 +1,6 @@
 """The context of a verdict about one reassignment, gathered from state and observations."""
 
+from drover.brokers import Brokers
 from drover.capability.observations import ObservationCache
 from drover.identity.state import IdentityState
 from drover.reassignment.copy_sizes import CopySizes
@@ -41,7 +42,20 @@ def context_of(
         racks=observed.racks,
         unreachable=observed.unreachable,
         registered=observed.registered,
+        unregistered=unregistered_brokers(reassignment, observed.brokers),
     )
+
+
+def unregistered_brokers(reassignment: Reassignment, brokers: Brokers) -> frozenset[int]:
+    """Return the brokers of its lists without a registration, as the cluster shows it or Kafka's answers have said.
+
+    Before Kafka 4.0 (KIP-1073) only the answers tell. What they have told holds until the broker is alive.
+    """
+    lists = (reassignment.original, reassignment.target, reassignment.current, reassignment.returning_to or ())
+    dead = brokers.dead(broker for replicas in lists for broker in replicas)
+    if not dead:
+        return frozenset()
+    return frozenset(brokers.unregistered(dead)).union(broker for broker in dead if broker in reassignment.unregistered)
 
 
 def completion_of(state: IdentityState) -> Completion:

@@ -98,10 +98,8 @@ def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Cont
 
 def _unresolved(reassignment: Reassignment, context: Context) -> tuple[tuple[int, ...], ...]:
     """The lists that Drover has sent for this partition and whose outcome it never learned."""
-    known = context.expired_calls
-    if known is None or known.topic_id != reassignment.topic_id:
-        return reassignment.unresolved_targets
-    return (*reassignment.unresolved_targets, *known.sent)
+    known, own = context.expired_calls, reassignment.late_lists(context.at_ms)
+    return own if known is None or known.topic_id != reassignment.topic_id else (*own, *known.sent)
 
 
 def _expected(reassignment: Reassignment, seen: PartitionFacts) -> frozenset[tuple[int, ...]]:

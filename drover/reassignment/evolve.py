@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from drover.plans.evolve import ENDINGS, Ending, end_move, start_move, stop_waiting, wait
 from drover.reassignment.phase import Phase, Stage, phase_of
-from drover.reassignment.state import LATE_MS, ReassignmentState
-from drover.reassignment.values import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
+from drover.reassignment.state import ReassignmentState
+from drover.reassignment.values import LATE_MS, Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
 from events import reassignments
 from events.base import Event
 from events.partitions import TopicPartition
@@ -17,7 +17,7 @@ from events.reassignments import Blocker, Call, CancelMode
 from events.records import ReassignmentEvent
 
 # Looking up an enum's member takes longer than the rest of some of these functions.
-_STEP, _RESTORE = Call.STEP, Call.RESTORE
+_STEP, _CANCEL = Call.STEP, Call.CANCEL
 _PENDING, _ROLLING_BACK, _PREPARED = Phase.PENDING, Phase.ROLLING_BACK, Phase.PREPARED
 _FAILED = reassignments.ReassignmentFailed
 _IN_BOTH_LISTS = Blocker.BROKER_IN_BOTH_LISTS
@@ -164,23 +164,40 @@ def _intended(before: Reassignment, event: reassignments.CallIntended, at_ms: in
     if event.call is _STEP:
         assert event.replicas is not None, "a step sends a list"
         step = _step(before, event, event.replicas)
-    restoring = event.replicas if event.call is _RESTORE else None
+    # A cancel may be of the very list that was being sent back.
+    restoring = before.restoring if event.call is _CANCEL else None if event.call is _STEP else event.replicas
     phase = _INTENDED[event.call]
     return replace(before, phase=phase, step=step, since_ms=at_ms, unsure=False, block=None, restoring=restoring)
 
 
 def _accepted(before: Reassignment, event: reassignments.CallAccepted, at_ms: int) -> Reassignment:
+    if event.call is _CANCEL and event.adopted:
+        # No call was answered: whatever is to be done next, and was tried in vain before, is as it was.
+        return replace(before, since_ms=at_ms, unsure=False, is_settled=True)
     phase = _RUNNING[event.call] if before.cancel_mode is None else _accepted_phase(before, event.call)
-    return replace(before, phase=phase, since_ms=at_ms, unsure=False, attempts=0, block=None)
+    restoring = None if event.call is _STEP else before.restoring
+    is_settled = event.call is _CANCEL and before.is_settled
+    return replace(
+        before,
+        phase=phase,
+        since_ms=at_ms,
+        unsure=False,
+        attempts=0,
+        block=None,
+        restoring=restoring,
+        is_settled=is_settled,
+    )
 
 
 def _outcome_lost(before: Reassignment, event: reassignments.CallOutcomeLost, at_ms: int) -> Reassignment:
+    phase = _accepted_phase(before, event.call)
+    if event.call is _CANCEL:
+        return replace(before, phase=phase, since_ms=at_ms, unsure=True)
     sent = before.restoring if before.step is None or event.call is not _STEP else before.step.replicas
     lists = before.unresolved_targets
     if sent is not None and sent not in lists:
         lists = (*lists, sent)
-    phase = _accepted_phase(before, event.call)
-    return replace(before, phase=phase, since_ms=at_ms, unsure=True, unresolved_targets=lists)
+    return replace(before, phase=phase, since_ms=at_ms, unsure=True, unresolved_targets=lists, is_settled=False)
 
 
 def _not_taken(
@@ -188,8 +205,20 @@ def _not_taken(
 ) -> Reassignment:
     # A rollback that was asked for while the step's call was open begins as soon as that call has ended.
     waits = event.call is _STEP and before.awaits_cancel
-    phase = _ROLLING_BACK if waits else _BEFORE[event.call]
-    return replace(before, phase=phase, since_ms=at_ms, unsure=False, attempts=before.attempts + 1)
+    return replace(
+        before,
+        phase=_ROLLING_BACK if waits else _BEFORE[event.call],
+        since_ms=at_ms,
+        unsure=False,
+        attempts=before.attempts + 1,
+    )
+
+
+def _rejected(before: Reassignment, event: reassignments.CallRejected, at_ms: int) -> Reassignment:
+    after = _not_taken(before, event, at_ms)
+    if event.unregistered is None or event.unregistered in before.unregistered:
+        return after
+    return replace(after, unregistered=(*before.unregistered, event.unregistered))
 
 
 def _confirmed(before: Reassignment, event: reassignments.StepConfirmed, at_ms: int) -> Reassignment:
@@ -296,7 +325,7 @@ EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]]
     reassignments.StepPostponed: _postponed,
     reassignments.CallIntended: _intended,
     reassignments.CallAccepted: _accepted,
-    reassignments.CallRejected: _not_taken,
+    reassignments.CallRejected: _rejected,
     reassignments.CallLapsed: _not_taken,
     reassignments.CallOutcomeLost: _outcome_lost,
     reassignments.StepConfirmed: _confirmed,

@@ -1,7 +1,7 @@
 """Calls of reassignments that have ended, which may still take effect."""
 
-from drover.reassignment.state import LATE_MS, ReassignmentState
-from drover.reassignment.values import ExpiredCalls
+from drover.reassignment.state import ReassignmentState
+from drover.reassignment.values import LATE_MS, ExpiredCalls
 from events.partitions import TopicPartition
 
 

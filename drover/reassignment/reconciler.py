@@ -24,7 +24,7 @@ from drover.reassignment.verdict import NOTHING
 from drover.state.cluster import ClusterState
 from events.base import PartitionEvent
 from events.partitions import TopicPartition
-from events.reassignments import CallIntended, ReassignmentQueued
+from events.reassignments import CallIntended, CallRejected, ReassignmentQueued
 from events.records import AnyEvent, ReassignmentEvent
 
 # Copies that began together must not be observed together for ever: one look covers this part of them. Kafka's list
@@ -180,7 +180,11 @@ class ReassignmentReconciler(Reconciler):
             before, result = self._before.pop(key, None), (ended.results or {}).get(key)
             if before is not None and result is not None and result.accepted:
                 self.observed.call_replaced(key, before, ended.ended_ms)
-            self._emit(reassignment, _end_of(reassignment, ended), batch)
+            events = _end_of(reassignment, ended)
+            for event in events:
+                if isinstance(event, CallRejected) and event.unregistered is not None:
+                    self.observed.see_unregistered(event.unregistered)
+            self._emit(reassignment, events, batch)
 
     def _emit(self, before: Reassignment, events: Iterable[ReassignmentEvent], batch: BatchBuilder) -> None:
         """Emit what follows; a call that had no effect is tried again after a pause."""

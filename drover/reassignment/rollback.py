@@ -24,7 +24,7 @@ from drover.reassignment.next_calls import (
 )
 from drover.reassignment.phase import Phase
 from drover.reassignment.route import next_call
-from drover.reassignment.values import Reassignment
+from drover.reassignment.values import Block, Reassignment
 from drover.reassignment.verdict import (
     NOTHING,
     UNCONFIRMED,
@@ -38,6 +38,7 @@ from drover.reassignment.verdict import (
 )
 from events.reassignments import (
     Call,
+    CallAccepted,
     CallIntended,
     CallLapsed,
     CancelMode,
@@ -62,7 +63,7 @@ def rolling_back(reassignment: Reassignment, seen: PartitionFacts, context: Cont
         if (reassignment.unsure or before) and not context.persisted:
             return UNCONFIRMED
         return _return(reassignment, seen, context)
-    if seen.move.target not in _own_lists(reassignment):
+    if seen.move.target not in reassignment.own_lists(context.at_ms):
         return others_move(reassignment, seen, context)
     return follow(reassignment, seen, context)
 
@@ -75,7 +76,9 @@ def resume(reassignment: Reassignment, seen: PartitionFacts, context: Context) -
     back = replace(reassignment, cancel_mode=asked.mode)
     if rollback_guards.skip_reason(back, seen, context.guard) or not rollback_guards.has_original_in_sync(back, seen):
         return None
-    if reassignment.phase is Phase.COPYING and (seen.move is None or seen.move.target not in _own_lists(back)):
+    if reassignment.phase is Phase.COPYING and (
+        seen.move is None or seen.move.target not in back.own_lists(context.at_ms)
+    ):
         # It has ended, or somebody else has re-targeted it: that is judged first.
         return None
     requested = StopRequested if asked.mode is CancelMode.STOP else RollbackRequested
@@ -95,7 +98,7 @@ def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Contex
         if (reassignment.unsure or strange or done) and not context.persisted:
             return UNCONFIRMED
         return _return(reassignment, seen, context)
-    if seen.move.target not in _own_lists(reassignment):
+    if seen.move.target not in reassignment.own_lists(context.at_ms):
         return others_move(reassignment, seen, context)
     if not context.persisted:
         return UNCONFIRMED
@@ -152,7 +155,7 @@ def taken(reassignment: Reassignment, seen: PartitionFacts, context: Context, fo
         case Arrived(missing):
             return Verdict((_ended(reassignment, seen, context, missing),))
         case Wait(block):
-            return Verdict(blocked(reassignment, block, context.cluster))
+            return Verdict(_waiting(reassignment, seen, block, context))
         case HoldOff(why):
             return Verdict((RollbackSkipped(**name, why=why, isr=seen.isr),))
         case LookAgain():
@@ -187,6 +190,17 @@ def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) 
     return follow(reassignment, seen, context)
 
 
+def _waiting(
+    reassignment: Reassignment, seen: PartitionFacts, block: Block, context: Context
+) -> tuple[ReassignmentEvent, ...]:
+    """Record a block; before it, once, that nothing of this reassignment is under way in Kafka any more."""
+    if seen.move is not None or not reassignment.own_lists(context.at_ms):
+        return blocked(reassignment, block, context.cluster)
+    name = event_name(context.cluster, reassignment.key)
+    settled = CallAccepted(**name, call=Call.CANCEL, adopted=True)
+    return (settled, *blocked(reassignment, block, context.cluster))
+
+
 def _ended(
     reassignment: Reassignment, seen: PartitionFacts, context: Context, missing: tuple[int, ...] = ()
 ) -> ReassignmentEvent:
@@ -195,22 +209,8 @@ def _ended(
     if reassignment.cancel_mode is None:
         return StepTakenBack(**name, step=_number(reassignment), replicas=seen.replicas)
     if reassignment.cancel_mode is CancelMode.STOP:
-        return ReassignmentStopped(**name, replicas=seen.replicas, started=started)
+        return ReassignmentStopped(**name, replicas=seen.replicas, started=started, missing=missing)
     return ReassignmentRolledBack(**name, replicas=seen.replicas, started=started, missing=missing)
-
-
-def _own_lists(reassignment: Reassignment) -> frozenset[tuple[int, ...]]:
-    """The lists that a call of this reassignment has sent Kafka on its way to and that were not seen reached.
-
-    The original list is one of them only once it was sent: whoever else moves the partition there is not fought.
-    """
-    lists = set(reassignment.unresolved_targets)
-    step = reassignment.step
-    if step is not None and step.replicas != reassignment.current:
-        lists.add(step.replicas)
-    if reassignment.restoring is not None:
-        lists.add(reassignment.restoring)
-    return frozenset(lists)
 
 
 def _has_been_reduced(reassignment: Reassignment, seen: PartitionFacts) -> bool:

@@ -15,7 +15,10 @@ GONE_MS = 600_000
 
 @dataclass(frozen=True, slots=True)
 class GuardFacts:
-    """The inputs of the guards besides the partition itself; brokers as in `drover.brokers`."""
+    """The inputs of the guards besides the partition itself; brokers as in `drover.brokers`.
+
+    `unregistered` are those of the reassignment's lists that Kafka has no registration for.
+    """
 
     live: Collection[int]
     min_isr: int
@@ -23,6 +26,7 @@ class GuardFacts:
     failed: Collection[int] = ()
     unreachable: Collection[int] = ()
     registered: frozenset[int] | None = None
+    unregistered: Collection[int] = ()
 
     @property
     def brokers(self) -> Brokers:
@@ -92,14 +96,16 @@ def restore_block(reassignment: Reassignment, facts: PartitionFacts, guard: Guar
 def is_given_up(reassignment: Reassignment, facts: PartitionFacts, block: Block, guard: GuardFacts) -> bool:
     """Whether the originals that `block`, the present restore block, waits for are gone for good.
 
-    Gone is what was reported as failed, and what has been dead for as long as this very block has lasted; never what is
-    unreachable, since that lives.
+    Gone is what was reported as failed, what has no registration, and what has been dead for as long as this very block
+    has lasted; never what is unreachable, since that lives.
     """
     known = reassignment.block
     has_lasted = known is not None and known.detail == block.detail and guard.at_ms - known.since_ms >= GONE_MS
     missing = [broker for broker in reassignment.destination if broker not in facts.isr]
     dead = guard.brokers.dead(missing)
-    return all(broker in guard.failed or (has_lasted and broker in dead) for broker in missing)
+    return all(
+        broker in guard.failed or broker in guard.unregistered or (has_lasted and broker in dead) for broker in missing
+    )
 
 
 def closest(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> tuple[int, ...]:

@@ -14,9 +14,10 @@ from drover.reassignment import replica_sets, rollback_guards
 from drover.reassignment.next_calls import Arrived, GoBySteps, HoldOff, NextCall, SendCancel, SendOrder, Wait
 from drover.reassignment.phase import Phase, Stage
 from drover.reassignment.start import start
-from drover.reassignment.values import Reassignment
+from drover.reassignment.values import Reassignment, Step
 from drover.reassignment.verdict import Context
 from events.reassignments import Blocker, Call, CancelMode
+from events.traits import Completion
 
 # A broker to which a copy is under way is dead for so long before another one is copied to instead.
 RESTART_MS = 60_000
@@ -35,7 +36,8 @@ def next_call(reassignment: Reassignment, seen: PartitionFacts, context: Context
         return SendCancel() if _never_joins(reassignment, seen, context, gone) else None
     if gone and seen.move is None and reassignment.returning_to is not None:
         # What was given up before is given up for good.
-        found = _by_steps(reassignment, seen, gone | {*reassignment.original} - {*reassignment.returning_to})
+        gone |= {*reassignment.original} - {*reassignment.returning_to}
+        found = _by_steps(reassignment, seen, gone, context)
         if found.destination != reassignment.returning_to:
             return found
     return start(reassignment, seen, context)
@@ -62,17 +64,19 @@ def _restore(reassignment: Reassignment, seen: PartitionFacts, context: Context)
     (live fact): the list that is sent afterwards is a pure reorder, unless steps had grown it.
     """
     destination = _destination_today(reassignment, context)
-    if seen.replicas == destination:
-        return Arrived()
+    missing = tuple(broker for broker in reassignment.destination if broker in context.unregistered)
+    if seen.replicas == destination or (missing and set(seen.replicas) == set(destination)):
+        # Kafka refuses every list that names a missing one: not even the order can be put right.
+        return Arrived(missing)
     if replica_sets.adding(seen.replicas, destination):
-        return _by_steps(reassignment, seen, frozenset(context.failed))
+        return _by_steps(reassignment, seen, context.unregistered.union(context.failed), context)
     block = rollback_guards.restore_block(reassignment, seen, context.guard)
     if block is None:
         return SendOrder(destination)
     if not rollback_guards.is_given_up(reassignment, seen, block, context.guard):
         return Wait(block)
     closest = deprioritise(rollback_guards.closest(reassignment, seen, context.guard), context.listed)
-    if closest == seen.replicas:
+    if closest == seen.replicas or not context.unregistered.isdisjoint(closest):
         return Arrived(replica_sets.without(reassignment.original, seen.isr))
     return SendOrder(closest)
 
@@ -88,10 +92,11 @@ def _destination_today(reassignment: Reassignment, context: Context) -> tuple[in
     return deprioritise(destination, context.listed)
 
 
-def _by_steps(reassignment: Reassignment, seen: PartitionFacts, gone: frozenset[int]) -> GoBySteps:
+def _by_steps(reassignment: Reassignment, seen: PartitionFacts, gone: frozenset[int], context: Context) -> GoBySteps:
     """Head for the originals that are not gone, in their order, and as many replicas as there were.
 
-    In place of the others replicas in sync stay; only where there are too few, what is gone stays in the list.
+    In place of the others replicas in sync stay; only where there are too few, what is gone stays in the list, unless
+    it has no registration.
     """
     original = reassignment.original
     kept = [broker for broker in original if broker not in gone or broker in seen.isr]
@@ -99,8 +104,9 @@ def _by_steps(reassignment: Reassignment, seen: PartitionFacts, gone: frozenset[
     in_sync = [broker for broker in others if broker in seen.isr]
     lacking = [broker for broker in original if broker in seen.replicas and broker not in kept]
     behind = [broker for broker in others if broker not in seen.isr]
-    stay = {*kept, *(in_sync + lacking + behind)[: max(0, len(original) - len(kept))]}
-    return GoBySteps(tuple(broker for broker in (*original, *others) if broker in stay))
+    others_to_keep = replica_sets.without((*in_sync, *lacking, *behind), context.unregistered)
+    stay = {*kept, *others_to_keep[: max(0, len(original) - len(kept))]}
+    return GoBySteps(tuple(broker for broker in (*original, *others) if broker in stay) or original)
 
 
 def _never_joins(reassignment: Reassignment, seen: PartitionFacts, context: Context, gone: frozenset[int]) -> bool:
@@ -117,6 +123,11 @@ def _never_joins(reassignment: Reassignment, seen: PartitionFacts, context: Cont
         return False
     if gone & set(step.adding):
         return True
+    if not context.unregistered.isdisjoint(reassignment.heading):
+        # What comes next would be refused.
+        return False
+    if _waits_for_unregistered(step, seen, context):
+        return rollback_guards.skip_reason(given_up, seen, context.guard) is None
     unlisted = [broker for broker in step.adding if broker not in context.live]
     dead = context.brokers.dead(unlisted) if unlisted else ()
     others = [broker for broker in replica_sets.adding(step.expected, reassignment.heading) if broker in context.live]
@@ -127,6 +138,12 @@ def _never_joins(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     if not dead or not others or not (has_lasted or set(dead) <= set(context.failed)):
         return False
     return rollback_guards.skip_reason(given_up, seen, context.guard) is None
+
+
+def _waits_for_unregistered(step: Step, seen: PartitionFacts, context: Context) -> bool:
+    """Whether Kafka waits for a replica without a registration that the step keeps; the next step leaves it out."""
+    waits_for_all = context.completion is Completion.TARGET or len(step.replicas) < len(step.expected)
+    return waits_for_all and not context.unregistered.intersection(step.replicas).issubset(seen.isr)
 
 
 def _gone_originals(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> frozenset[int]:
@@ -141,4 +158,8 @@ def _gone_originals(reassignment: Reassignment, seen: PartitionFacts, context: C
     )
     missing = replica_sets.without(reassignment.returning_to, seen.isr)
     dead = context.brokers.dead(missing)
-    return frozenset(broker for broker in missing if broker in context.failed or (has_lasted and broker in dead))
+    return frozenset(
+        broker
+        for broker in missing
+        if broker in context.failed or broker in context.unregistered or (has_lasted and broker in dead)
+    )

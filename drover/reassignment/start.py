@@ -39,6 +39,9 @@ def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) ->
         return Wait(Block(Blocker.FOREIGN_CHANGE, detail, context.at_ms))
     if seen.leader is None:
         return Wait(no_leader(seen, context))
+    unregistered = [broker for broker in reassignment.heading if broker in context.unregistered]
+    if unregistered:
+        return Wait(unregistered_target(unregistered, context.at_ms))
     step = _planned(reassignment, seen, context)
     if step is None:
         return Wait(_no_step(reassignment, context))
@@ -70,6 +73,7 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
             completion=context.completion,
             racks=context.racks,
             unreachable=context.unreachable,
+            unregistered=context.unregistered,
         )
         step = next_step(reassignment, context.stepping, now)
         if reassignment.phase is Phase.PREPARED and prepared and step and set(step.adding) <= set(prepared.adding):
@@ -78,17 +82,20 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
         return step
     if is_short and prepared.adding and not _is_repair(prepared, seen, context):
         # The throttle that is being set is for the same copies.
-        return replace(prepared, final=False, replicas=prepared.expected + prepared.adding)
+        kept = replica_sets.without(prepared.expected, context.unregistered)
+        return replace(prepared, final=False, replicas=kept + prepared.adding)
     return prepared
 
 
 def _is_outdated(prepared: Step, seen: PartitionFacts, context: Context) -> bool:
-    """Whether a prepared step would copy to a broker that has died, or copies too much for what it drops.
+    """Whether a prepared step would copy to a broker that has died, name one without a registration, or copy too much.
 
     Another broker may do for a dead one. More replicas than `max_replicas_per_step` are added at once only for as many
     that are out of sync and must go with them; one that is in sync again need not.
     """
     if any(broker not in context.live for broker in prepared.adding):
+        return True
+    if not context.unregistered.isdisjoint(prepared.replicas):
         return True
     dropped = replica_sets.removing(prepared.expected, prepared.replicas)
     is_beyond = len(prepared.adding) > context.max_replicas_per_step
@@ -128,9 +135,10 @@ def _lacks_in_sync(seen: PartitionFacts, context: Context) -> bool:
 def _is_repair(step: Step, seen: PartitionFacts, context: Context) -> bool:
     """Whether a step may be sent below min.insync.replicas: it only appends.
 
-    Where Kafka waits for the whole target of a step, it may also drop what is out of sync, since it would never end.
+    It also drops what has no registration: that holds no replica. Where Kafka waits for the whole target of a step, it
+    may drop what is out of sync, too, since it would never end.
     """
-    kept = step.expected
+    kept = replica_sets.without(step.expected, context.unregistered)
     if context.completion is Completion.TARGET:
         kept = tuple(broker for broker in kept if broker in step.replicas or broker in seen.isr)
     return replica_sets.only_appends(kept, step.replicas)
@@ -201,6 +209,16 @@ def _no_step(reassignment: Reassignment, context: Context) -> Block:
     """Say why no step can begin: what is left to add cannot be copied to now."""
     missing = replica_sets.adding(reassignment.current, reassignment.heading)
     return no_destination(missing, context) or dead_destination(missing, context.at_ms)
+
+
+def unregistered_target(brokers: Collection[int], at_ms: int) -> Block:
+    """Say that the target names brokers without a registration, so that Kafka refuses it."""
+    names = ", ".join(map(str, brokers))
+    detail = (
+        f"broker {names} of the target is not registered with Kafka, which refuses every list that names it: let it "
+        "register again, or cancel and name another broker"
+    )
+    return Block(Blocker.UNREGISTERED_BROKER, detail, at_ms)
 
 
 def dead_destination(dead: Collection[int], at_ms: int) -> Block:

@@ -11,9 +11,6 @@ from drover.state.declared import index, items_by_key, recorded, values_in_order
 from drover.state.lists import ListsState
 from events.partitions import TopicPartition
 
-# A call of Drover's ends within 4 s; what is in the network's buffers even then is given a minute.
-LATE_MS = 60_000
-
 
 @dataclass(eq=False)
 class ReassignmentState(PlansState, ListsState):

@@ -2,16 +2,20 @@
 
 `grow` adds replicas one after the other at the end of the list and drops all at once with the last step; `swap` brings
 some in sync, then drops as many, and repeats (R435-7); `single` is one call, as Kafka does it. Below
-min.insync.replicas every stepping only adds, because that is the repair.
+min.insync.replicas every stepping only adds, because that is the repair, and adds at once what is lacking (R435-3).
+
+Kafka refuses every list that names a broker without a registration, even the present one: all such brokers go with the
+first step.
 """
 
 from collections.abc import Collection, Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from drover.leadership.order import deprioritise
 from drover.reassignment.phase import Stage
-from drover.reassignment.replica_sets import adding, only_appends, removing
+from drover.reassignment.replica_sets import adding, only_appends, removing, without
 from drover.reassignment.values import Reassignment, Step
 from events.plans import Stepping
 from events.traits import Completion
@@ -24,7 +28,8 @@ class Situation(Struct, frozen=True, gc=False):
     asks for of the present list. `drops_last` asks for steps that only add, and one at the end that drops. `listed` are
     the brokers that should not lead; `target` is in the order in which they come last (X8). `completion` is the
     trait of the cluster's version. `racks` are those of the brokers, as far as they are known. `unreachable` brokers
-    live, and get no copy.
+    live, and get no copy. `unregistered` are those of the present list that Kafka has no registration for; the target
+    names none.
     """
 
     current: tuple[int, ...]
@@ -41,6 +46,7 @@ class Situation(Struct, frozen=True, gc=False):
     completion: Completion = Completion.ADDED_UNLESS_SHRINKING
     racks: Mapping[int, str | None] = field(default_factory=dict)
     unreachable: Collection[int] = ()
+    unregistered: Collection[int] = ()
 
     @property
     def holds_up(self) -> tuple[int, ...]:
@@ -68,6 +74,21 @@ class Situation(Struct, frozen=True, gc=False):
         """Return those of them that can be copied now: their brokers are alive."""
         return tuple(broker for broker in self.missing if broker in self.live)
 
+    @property
+    def lacks(self) -> int:
+        """Return how many replicas in sync min.insync.replicas asks for beyond those that there are (R435-3)."""
+        return max(0, self.min_isr - self.in_sync(self.current))
+
+    @property
+    def shortfall(self) -> int:
+        """Return how many replicas the list lacks for the shorter end of the way: what had no registration has gone."""
+        return max(0, min(len(self.original), len(self.target)) - len(self.current))
+
+    @property
+    def most(self) -> int:
+        """Return how many replicas one step may bring in sync: as many as allowed, or as the list is too short (S2)."""
+        return max(self.max_replicas_per_step, self.shortfall)
+
     def in_sync(self, brokers: Collection[int]) -> int:
         """Count those that are in sync and alive."""
         return sum(map(self.is_in_sync, brokers))
@@ -89,7 +110,12 @@ def next_step(reassignment: Reassignment, stepping: Stepping, now: Situation) ->
 
 
 def next_list(stepping: Stepping, now: Situation) -> tuple[int, ...] | None:
-    """Return the list of the next step; None if only replicas on dead brokers are left to add."""
+    """Return the list of the next step; None if only replicas on dead brokers are left to add.
+
+    It names no broker without a registration: the step is planned as if these had left the present list before.
+    """
+    assert not set(now.unregistered) & set(now.target), f"{now.target} names a broker without a registration"
+    now = replace(now, current=without(now.current, now.unregistered))
     match stepping:
         case Stepping.GROW:
             return grow(now)
@@ -105,13 +131,13 @@ def grow(now: Situation) -> tuple[int, ...] | None:
     At the end of the list, because with the target's order Kafka's own rebalance would move leadership early. A target
     that adds at most `max_replicas_per_step` replicas is one step. What is to go and would hold a step up goes with it.
     """
-    missing, live = now.missing, now.live_missing
+    missing, live, most = now.missing, now.live_missing, max(now.most, now.lacks)
     appends_first = (now.is_short or now.drops_last) and not only_appends(now.current, now.target)
     # On the way back to the original list it may lack more than the way there has added.
-    at_once = max(len(missing), len(adding(now.original, now.target))) <= now.max_replicas_per_step
+    at_once = max(len(missing), len(adding(now.original, now.target))) <= most
     if not missing or (at_once and live == missing and not appends_first):
         return now.target
-    return _appended(now, now.max_replicas_per_step) if live else None
+    return _appended(now, most) if live else None
 
 
 def _appended(now: Situation, most: int) -> tuple[int, ...]:
@@ -142,17 +168,16 @@ def swap(now: Situation) -> tuple[int, ...] | None:
     is copied meanwhile. The last step sends exactly the target. That no drop hands leadership to a listed broker is a
     gate's to see to (`drover.reassignment.start`).
     """
-    missing, live, most = now.missing, now.live_missing, now.max_replicas_per_step
-    extra = removing(now.current, now.target)
-    lacks = max(0, now.min_isr - now.in_sync(now.current))
+    missing, live, most, lacks = now.missing, now.live_missing, now.most, now.lacks
+    extra, needed = removing(now.current, now.target), max(1, lacks, now.shortfall)
     if now.is_short and live:
         # At the end of the list: no leader moves below min.insync.replicas.
-        return _appended(now, max(1, lacks))
+        return _appended(now, needed)
     if live == missing and most >= max(len(missing), len(extra)) and _keeps_enough(now, live, extra):
         return now.target
     has_room = len(now.current) <= max(len(now.original), len(now.target))
     if (now.target[0] in live and has_room) or (live and lacks):
-        added = live[: max(1, lacks)]
+        added = live[:needed]
         return _ordered(now, added, now.holds_up[: len(added) + now.spare])
     over = len(now.current) - len(now.target)
     lagging = len(now.current) - len(extra) - now.in_sync([one for one in now.current if one in now.target])

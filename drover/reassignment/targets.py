@@ -1,5 +1,6 @@
 """Deciding about one partition's new target: what Kafka would refuse is refused before anything is queued (KIP-455)."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from drover.capability.decision import Facts, PartitionDecision, refuse_partition
@@ -81,6 +82,9 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Partitio
         return PartitionDecision(events=(*before, *canonical_now), unchanged=True)
     if new.replicas == canonical:
         return PartitionDecision(events=before, unchanged=True)
+    refusal = _refuse_unregistered(new, facts)
+    if refusal is not None:
+        return PartitionDecision(refusal=refusal)
     return PartitionDecision(events=(*before, queued_from(new, seen, state)), joins=True)
 
 
@@ -103,7 +107,9 @@ def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, fa
         return PartitionDecision(events=(*withdrawn, *canonical), unchanged=True)
     if active.replacement is not None and active.replacement.target == new.replicas:
         return PartitionDecision(unchanged=True)
-    refusal = _refuse_replicas(new, active.original, state, facts)
+    refusal = _refuse_replicas(new, active.original, state, facts) or _refuse_unregistered(
+        new, facts, active.unregistered
+    )
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
     order = state.canonical_of(new.key, active.topic_id, active.current) if is_reorder(active) else active.original
@@ -182,6 +188,22 @@ def _refuse_emptied(
             )
             return refuse_partition(key, RefusalCode.BROKER_EMPTIED, detail)
     return None
+
+
+def _refuse_unregistered(new: NewTarget, facts: Facts, refused: Collection[int] = ()) -> Refusal | None:
+    """Refuse a list that Kafka would refuse, although the broker is in the present one.
+
+    `refused` are the brokers that Kafka's answers have named.
+    """
+    dead = facts.brokers.dead(new.replicas)
+    unregistered = {*facts.brokers.unregistered(dead), *(broker for broker in dead if broker in refused)}
+    if not unregistered:
+        return None
+    detail = (
+        f"{new.key}: broker {', '.join(map(str, sorted(unregistered)))} is not registered with Kafka, which refuses "
+        "every list that names it: name another broker"
+    )
+    return refuse_partition(new.key, RefusalCode.INVALID_REPLICA_ASSIGNMENT, detail)
 
 
 def _refuse_situation(new: NewTarget, seen: PartitionFacts, canonical: tuple[int, ...], facts: Facts) -> Refusal | None:

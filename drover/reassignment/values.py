@@ -17,6 +17,8 @@ from events.reassignments import Blocker, Call, CancelMode, SkipReason
 
 # Looking an enum's member up takes longer than all else in some of the functions that every event runs through.
 _PENDING = Phase.PENDING
+# A call of Drover's ends within 4 s; what is in the network's buffers even then is given a minute.
+LATE_MS = 60_000
 # A reassignment in one of these weighs on no broker: nothing is copied for it. A restore only drops replicas or puts
 # them in order; a rollback that needs copies goes by steps, like every other move.
 WEIGHTLESS = frozenset({Phase.PENDING, Phase.RESTORING, Phase.RESTORE_INTENDED})
@@ -103,7 +105,9 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     state (a broker both added and removed) was found and cancelled once since a cancellation was last asked for.
     `asked` is that request, and `held_off` the guard because of which the reassignment goes on in spite of it (R236-8);
     requests of older logs are not kept. `returning_to` is the list to which the steps of a rollback lead.
-    `bytes_unknown` says that a confirmed step was over before it was sampled.
+    `bytes_unknown` says that a confirmed step was over before it was sampled. `unregistered` are the brokers for which
+    Kafka has no registration, by its answers. `is_settled` says that Kafka has ended or refused what was sent last: a
+    move that it lists is somebody else's, whatever its list is.
     """
 
     key: TopicPartition
@@ -130,6 +134,8 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     held_off: SkipReason | None = None
     returning_to: tuple[int, ...] | None = None
     bytes_unknown: bool = False
+    unregistered: tuple[int, ...] = ()
+    is_settled: bool = False
 
     @property
     def call(self) -> Call:
@@ -188,6 +194,27 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
         steps have added beside it is dropped next.
         """
         return self.destination if set(self.destination) <= set(self.current) else self.current
+
+    def late_lists(self, at_ms: int) -> tuple[tuple[int, ...], ...]:
+        """Return the lists of calls of unknown outcome that may still take effect.
+
+        Once nothing of it is under way, a call is expired after `LATE_MS` of log time.
+        """
+        return () if self.is_settled and at_ms - self.since_ms >= LATE_MS else self.unresolved_targets
+
+    def own_lists(self, at_ms: int) -> frozenset[tuple[int, ...]]:
+        """Return the lists to which Kafka may be moving the partition because of calls of this reassignment.
+
+        Whoever else moves it there is not fought: the original list is one of them only while it is being sent back.
+        """
+        lists = set(self.late_lists(at_ms))
+        if self.is_settled:
+            return frozenset(lists)
+        if self.restoring is not None:
+            lists.add(self.restoring)
+        elif self.step is not None and self.step.replicas != self.current:
+            lists.add(self.step.replicas)
+        return frozenset(lists)
 
     @property
     def weighing_step(self) -> Step | None:

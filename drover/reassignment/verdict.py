@@ -53,6 +53,7 @@ class Context(Struct, frozen=True, gc=False):
     `failed` are the brokers that count as failed: reported, and not living. `stepping` is the plan's, or else the
     cluster's. `listed` are the brokers that should not lead this topic. `completion` is the cluster's trait. `racks`
     are those of the brokers that have been seen. `unreachable` and `registered` are as in `Brokers`.
+    `unregistered` are those of its lists that Kafka has no registration for: it refuses every list that names one.
     """
 
     cluster: str
@@ -74,6 +75,7 @@ class Context(Struct, frozen=True, gc=False):
     racks: Mapping[int, str | None] = field(default_factory=dict)
     unreachable: Collection[int] = ()
     registered: frozenset[int] | None = None
+    unregistered: frozenset[int] = frozenset()
 
     @property
     def brokers(self) -> Brokers:
@@ -83,7 +85,9 @@ class Context(Struct, frozen=True, gc=False):
     @property
     def guard(self) -> GuardFacts:
         """The part of the context that KIP-236's guards need."""
-        return GuardFacts(self.live, self.min_isr, self.at_ms, self.failed, self.unreachable, self.registered)
+        return GuardFacts(
+            self.live, self.min_isr, self.at_ms, self.failed, self.unreachable, self.registered, self.unregistered
+        )
 
 
 class Verdict(Struct, frozen=True, gc=False):

@@ -14,13 +14,14 @@ from drover.capability.unconfirmed import Unconfirmed
 from drover.facts import Move, Observation, PartitionFacts
 from drover.plans.evolve import is_ending
 from drover.reassignment.call_pace import CallPace
+from drover.reassignment.cancellation import postponed
 from drover.reassignment.context import context_of
 from drover.reassignment.copy_sizes import CopySizes
 from drover.reassignment.next_calls import LookAgain, SendStep, Wait
 from drover.reassignment.ports import without
 from drover.reassignment.route import next_call
 from drover.reassignment.values import Reassignment, Step
-from drover.reassignment.verdict import Context, blocked, gone
+from drover.reassignment.verdict import Context, gone
 from drover.scheduling.candidates import Candidate, Candidates
 from drover.scheduling.held_ports import HeldPorts
 from drover.scheduling.likely_step import likely_step
@@ -33,7 +34,7 @@ from drover.scheduling.room import Room
 from drover.scheduling.shares import Shares
 from drover.scheduling.start_pace import StartPace
 from drover.scheduling.step_needs import StepNeeds
-from drover.scheduling.steps import intend_step, is_prepared, postponed, prepare_step, waiting_for_throttle
+from drover.scheduling.steps import held_up, intend_step, is_prepared, prepare_step, waiting_for_throttle
 from drover.scheduling.throttles import Throttles
 from drover.scheduling.unsized import Unsized
 from drover.scheduling.waiting_entry import Where
@@ -279,8 +280,7 @@ class Starter(Reconciler):
         found = next_call(reassignment, seen.facts, context)
         self._unconfirmed.note(key, seen.ended_ms, unconfirmed=isinstance(found, LookAgain))
         if isinstance(found, Wait):
-            batch.emit_all(postponed(reassignment, self.state.name))
-            batch.emit_all(blocked(reassignment, found.block, self.state.name))
+            batch.emit_all(held_up(reassignment, found.block, self.state.name))
         elif isinstance(found, SendStep):
             self._start(reassignment, found.step, rank, batch)
 

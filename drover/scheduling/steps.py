@@ -2,11 +2,21 @@
 
 from typing import TypedDict
 
+from drover.leadership.endings import is_reorder
+from drover.reassignment.cancellation import postponed
 from drover.reassignment.phase import Phase
 from drover.reassignment.values import Block, Reassignment, Step
 from drover.reassignment.verdict import blocked, event_name
 from events.partitions import TopicPartition
-from events.reassignments import Call, CallIntended, ReassignmentUnblocked, StepPostponed, StepPrepared
+from events.reassignments import (
+    Blocker,
+    Call,
+    CallIntended,
+    FailureReason,
+    ReassignmentFailed,
+    ReassignmentUnblocked,
+    StepPrepared,
+)
 from events.records import ReassignmentEvent
 
 
@@ -32,12 +42,16 @@ def intend_step(cluster: str, key: TopicPartition, step: Step) -> CallIntended:
     return CallIntended(**_fields(cluster, key, step), call=Call.STEP)
 
 
-def postponed(reassignment: Reassignment, cluster: str) -> tuple[StepPostponed, ...]:
-    """Give up the room of a prepared step that cannot begin; nothing if no step is prepared."""
-    key, step = reassignment.key, reassignment.step
-    if reassignment.phase is not Phase.PREPARED or step is None:
-        return ()
-    return (StepPostponed(cluster=cluster, topic=key.topic, partition=key.partition, step=step.number),)
+def held_up(reassignment: Reassignment, block: Block, cluster: str) -> tuple[ReassignmentEvent, ...]:
+    """Record that the next step cannot begin: what was prepared is given up.
+
+    A reorder for the sake of leadership whose list Kafka would refuse ends with that: it is begun again when it can be
+    done, and nothing else of its partition waits for it.
+    """
+    if not (is_reorder(reassignment) and block.why is Blocker.UNREGISTERED_BROKER):
+        return (*postponed(reassignment, cluster), *blocked(reassignment, block, cluster))
+    name, why = event_name(cluster, reassignment.key), FailureReason.REFUSED_BY_KAFKA
+    return (ReassignmentFailed(**name, why=why, detail=block.detail, replicas=reassignment.current),)
 
 
 def waiting_for_throttle(

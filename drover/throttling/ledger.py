@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from drover.brokers import Brokers
 from drover.facts import BrokerRates
 from drover.reassignment.values import Reassignment, Step
 from drover.throttling.demand import Demand, TopicDemand, holds
@@ -128,6 +129,15 @@ def plan_throttles(
         tuple(plan.unknown),
         tuple(plan.delayed_removals),
     )
+
+
+def given_up(state: ThrottlingState, brokers: Brokers) -> Iterator[BrokerThrottleLeft]:
+    """Give up what is owed to brokers that Kafka has no registration for: their settings cannot be written."""
+    if brokers.live.issuperset(state.broker_throttles):
+        return
+    for broker in brokers.unregistered(sorted(state.broker_throttles)):
+        found = state.broker_throttles[broker].intended
+        yield BrokerThrottleLeft(cluster=state.name, broker=broker, found=found, unregistered=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from drover.throttling.ahead import MAX_ENTRIES_PER_TOPIC
 from drover.throttling.demand import Demand, TopicDemand
 from drover.throttling.due_topics import DueTopics
 from drover.throttling.evolve import without
-from drover.throttling.ledger import ThrottlePlan, is_ready, plan_throttles
+from drover.throttling.ledger import ThrottlePlan, given_up, is_ready, plan_throttles
 from drover.throttling.readings import Readings
 from drover.throttling.recent_writes import RecentWrites
 from drover.throttling.refusals import REFUSED_RETRY_MS, Unreadable, is_refused, refusal_block
@@ -239,6 +239,7 @@ class ThrottlingReconciler(Reconciler):
             demand.changed_brokers.update(self.observed.live - self._live)
             self._live = self.observed.live
             self.version += 1
+        batch.emit_all(given_up(state, self.observed.brokers))
         self._remove_overdue(batch.now.monotonic_ms)
         demand.changed_topics.update(self._due_topics.due(batch.now.monotonic_ms))
         demand.look_ahead(batch.now.monotonic_ms)

@@ -10,14 +10,14 @@ import yaml
 from msgspec.structs import replace
 
 from drover.cli import following
-from drover.cli.exits import Failure
+from drover.cli.exits import ExitCode, Failure
 from drover.cli.following import follow_plan
 from drover.cli.output import print_document
 from drover.client.watching import View
 from drover.journal.connection import LogConnection
 from drover.plans.state import Plan
 from events.plans import PlanOpened
-from events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from events.reassignments import FailureReason, ReassignmentCompleted, ReassignmentFailed, ReassignmentQueued
 from tests.client.log import CLUSTER
 from tests.web.scene import Scene
 
@@ -67,6 +67,30 @@ def test_people_read_the_lines_where_they_read_the_rest(capsys: pytest.CaptureFi
     said = capsys.readouterr()
     assert "orders:0 ended" in said.out
     assert "Plan p has ended: 1 partition completed" in said.err
+
+
+def test_a_plan_of_which_kafka_refused_a_step_has_failed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing was moved: that is not done, and where to find the reason is said."""
+
+    async def views(*_: object) -> AsyncGenerator[View, None]:
+        scene = Scene()
+        scene.say(PlanOpened(cluster=CLUSTER, plan="p", by="ann", reason="r"))
+        queued = ReassignmentQueued(
+            **WHERE, topic_id="QBjRZu1kRSm0SVvmuSHUxg", plan="p", original=(1, 2), target=(3, 4)
+        )
+        scene.say(queued)
+        yield scene.view
+        why = FailureReason.REFUSED_BY_KAFKA
+        scene.say(ReassignmentFailed(**WHERE, why=why, detail="Kafka refused the step: code 39", replicas=(1, 2)))
+        yield scene.view
+
+    monkeypatch.setattr(following, "watch", views)
+    assert follow_plan(LogConnection("kafka:9092"), CLUSTER, "p", "json") is ExitCode.FAILED
+    told = capsys.readouterr().err
+    assert "0 partitions completed, 0 rolled back, 0 stopped, 1 failed" in told
+    assert "drover history --cluster prod --plan p" in told
 
 
 class _Endless:

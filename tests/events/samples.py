@@ -17,7 +17,7 @@ from events import (
 from events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
 from events.refusals import Refusal, RefusalCode
 from events.traits import Completion, Retarget, Traits
-from tests.events import adaptation_samples, leader_samples, limit_samples, throttle_samples
+from tests.events import adaptation_samples, leader_samples, limit_samples, throttle_samples, unregistered_samples
 from tests.events.healing_samples import HEALING
 
 TOKEN = bytes(range(16))
@@ -65,6 +65,7 @@ EVENTS: dict[str, records.AnyEvent] = {
     **adaptation_samples.EVENTS,
     **limit_samples.EVENTS,
     **throttle_samples.EVENTS,
+    **unregistered_samples.EVENTS,
     **HEALING,
     "broker-failure-recorded": brokers.BrokerFailureRecorded(
         cluster="local", broker=3, failed_at_ms=1_790_000_000_000, by="watch", reason="no ping"

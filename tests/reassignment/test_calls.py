@@ -96,7 +96,7 @@ def test_a_refused_step_of_which_a_rollback_is_asked_goes_back(code: int) -> Non
 )
 @pytest.mark.parametrize("code", [29, 31, 44])
 def test_a_refusal_that_can_be_mended_blocks_and_is_tried_again(phase: Phase, falls_back_to: Phase, code: int) -> None:
-    _, blocked = calls.answered(reassignment(phase), CallResult(code), CLUSTER)
+    blocked = calls.answered(reassignment(phase), CallResult(code), CLUSTER)[-1]
     assert isinstance(blocked, ReassignmentBlocked)
     assert blocked.why is Blocker.CALL_REJECTED
     found = after(reassignment(phase), code)
@@ -116,7 +116,7 @@ def test_a_cancel_that_would_be_an_unclean_election_is_skipped() -> None:
 
 @pytest.mark.parametrize("phase", OPEN)
 def test_a_call_that_was_never_sent_may_be_intended_again(phase: Phase) -> None:
-    (event,) = calls.never_sent(reassignment(phase), "no route", CLUSTER)
+    event = calls.never_sent(reassignment(phase), "no route", CLUSTER)[0]
     found = evolve(reassignment(phase), event, 9000)
     assert found is not None
     assert found.attempts == 1
@@ -130,3 +130,33 @@ def test_a_lost_call_is_only_looked_after(phase: Phase) -> None:
     assert found is not None
     assert found.unsure
     assert found.attempts == 0
+
+
+NOT_REGISTERED = CallResult(39, "The manual partition assignment includes broker 3, but no such broker is registered.")
+
+
+def test_a_step_that_names_an_unregistered_broker_on_its_way_out_is_planned_again() -> None:
+    """The target does without it: nothing fails."""
+    rejected, *others = calls.answered(reassignment(Phase.INTENDED), NOT_REGISTERED, CLUSTER)
+    assert isinstance(rejected, CallRejected)
+    assert (rejected.unregistered, others) == (3, [])
+    found = evolve(reassignment(Phase.INTENDED), rejected, 9000)
+    assert found is not None
+    assert (found.phase, found.unregistered) == (Phase.PREPARED, (3,))
+
+
+def test_a_step_that_names_an_unregistered_broker_of_its_target_fails() -> None:
+    about = reassignment(Phase.INTENDED, target=(4, 2, 3))
+    assert tags(calls.answered(about, NOT_REGISTERED, CLUSTER)) == ["call-rejected", "reassignment-failed"]
+
+
+def test_an_order_that_names_an_unregistered_broker_is_not_sent_again() -> None:
+    about = reassignment(Phase.RESTORE_INTENDED, cancel_mode=CancelMode.ROLLBACK)
+    assert tags(calls.answered(about, NOT_REGISTERED, CLUSTER)) == ["call-rejected", "call-accepted"]
+
+
+@pytest.mark.parametrize("code", [38, 44])
+def test_only_the_code_of_an_invalid_list_says_that_a_broker_is_unregistered(code: int) -> None:
+    assert calls.unregistered_broker(CallResult(code, NOT_REGISTERED.message)) is None
+    assert calls.unregistered_broker(CallResult(39, None)) is None
+    assert calls.unregistered_broker(CallResult(39, "includes the broker 2 more than once.")) is None

@@ -107,10 +107,11 @@ def test_what_waits_for_a_later_step_is_taken_back_by_calls() -> None:
     state = three()
     apply(state, prepared(2), 2000)
     decision = decide(cancel(OTHER), state, NO_FACTS)
-    assert tags(decision.events) == ["rollback-requested"]
+    assert tags(decision.events) == ["step-postponed", "rollback-requested"]
     for event in decision.events:
         apply(state, event, 3000)
     assert state.reassignments[OTHER].phase is Phase.ROLLING_BACK
+    assert not state.reassignments[OTHER].own_lists(3000), "the step was not sent: whoever moves it there is not fought"
 
 
 def test_a_call_that_is_open_is_waited_for() -> None:

@@ -12,6 +12,7 @@ from drover.facts import CallResult, Move, PartitionFacts
 from drover.plans.state import PlanStatus
 from drover.reassignment import calls
 from drover.reassignment.cancel import decide_cancel
+from drover.reassignment.cancellation import postponed
 from drover.reassignment.evolve import APPLYING, EVOLVING, evolve
 from drover.reassignment.next_calls import SendStep, Wait
 from drover.reassignment.phase import Phase
@@ -19,7 +20,6 @@ from drover.reassignment.ports import Port
 from drover.reassignment.reconcile import reconcile
 from drover.reassignment.route import next_call
 from drover.reassignment.verdict import blocked
-from drover.scheduling.steps import postponed
 from drover.shard.fold import ShardState
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply

@@ -3,11 +3,13 @@
 import pytest
 
 from drover.facts import Move
+from drover.reassignment import rollback_guards
 from drover.reassignment.next_calls import Arrived, GoBySteps, HoldOff, SendCancel, SendOrder, SendStep, Wait
 from drover.reassignment.phase import Phase, phase_of
 from drover.reassignment.route import next_call
 from drover.reassignment.values import Block, Reassignment, Step
 from events.reassignments import Blocker, CancelMode, SkipReason
+from events.traits import Completion
 from tests.reassignment.support import context, reassignment, sight
 
 ADDS = Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
@@ -92,3 +94,36 @@ def test_with_too_few_in_sync_what_is_gone_stays_in_the_list() -> None:
     )  # fmt: skip
     found = next_call(back, sight((4, 1, 2), (4, 1)), context(failed={2, 3}))
     assert found == SendStep(Step(3, True, (4, 1, 2), (1, 2, 4), 1))
+
+
+def test_an_unregistered_original_is_in_no_list_that_is_sent() -> None:
+    gone = context(live={2, 3, 4}, unregistered=frozenset({1}))
+    about = rolled_back(Phase.CANCELLING)
+    assert next_call(about, sight((2, 3, 1), (2, 3), leader=2), gone) == Arrived((1,))
+    assert next_call(about, sight((1, 2, 3), (2, 3), leader=2), gone) == Arrived((1,))
+    grown = rolled_back(Phase.ROLLING_BACK, ADDS, (1, 2, 3, 4))
+    seen = sight((1, 2, 3, 4), (2, 3, 4), leader=2)
+    block = rollback_guards.restore_block(grown, seen, gone.guard)
+    assert block is not None
+    assert next_call(grown, seen, gone) == SendOrder((2, 3, 4))
+    too_few = sight((1, 2, 3, 4), (2, 3), leader=2)
+    assert next_call(grown, too_few, gone) == Arrived((1,))
+
+
+def test_steps_back_leave_out_what_is_unregistered_even_where_too_few_are_in_sync() -> None:
+    about = rolled_back(Phase.CANCELLING, DROPPED, (2, 3, 4))
+    gone = context(live={2, 3, 5}, unregistered=frozenset({1, 4}))
+    assert next_call(about, sight((2, 3, 4), (2, 3), leader=2), gone) == GoBySteps((2, 3))
+
+
+@pytest.mark.parametrize(
+    ("completion", "expected"), [(Completion.TARGET, SendCancel()), (Completion.ADDED_UNLESS_SHRINKING, None)]
+)
+def test_a_step_that_waits_for_an_unregistered_replica_on_its_way_out_is_cancelled(
+    completion: Completion, expected: SendCancel | None
+) -> None:
+    """3.8 to 4.2 wait for the whole target of a step (KAFKA-15665); the next step leaves that replica out."""
+    about = reassignment(Phase.COPYING, target=(4, 5, 2), step=ADDS)
+    seen = sight((1, 2, 3, 4), (1, 2), move=Move((1, 2, 3, 4), (4,), ()))
+    gone = context(live={1, 2, 4, 5}, completion=completion, unregistered=frozenset({3}))
+    assert next_call(about, seen, gone) == expected

@@ -66,16 +66,77 @@ def test_the_vectors_with_one_replica_at_a_time(
 
 
 def test_what_min_isr_lacks_is_added_first_and_at_once() -> None:
-    """TV-217."""
+    """TV-217, and R435-3 for every stepping: the first step fulfils min.insync.replicas, whatever its limit is."""
     now = replace(situation((0,), (0, 1, 2, 3), min_isr=3), isr=(0,))
     assert next_list(Stepping.SWAP, now) == (0, 1, 2)
+    assert next_list(Stepping.GROW, now) == (0, 1, 2)
+    assert next_list(Stepping.SINGLE, now) == (0, 1, 2, 3)
 
 
 def test_below_min_isr_nothing_is_dropped_and_no_leader_moves() -> None:
     now = replace(situation((0, 1, 2), (3, 4, 5), min_isr=3), isr=(0,), is_short=True)
     assert next_list(Stepping.SWAP, now) == (0, 1, 2, 3, 4)
     assert next_list(Stepping.SINGLE, now) == (0, 1, 2, 3, 4, 5)
-    assert next_list(Stepping.GROW, now) == (0, 1, 2, 3)
+    assert next_list(Stepping.GROW, now) == (0, 1, 2, 3, 4)
+    assert next_list(Stepping.GROW, replace(now, min_isr=2)) == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("stepping", Stepping)
+def test_what_has_no_registration_goes_with_the_first_step_and_as_many_come(stepping: Stepping) -> None:
+    now = replace(situation((6, 1, 2), (6, 5, 4)), isr=(6,), live={4, 5, 6}, unregistered={1, 2})
+    assert next_list(stepping, now) == (6, 5, 4)
+    assert next_list(stepping, replace(now, min_isr=2, is_short=True)) == (6, 5, 4)
+
+
+@pytest.mark.parametrize("stepping", [Stepping.GROW, Stepping.SWAP])
+def test_where_too_few_live_the_first_step_leaves_fewer_replicas_than_there_were(stepping: Stepping) -> None:
+    """Brokers 1 and 2 hold no replica that could be lost: Kafka does not know them any more."""
+    now = replace(situation((6, 1, 2), (6, 5, 4)), isr=(6,), live={5, 6}, unregistered={1, 2})
+    assert next_list(stepping, now) == (6, 5)
+    then = replace(now, current=(6, 5), isr=(6, 5), unregistered=())
+    assert next_list(stepping, then) is None
+    assert next_list(stepping, replace(then, live={4, 5, 6})) == (6, 5, 4)
+
+
+def test_a_shorter_target_without_what_has_no_registration_is_one_step() -> None:
+    now = replace(situation((1, 2, 3), (2, 3)), isr=(2, 3), live={2, 3}, leader=2, unregistered={1})
+    assert {next_list(stepping, now) for stepping in Stepping} == {(2, 3)}
+
+
+@given(
+    original=LISTS,
+    target=LISTS,
+    most=st.integers(1, 5),
+    min_isr=st.integers(1, 4),
+    behind=st.sets(st.integers(1, 9)),
+    dead=st.sets(st.integers(1, 9)),
+    unregistered=st.sets(st.integers(1, 9), min_size=1),
+    stepping=st.sampled_from(list(Stepping)),
+)
+def test_no_step_names_a_broker_without_a_registration(
+    original: tuple[int, ...],
+    target: tuple[int, ...],
+    most: int,
+    min_isr: int,
+    behind: set[int],
+    dead: set[int],
+    unregistered: set[int],
+    stepping: Stepping,
+) -> None:
+    """The list is as long as the shorter end of the way, or holds everything that could be copied by then."""
+    unregistered -= {*target}
+    away = dead | unregistered
+    isr = tuple(broker for broker in original if broker not in behind | away)
+    now = replace(situation(original, target, most, min_isr), isr=isr, live=ALL - away, leader=isr[0] if isr else None)
+    now = replace(now, is_short=len(isr) < min(min_isr, len(original)), unregistered=unregistered)
+    taken = route(now, stepping)
+    for ahead in taken:
+        assert unregistered.isdisjoint(ahead)
+        could_come = {*target} - {*original} - away
+        assert len(ahead) >= min(len(original), len(target)) or could_come <= {*ahead}
+        assert {*ahead} >= {*original} & {*target}
+    if not away - unregistered:
+        assert (taken[-1] if taken else original) == target
 
 
 def test_the_dead_and_the_out_of_sync_go_first_and_the_leader_last() -> None:
@@ -218,7 +279,7 @@ def _keeps_to_swaps_bounds(
     before: Situation, ahead: tuple[int, ...], added: set[int], original: tuple[int, ...]
 ) -> None:
     in_sync = before.in_sync(before.current)
-    lacks = max(0, before.min_isr - in_sync)
+    lacks = before.lacks
     lagging = len(before.current) - in_sync
     assert len(added) <= max(before.max_replicas_per_step, lacks, 1)
     merged = len({*before.current, *ahead})

@@ -1,4 +1,6 @@
-"""Goals of plans, what they have copied, and an unreachable broker; see `tests.shard.snapshot_samples`."""
+"""Goals of plans, what they have copied, and brokers out of reach; see `tests.shard.snapshot_samples`."""
+
+from msgspec.structs import replace
 
 from drover.plans.state import Copied, PlanGoal
 from drover.scheduling.state import QueueEntry
@@ -16,4 +18,12 @@ def with_goals(fold: ShardFold) -> ShardFold:
         "alter-9", plan, (2, 3), 1_790_000_000_996, allow_emptied_brokers=True
     )
     state.unreachable_brokers[6] = 1_790_000_000_997
+    return fold
+
+
+def with_an_unregistered_broker(fold: ShardFold) -> ShardFold:
+    """A rollback cannot go back to a broker that is not registered; nothing of it is under way in Kafka."""
+    state = fold.state.cluster("prod")
+    entry = state.reassignments[TopicPartition("orders", 1)]
+    state.change(entry, replace(entry, unregistered=(1,), is_settled=True))
     return fold

@@ -31,7 +31,7 @@ from events.traits import Completion, Retarget, Traits
 from events.waiting import PartitionRun
 from tests.shard.snapshot_heals import with_a_heal, with_a_superseded_heal
 from tests.shard.snapshot_leaders import with_a_listing_until_in_sync, with_intended_orders, with_leaders
-from tests.shard.snapshot_plans import with_goals
+from tests.shard.snapshot_plans import with_an_unregistered_broker, with_goals
 
 GOLDEN = Path(__file__).parent / "golden"
 SLOT, SINCE = 1, 17
@@ -339,6 +339,10 @@ def _with_a_listing_until_in_sync() -> ShardFold:
     return with_a_listing_until_in_sync(_with_intended_orders())
 
 
+def _with_an_unregistered_broker() -> ShardFold:
+    return with_an_unregistered_broker(_with_a_superseded_heal())
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -368,6 +372,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_superseded_heal": _with_a_superseded_heal,
     "snapshot_plan_goals": _with_goals,
     "snapshot_until_in_sync": _with_a_listing_until_in_sync,
+    "snapshot_unregistered_broker": _with_an_unregistered_broker,
 }
 
 

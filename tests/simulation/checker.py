@@ -303,7 +303,7 @@ class Checker:
             life = self._life_of((cluster.name, request.partition), intent)
             rules.s6_no_call_comes_late(request, life, intent)
             assert life is not None, "just asserted"
-            rules.s1_the_list_is_valid(cluster, request, intent)
+            rules.s1_the_list_is_valid(cluster, request, intent, caller)
             rules.s9_no_new_incarnation_is_touched(cluster, request, life)
             rules.s11_nobody_is_overwritten(cluster, request, life)
             if intent.call is Call.STEP and life.plan != PLAN_PREFIX:
@@ -371,7 +371,7 @@ class Checker:
         if life is None:
             rules.s11_nothing_moves_unasked(cluster, key, before, after)
         elif not life.touched and topic_id == life.topic_id:
-            rules.s2_the_envelope_holds(life, after)
+            rules.s2_the_envelope_holds(cluster, life, after)
             steppings = self.limits.steppings(cluster.name, life.plan)
             rules.s2_swaps_take_little_room(cluster, steppings, self.limits.most(cluster.name), life, after)
             rules.s4_racks_are_kept(cluster, steppings, life, before, after)

@@ -129,6 +129,7 @@ class SimulatedCluster:
         self.moves_over: dict[TopicPartition, tuple[int, frozenset[int]]] = {}
         self.made_ms: dict[str, int] = {}
         self.died_ms: dict[int, int] = {}
+        self.unregistered_ms: dict[int, int] = {}
         self.edited_ms: dict[int, int] = {}
         # What others have ever set, and what of it may be left after they have deleted it.
         self._others: dict[tuple[int, str], set[str]] = {(broker, LEADER_RATE): {"5000000"} for broker in (1, 3)}
@@ -186,6 +187,13 @@ class SimulatedCluster:
         if not self.model.brokers[broker].alive:
             self.model.start_broker(broker)
             self.started_ms[broker] = self.now_ms
+
+    def unregister(self, broker: int) -> None:
+        """Let an operator unregister a broker that is fenced; it registers anew when it is back."""
+        state = self.model.brokers[broker]
+        if state.fenced and not state.alive and state.registered:
+            self.model.unregister(broker)
+            self.unregistered_ms[broker] = self.now_ms
 
     def delete(self, topic: str) -> None:
         """Let somebody delete a topic."""

@@ -33,20 +33,28 @@ from tests.simulation.counting import plans_agree, slots_taken
 from tests.simulation.settings import Settings
 
 if TYPE_CHECKING:
+    from tests.simulation.calls import Call
     from tests.simulation.checker import Checker, Intent, Life
 
 # What others did so lately may go unseen: a young sight of old metadata, an intent, a call on its way.
 RACE_MS = FRESH_TO_START_MS + STALE_MS + CALL_START_MS + CALL_DEADLINE_MS
 
 
-def s1_the_list_is_valid(cluster: SimulatedCluster, request: AlterRequest, intent: "Intent") -> None:
-    """S1: a list that is sent is not empty, names nobody twice, and adds brokers that lived when it was decided."""
+def s1_the_list_is_valid(cluster: SimulatedCluster, request: AlterRequest, intent: "Intent", caller: "Call") -> None:
+    """S1: a list that is sent is not empty, names nobody twice, and adds brokers that lived when it was decided.
+
+    It names no broker that a survey before had shown to be unregistered.
+    """
     if request.replicas is None:
         return
     assert request.replicas, f"S1: {request.partition}: an empty list"
     assert len(set(request.replicas)) == len(request.replicas), f"S1: {request} names a broker twice"
     for broker in request.replicas:
         assert broker in cluster.model.brokers, f"S1: {request} names an unknown broker"
+        seen, gone_ms = caller.shard.core.cluster(cluster.name).observed, cluster.unregistered_ms.get(broker)
+        if gone_ms is not None and not cluster.model.is_registered(broker) and seen.surveyed_ms is not None:
+            is_known = gone_ms < seen.surveyed_ms < intent.durable_ms
+            assert not is_known, f"S1: {request} names broker {broker}, which is not registered"
         dead = not cluster.model.brokers[broker].alive and broker not in intent.expected
         since_ms = cluster.now_ms - cluster.died_ms.get(broker, 0)
         limit_ms = RACE_MS + cluster.model.session_timeout_ms
@@ -69,11 +77,15 @@ def is_touched(cluster: SimulatedCluster, life: "Life") -> bool:
     return not owners <= seen_by
 
 
-def s2_the_envelope_holds(life: "Life", after: Partition) -> None:
-    """S2: replicas are always among original and target, and never fewer than the smaller of both."""
+def s2_the_envelope_holds(cluster: SimulatedCluster, life: "Life", after: Partition) -> None:
+    """S2: replicas are always among original and target, and never fewer than the smaller of both.
+
+    Unregistered brokers do not count.
+    """
     original, target = life.original, life.target
     assert set(after.replicas) <= {*original, *target}, f"S2: {life.key}: {after} of {life}"
-    assert len(after.replicas) >= min(len(original), len(target)), f"S2: {life.key}: {after} of {life}"
+    least = min(len(original), len(target)) - len({*original, *target} & cluster.unregistered_ms.keys())
+    assert len(after.replicas) >= least, f"S2: {life.key}: {after} of {life}"
 
 
 def s2_swaps_take_little_room(
@@ -220,7 +232,9 @@ def s21_rolled_back_means_the_original_list(
     there = tuple(broker for broker in life.original if broker in event.replicas)
     listed = checker.leaders.listed(event.cluster, event.topic)
     in_order = event.replicas[: len(there)] == there or event.replicas in {life.restoring, life.there, life.back}
-    assert in_order or listed, f"S21: {event} is not in the order of {life}"
+    # Kafka takes no new order of a list with an unregistered broker.
+    is_unsendable = not cluster.unregistered_ms.keys().isdisjoint(event.missing)
+    assert in_order or listed or is_unsendable, f"S21: {event} is not in the order of {life}"
     lacking = {*life.original} - {*there}
     assert lacking <= {*event.missing} <= {*life.original}, f"S21: {event} does not name what {life} lacks"
     # X9: what is sent back is the original as the list of brokers that should not lead orders it at that moment.
@@ -230,13 +244,9 @@ def s21_rolled_back_means_the_original_list(
         # R46-1: a report alone gives nobody up.
         assert broker in cluster.died_ms or life.touched, f"S21: {event} gives up {broker}, which never died"
     if _is_settled(cluster, life, event.replicas, f"S21: {event}"):
-        s8_no_copy_is_left(cluster, event)
-
-
-def s8_no_copy_is_left(cluster: SimulatedCluster, event: ReassignmentRolledBack) -> None:
-    """S8: no added broker holds bytes of the partition; what a dead broker holds of it goes when it returns."""
-    strays = set(cluster.model.held_bytes(event.key)) - {*event.replicas, *event.missing}
-    assert not strays, f"S8: {event} left bytes on {strays}"
+        # S8: what a dead broker holds of it goes when it returns.
+        strays = set(cluster.model.held_bytes(event.key)) - {*event.replicas, *event.missing}
+        assert not strays, f"S8: {event} left bytes on {strays}"
 
 
 def s21_stopped_means_the_confirmed_list(cluster: SimulatedCluster, life: "Life", event: ReassignmentStopped) -> None:
@@ -283,6 +293,7 @@ def s10_throttles_are_put_back(checker: "Checker", name: str) -> None:
     for broker, wanted in cluster.wanted_configs.items():
         found = cluster.model.brokers[broker].configs
         is_right = cluster.may_be_left(broker) or (name, broker) in checker.overwritten
+        is_right = is_right or broker in cluster.unregistered_ms
         assert is_right, f"S10: broker {broker}: {found}, not {wanted}"
     for topic, known in cluster.model.topics.items():
         left = known.configs.keys() - {"min.insync.replicas"}

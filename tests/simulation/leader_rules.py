@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from drover.cluster.controller_model import Partition
 from drover.leadership.endings import PLAN_PREFIX
 from drover.leadership.order import deprioritise
-from drover.reassignment.state import LATE_MS
+from drover.reassignment.values import LATE_MS
 from drover.shard.proposals import CALL_START_MS
 from drover.state.cluster import ClusterState
 from events.brokers import BlacklistSet
@@ -255,7 +255,8 @@ def l8_leaders_are_where_they_belong(world: "World", cluster: SimulatedCluster, 
         # What is held up itself, and says why, may take all that the budget of leaders allows: steps and reorders.
         begun = state.moves.leader_steps + sum(one.plan.startswith(PLAN_PREFIX) for one in state.reassignments.values())
         has_room = begun < state.limits.max_leader_movements
-        waits = key in state.waiting or not has_room
+        is_unsendable = not all(map(cluster.model.is_registered, partition.replicas))
+        waits = key in state.waiting or not has_room or is_unsendable
         assert partition.replicas == today or waits, f"L8: {key}: {partition}, listed {listed}, {canonical}, {kept}"
         # That a kept order is another topic's is found out when there is room to do something about the partition.
         is_others = kept is not None and kept.topic_id != cluster.model.topics[key.topic].topic_id and not has_room

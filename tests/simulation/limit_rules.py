@@ -107,9 +107,10 @@ class LimitWitness:
         """
         if Stepping.SINGLE in steppings or (before is not None and {*after.adding} <= {*before.adding}):
             return
-        most = self.most(cluster.name)
-        if Stepping.SWAP in steppings:
-            most = max(most, cluster.model.min_isr(key.topic))
+        most = max(self.most(cluster.name), cluster.model.min_isr(key.topic))
+        if before is not None:
+            # As many come as have no registration, and go with the same step.
+            most = max(most, sum(broker in cluster.unregistered_ms for broker in before.replicas))
         if cluster.settings.traits.completion is Completion.TARGET:
             most = max(most, sum(self.was_out_of_sync(cluster, key, broker, after) for broker in after.removing))
         assert len(after.adding) <= most, f"S7: {key} adds {after.adding}"

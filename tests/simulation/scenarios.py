@@ -127,6 +127,20 @@ SCENARIOS = (
         ),
     ),
     Scenario(
+        "rolled-back-to-an-unregistered-broker",
+        Settings(copy_bytes_per_second=1, heals_brokers=False),
+        (
+            _alter("move", ("orders", 0, [5, 2, 3])),
+            ("run", 500),
+            ("stop-broker", "east", 1),
+            ("run", 3000),
+            ("unregister", "east", 1),
+            _cancel("back", plan="move"),
+            _RUN,
+        ),
+        differs={"replicas": "where the step was never sent, there was no cancel of Kafka's that loses the order"},
+    ),
+    Scenario(
         "answer-lost",
         _PLAIN,
         (("lose", "east", Loss.UNANSWERED.value), _alter("move", ("orders", 0, [5, 2, 3])), _RUN),

@@ -9,6 +9,20 @@ BACK = "drover/reassignment/rollback.py"
 
 STEP_MUTANTS = (
     Mutant(
+        "name-an-unregistered-broker-in-a-step",
+        STEPPING,
+        "    now = replace(now, current=without(now.current, now.unregistered))",
+        "    now = replace(now, current=now.current)",
+        layer="tests/reassignment/test_stepping.py",
+    ),
+    Mutant(
+        "fight-a-move-to-the-list-of-a-step-that-is-over",
+        "drover/reassignment/values.py",
+        "        if self.is_settled:\n            return frozenset(lists)\n        if self.restoring",
+        "        if self.restoring",
+        layer="tests/shard/test_unregistered.py",
+    ),
+    Mutant(
         "swap-more-than-was-added",
         STEPPING,
         "min(len(added) + over, max(most, over))",

@@ -224,6 +224,7 @@ def _steal(world: World, shard: int, *, behind: int = 0) -> None:
 TROUBLE = (
     Kind("stop-broker", "brokers", 5, _choose_broker, _on("stop_broker")),
     Kind("start-broker", "brokers", 7, _choose_dead_broker, _on("start_broker")),
+    Kind("unregister", "brokers", 1, _choose_dead_broker, _on("unregister")),
     Kind("lose", "network", 6, _choose_loss, _lose),
     Kind("delay", "network", 8, _choose_delay, _delay),
     Kind("out-of-reach", "network", 2, _choose_cluster, lambda world, name: _reach(world, name, unreachable=True)),

@@ -98,9 +98,9 @@ async def test_bytes_are_those_of_the_broker_that_was_asked_after_two_have_swapp
     brokers: tuple[Asked, Asked],
 ) -> None:
     driver = KafkaDriver("prod", brokers[0].address)
-    assert await driver.replica_bytes([TOPIC]) == {KEY: {1: 100, 2: 200}}
+    assert (await driver.log_directories([TOPIC])).sizes == {KEY: {1: 100, 2: 200}}
     swap(*brokers)
-    assert await driver.replica_bytes([TOPIC]) == {KEY: {1: 100, 2: 200}}
+    assert (await driver.log_directories([TOPIC])).sizes == {KEY: {1: 100, 2: 200}}
     await driver.close()
 
 
@@ -108,11 +108,12 @@ async def test_what_one_connection_learns_of_addresses_all_others_know(brokers: 
     """The looks read the metadata all the time; samples and calls go by it, without a request of their own."""
     one, two = brokers
     driver = KafkaDriver("prod", one.address)
-    await driver.replica_bytes([TOPIC])
+    await driver.log_directories([TOPIC])
     swap(one, two)
     await driver.identify()
-    assert await driver._held_by(1, [KEY], driver._deadline()) == {KEY: 100}
-    assert await driver._held_by(2, [KEY], driver._deadline()) == {KEY: 200}
+    for broker, size in ((1, 100), (2, 200)):
+        answer = await driver._described_by(broker, log_dirs_request([KEY]), driver._deadline())
+        assert read_log_dirs(answer) == {KEY: size}
     await driver.close()
 
 
@@ -154,10 +155,10 @@ async def test_a_broker_that_says_that_it_is_another_one_is_not_believed_and_the
 async def test_addresses_of_another_cluster_are_ignored(brokers: tuple[Asked, Asked]) -> None:
     one, two = brokers
     driver = KafkaDriver("prod", one.address)
-    await driver.replica_bytes([TOPIC])
+    await driver.log_directories([TOPIC])
     one.cluster_id = two.cluster_id = "another"
     one.named.update({1: two, 2: one})
-    await driver.replica_bytes([TOPIC])
+    await driver.log_directories([TOPIC])
     cluster = driver._samples._client._manager.cluster  # type: ignore[union-attr]
     assert [cluster.broker_metadata(broker).port for broker in (1, 2)] == [one.port, two.port]
     await driver.close()

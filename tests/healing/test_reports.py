@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from drover.brokers import Brokers
 from drover.healing.reports import ALIVE_ENDS_REPORT_MS
 from events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
 from tests.healing.support import failed, healing_world, told
@@ -43,7 +44,7 @@ async def test_the_30_s_begin_anew_whenever_the_broker_is_missed(make: Callable[
         await world.run(ALIVE_ENDS_REPORT_MS - 10_000)
         world.model.stop_broker(3)
         await world.run(12_000)
-        assert world.state.counted_failures(world.model.live_brokers()) == {3}
+        assert world.state.counted_failures(Brokers(frozenset(world.model.live_brokers()))) == {3}
         world.model.start_broker(3)
     assert not told(world, BrokerReturnRecorded)
     await world.run(ALIVE_ENDS_REPORT_MS + 12_000)

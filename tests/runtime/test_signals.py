@@ -50,6 +50,7 @@ def test_there_is_an_alert_for_each_thing_that_must_wake_somebody_and_a_test_tha
     assert {rule["alert"].removeprefix("Drover") for rule in rules()} == {
         "NoOwner", "Stalled", "BlockedTooLong", "ThrottleLeft", "DeadLetters", "FencedWrites", "OutOfReach",
         "BrokerFailed", "BrokerUnreachable", "LogDirectoryFailed", "BrokerAway", "PartitionsUnhealed", "ShardDamaged",
+        "ThrottleRefused",
         "MismatchedCluster", "CommandsUndecided",
     }  # fmt: skip
     assert all(rule["annotations"].keys() == {"summary", "description"} for rule in rules())

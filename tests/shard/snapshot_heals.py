@@ -2,7 +2,7 @@
 
 import msgspec
 
-from drover.healing.state import Absence, Brake, Heal, HealChunk, LeftBehind, RunningChunk
+from drover.healing.state import Absence, Brake, Heal, HealChunk, HealedBroker, LeftBehind, RunningChunk
 from drover.shard.fold import ShardFold
 from events.healing import BrakeReason, HealAssignment, HealChoice, HealingLimits, LeftPartition, LeftReason
 from events.partitions import TopicPartition
@@ -34,4 +34,12 @@ def with_a_heal(fold: ShardFold) -> ShardFold:
 def with_a_superseded_heal(fold: ShardFold) -> ShardFold:
     """A partition of the running chunk has given way to another target."""
     fold.state.cluster("prod").heal_superseded[TopicPartition("logs", 0)] = (1, 2, 6)
+    return fold
+
+
+def with_brokers(fold: ShardFold) -> ShardFold:
+    """One broker was healed and is still away, another one lives and cannot be reached."""
+    state = fold.state.cluster("prod")
+    state.healed_brokers[8] = HealedBroker(1_790_000_000_961, "drover-heal-6", 21)
+    state.unreachable_brokers[7] = 1_790_000_000_962
     return fold

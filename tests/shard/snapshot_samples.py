@@ -29,7 +29,7 @@ from events.records import Cursor
 from events.throttles import Entries, Rates
 from events.traits import Completion, Retarget, Traits
 from events.waiting import PartitionRun
-from tests.shard.snapshot_heals import with_a_heal, with_a_superseded_heal
+from tests.shard.snapshot_heals import with_a_heal, with_a_superseded_heal, with_brokers
 from tests.shard.snapshot_leaders import with_a_listing_until_in_sync, with_intended_orders, with_leaders
 from tests.shard.snapshot_plans import with_an_unregistered_broker, with_goals
 
@@ -343,6 +343,10 @@ def _with_an_unregistered_broker() -> ShardFold:
     return with_an_unregistered_broker(_with_a_superseded_heal())
 
 
+def _with_brokers() -> ShardFold:
+    return with_brokers(_with_a_superseded_heal())
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -373,6 +377,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_plan_goals": _with_goals,
     "snapshot_until_in_sync": _with_a_listing_until_in_sync,
     "snapshot_unregistered_broker": _with_an_unregistered_broker,
+    "snapshot_brokers": _with_brokers,
 }
 
 

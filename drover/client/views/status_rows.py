@@ -258,6 +258,21 @@ def _notices_of_health(state: ClusterState) -> Iterable[str]:
         yield f"{state.name}: broker {broker} may use 1/{1 << known.halvings} of its slots: {known.detail}"
 
 
+def _notices_of_brokers(state: ClusterState) -> Iterable[str]:
+    """Tell which brokers are reported, unreachable, away, or healed and still away."""
+    if state.failed_brokers:
+        reported = ", ".join(map(str, sorted(state.failed_brokers)))
+        yield f"{state.name}: brokers reported as failed: {reported}: `drover broker returned` takes a report back"
+    if state.unreachable_brokers:
+        yield f"{state.name}: {unreachable_in_words(state.unreachable_brokers)}"
+    if state.absent_brokers:
+        away = ", ".join(map(str, sorted(state.absent_brokers)))
+        yield f"{state.name}: brokers that are away: {away}: `drover heal status`"
+    if state.emptied_brokers and state.limits.healing is not None:
+        healed = ", ".join(map(str, sorted(state.emptied_brokers)))
+        yield f"{state.name}: brokers that were healed and are still away: {healed}: `drover heal status`"
+
+
 def notices(
     state: ClusterState, projection: ProjectionSample | None = None, now_ms: int | None = None
 ) -> Iterable[str]:
@@ -287,17 +302,7 @@ def notices(
         yield f"{state.name}: limits that commands have set: {changed}: `drover limits show`"
     if state.blacklist:
         yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
-    if state.failed_brokers:
-        reported = ", ".join(map(str, sorted(state.failed_brokers)))
-        yield f"{state.name}: brokers reported as failed: {reported}: `drover broker returned` takes a report back"
-    if state.unreachable_brokers:
-        yield f"{state.name}: {unreachable_in_words(state.unreachable_brokers)}"
-    if state.absent_brokers:
-        away = ", ".join(map(str, sorted(state.absent_brokers)))
-        yield f"{state.name}: brokers that are away: {away}: `drover heal status`"
-    if state.emptied_brokers and state.limits.healing is not None:
-        healed = ", ".join(map(str, sorted(state.emptied_brokers)))
-        yield f"{state.name}: brokers that were healed and are still away: {healed}: `drover heal status`"
+    yield from _notices_of_brokers(state)
     stuck = sum(bool(move.never_ends) for move in state.unmanaged.values())
     if stuck:
         why = "a broker is both added and removed"

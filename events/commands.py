@@ -250,12 +250,16 @@ class Repair(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
 
 
 class BlacklistEntry(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
-    """One broker of the list, and for which topics (None: all), until when (None: until a command ends it) and why."""
+    """One broker of the list, and for which topics (None: all), until when (None: until a command ends it) and why.
+
+    With `until_in_sync` it leaves the list as soon as it lives and all of its replicas of these topics are in sync.
+    """
 
     broker: BrokerId
     topics: tuple[TopicName, ...] | None = None
     until_ms: Milliseconds | None = None
     reason: str = ""
+    until_in_sync: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an empty scope."""
@@ -283,13 +287,15 @@ class Demote(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
     """Put one broker on the list of those that should not lead; the others stay on it.
 
     `topics` limits it to these, in addition to those it is listed for already; None means all. It ends `for_ms` after
-    it was decided, or by command. A broker has one end for all of its topics: a later one holds for all of them, an
-    earlier one with further topics is refused, and one for some of its topics changes nothing.
+    it was decided, with `until_in_sync` as soon as the broker lives and all of its replicas of these topics are in
+    sync, or by command: whichever comes first. A broker has one end for all of its topics: a later one holds for all of
+    them, an earlier one with further topics is refused, and one for some of its topics changes nothing.
     """
 
     broker: BrokerId
     topics: tuple[TopicName, ...] | None = None
     for_ms: Annotated[int, Meta(ge=1, le=2**53)] | None = None
+    until_in_sync: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an empty scope."""

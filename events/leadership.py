@@ -11,7 +11,8 @@ class ListedBroker(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One broker on the list, with its optional scope, end and reason.
 
     `topics` limits it to these, None means all. It ends at `until_ms` (ms since epoch, in log time), or `for_ms` after
-    the event, where `until_ms` is None. Without either it ends by command only.
+    the event, where `until_ms` is None; with `until_in_sync` also as soon as the broker lives and all of its replicas
+    of these topics are in sync. Without any of them it ends by command only.
     """
 
     broker: int
@@ -19,6 +20,7 @@ class ListedBroker(Struct, frozen=True, kw_only=True, omit_defaults=True):
     until_ms: int | None = None
     for_ms: int | None = None
     reason: str = ""
+    until_in_sync: bool = False
 
 
 class OrderEnd(StrEnum):

@@ -155,7 +155,8 @@ def leaders(view: ClusterView, scope: Scope) -> Iterator[Document]:
 
 
 def _told(said: msgspec.Struct) -> dict[str, Any]:
-    return {name: value for name, value in msgspec.structs.asdict(said).items() if value is not None}
+    said_of = msgspec.structs.asdict(said)
+    return {name: value for name, value in said_of.items() if value is not None and value is not False}
 
 
 def plans(view: ClusterView, scope: Scope) -> Iterator[Document]:

@@ -26,14 +26,29 @@ def leaders() -> None:
 @number_argument
 @topic_option
 @click.option("--for", "for_s", type=Duration(), metavar="TIME", help="End it by itself after so long: 2h.")
+@click.option("--until-in-sync", is_flag=True, help="End it by itself once the broker's replicas are in sync.")
 @write_options
 @pass_invocation
-def demote(invocation: Invocation, number: int, topics: tuple[str, ...], for_s: float | None, **options: Any) -> None:
+def demote(
+    invocation: Invocation,
+    number: int,
+    topics: tuple[str, ...],
+    for_s: float | None,
+    *,
+    until_in_sync: bool,
+    **options: Any,
+) -> None:
     """Put broker N on the list of those that should not lead; the others stay on it."""
     connection, cluster = connect(invocation)
     request = make_request(invocation, "demote", cluster, options)
-    for_ms = None if for_s is None else max(1, round(for_s * 1000))
-    send_one(connection, Demote(**request.envelope, broker=number, topics=topics or None, for_ms=for_ms), request)
+    command = Demote(
+        **request.envelope,
+        broker=number,
+        topics=topics or None,
+        for_ms=None if for_s is None else max(1, round(for_s * 1000)),
+        until_in_sync=until_in_sync,
+    )
+    send_one(connection, command, request)
 
 
 @leaders.command()

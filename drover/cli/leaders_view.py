@@ -40,9 +40,15 @@ def _row(row: Mapping[str, Any]) -> tuple[str, ...]:
     if not row["listed"]:
         return (str(row["broker"]), *counts, "", "", "", "", "")
     since = "" if row["since_ms"] is None else timestamp(row["since_ms"])
-    until = "a command ends it" if row["until_ms"] is None else timestamp(row["until_ms"])
     topics = "all" if row["topics"] is None else ", ".join(row["topics"])
-    return (str(row["broker"]), *counts, since, row["by"] or "", until, topics, row["reason"] or "")
+    return (str(row["broker"]), *counts, since, row["by"] or "", _until(row), topics, row["reason"] or "")
+
+
+def _until(row: Mapping[str, Any]) -> str:
+    until = [] if row["until_ms"] is None else [timestamp(row["until_ms"])]
+    if row["until_in_sync"]:
+        until.append("it is in sync")
+    return " or ".join(until) or "a command ends it"
 
 
 def _place(row: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -1,7 +1,7 @@
 """Deciding about the list of brokers that should not lead, and about balances of leaders."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -22,7 +22,13 @@ def decide_blacklist(command: Blacklist, state: ClusterState, facts: Facts) -> D
     given = {entry.broker: entry for entry in command.entries}
     brokers = tuple(dict.fromkeys((*command.brokers, *given)))
     entries = {
-        broker: ListedBroker(broker=broker, topics=_topics(entry.topics), until_ms=entry.until_ms, reason=entry.reason)
+        broker: ListedBroker(
+            broker=broker,
+            topics=_topics(entry.topics),
+            until_ms=entry.until_ms,
+            reason=entry.reason,
+            until_in_sync=entry.until_in_sync,
+        )
         for broker, entry in given.items()
     }
     decision = _set(state, brokers, entries, command.by, command.reason)
@@ -45,7 +51,11 @@ def decide_demote(command: Demote, state: ClusterState, facts: Facts) -> Decisio
         topics, remarks = merged
     entries = _entries(state)
     entries[command.broker] = ListedBroker(
-        broker=command.broker, topics=_topics(topics), for_ms=command.for_ms, reason=command.reason
+        broker=command.broker,
+        topics=_topics(topics),
+        for_ms=command.for_ms,
+        reason=command.reason,
+        until_in_sync=command.until_in_sync,
     )
     brokers = tuple(dict.fromkeys((*state.blacklist, command.broker)))
     decision = replace(_set(state, brokers, entries, command.by, command.reason), remarks=remarks)
@@ -62,14 +72,14 @@ def _merge(known: Listing, command: Demote, facts: Facts) -> Decision | tuple[tu
     before_ms = math.inf if known.until_ms is None else known.until_ms
     after_ms = math.inf if command.for_ms is None else now_ms + command.for_ms
     listed = f"{who} is listed for {_scope(known)} by {known.by} {_until(known, now_ms)}"
-    if after_ms < before_ms:
+    if after_ms < before_ms or (command.until_in_sync and not known.until_in_sync):
         if is_covered and covers:
             return both, (f"{listed}: it ends earlier now",)
         if is_covered:
             return Decision(remarks=(f"{listed} already: that stays as it is",))
         detail = f"{listed}, and has one end for all of its topics: demote it for at least as long, or restore it first"
         return refuse(RefusalCode.UNSUPPORTED, detail)
-    if after_ms > before_ms and not covers:
+    if (after_ms > before_ms or (known.until_in_sync and not command.until_in_sync)) and not covers:
         return both, (f"{listed}, and has one end for all of its topics: that is later now",)
     return both, ()
 
@@ -83,8 +93,9 @@ def _scope(known: Listing) -> str:
 
 def _until(known: Listing, now_ms: int) -> str:
     if known.until_ms is None:
-        return "until a command ends that"
-    return f"for {max(0, known.until_ms - now_ms) / 1000:.0f} s more"
+        return "until its replicas are in sync" if known.until_in_sync else "until a command ends that"
+    at_most = ", or until its replicas are in sync" if known.until_in_sync else ""
+    return f"for {max(0, known.until_ms - now_ms) / 1000:.0f} s more{at_most}"
 
 
 def decide_restore(command: Restore, state: LeadershipState, _facts: Facts) -> Decision:
@@ -97,7 +108,11 @@ def decide_restore(command: Restore, state: LeadershipState, _facts: Facts) -> D
         left = tuple(topic for topic in known.topics if topic not in restored)
     if known is not None and left:
         entries[command.broker] = ListedBroker(
-            broker=command.broker, topics=left, until_ms=known.until_ms, reason=known.reason
+            broker=command.broker,
+            topics=left,
+            until_ms=known.until_ms,
+            reason=known.reason,
+            until_in_sync=known.until_in_sync,
         )
         return _set(state, state.blacklist, entries, command.by, command.reason)
     if known is not None and known.topics is None and command.topics is not None:
@@ -120,16 +135,15 @@ def decide_balance(command: BalanceLeaders, state: LeadershipState, _facts: Fact
     return Decision(events=(event,))
 
 
-def expire(state: LeadershipState, over: Collection[int]) -> BlacklistSet:
-    """Take brokers from the list whose time is over."""
+def expire(state: LeadershipState, over: Mapping[int, str]) -> BlacklistSet:
+    """Take brokers from the list that leave it by themselves, each for its reason."""
     entries = {broker: entry for broker, entry in _entries(state).items() if broker not in over}
-    names = ", ".join(str(broker) for broker in state.blacklist if broker in over)
     return BlacklistSet(
         cluster=state.name,
         brokers=tuple(broker for broker in state.blacklist if broker not in over),
         previous_brokers=state.blacklist,
         by=DROVER,
-        reason=f"the time of broker {names} on the list is over",
+        reason="; ".join(over[broker] for broker in state.blacklist if broker in over),
         entries=tuple(entries.values()),
     )
 
@@ -156,14 +170,20 @@ def _set(
 
 def _is_known(known: Listing | None, entry: ListedBroker | None) -> bool:
     """Whether an entry says nothing new of a broker that is listed already."""
-    given = (None, None) if entry is None else (entry.topics, entry.until_ms)
-    before = (None, None) if known is None else (known.topics, known.until_ms)
+    given = (None, None, False) if entry is None else (entry.topics, entry.until_ms, entry.until_in_sync)
+    before = (None, None, False) if known is None else (known.topics, *known.ends)
     return before == given and (entry is None or entry.for_ms is None)
 
 
 def _entries(state: LeadershipState) -> dict[int, ListedBroker]:
     return {
-        broker: ListedBroker(broker=broker, topics=one.topics, until_ms=one.until_ms, reason=one.reason)
+        broker: ListedBroker(
+            broker=broker,
+            topics=one.topics,
+            until_ms=one.until_ms,
+            reason=one.reason,
+            until_in_sync=one.until_in_sync,
+        )
         for broker, one in state.listings.items()
     }
 

@@ -40,10 +40,11 @@ def _listing(known: Listing | None, entry: ListedBroker | None, event: Blacklist
     until_ms = entry.until_ms
     if until_ms is None and entry.for_ms is not None:
         until_ms = at_ms + entry.for_ms
-    is_same = known is not None and (known.topics, known.until_ms) == (entry.topics, until_ms)
+    ends = (until_ms, entry.until_in_sync)
+    is_same = known is not None and (known.topics, known.ends) == (entry.topics, ends)
     if known is not None and is_same and entry.reason in {"", known.reason}:
         return known
-    return Listing(event.by, entry.reason or event.reason, at_ms, entry.topics, until_ms)
+    return Listing(event.by, entry.reason or event.reason, at_ms, entry.topics, *ends)
 
 
 def _give_up_leaving_alone(state: LeadershipState, before: Mapping[int, Listing]) -> None:

@@ -16,7 +16,7 @@ from drover.leadership.call_ends import CallEnds
 from drover.leadership.decide import expire, next_expiry_ms
 from drover.leadership.elections import Elections
 from drover.leadership.judging import Forget, Judgement, Reorder, Wait, Wish, is_strange, judge
-from drover.leadership.listing_times import ListingTimes
+from drover.leadership.listing_ends import ListingEnds
 from drover.leadership.moving import judge_moving, may_elect
 from drover.leadership.order_calls import OrderCalls, may_be_sent_alone
 from drover.leadership.reorders import Reorders
@@ -58,7 +58,7 @@ class LeadershipReconciler(Reconciler):
         self._order_calls = OrderCalls(state, observed)
         self._reorders = Reorders(state)
         self._balancing = Balancing(state)
-        self._times = ListingTimes(state)
+        self._listing_ends = ListingEnds(state)
         self._work = Worklist()
         self._ends = CallEnds(state, self._order_calls, self._elections, self._work)
         self._unconfirmed = Unconfirmed()
@@ -109,7 +109,7 @@ class LeadershipReconciler(Reconciler):
                 self._see_live(batch)
             case Survey():
                 self._next_survey_ms = next_survey_ms(self.state, entry.ended_ms)
-                self._reader = SurveyReader(entry, self._shortest)
+                self._reader = SurveyReader(entry, self._shortest, self._listing_ends.until_in_sync)
                 self._shortest = self._reader.shortest
                 self._see_live(batch)
             case Identified():
@@ -168,14 +168,13 @@ class LeadershipReconciler(Reconciler):
         """Record what has ended, find what is to be done, and do some of it; while frozen nothing begins (R236-9)."""
         self._record_ends(batch)
         state = self.state
-        # A matter of the log, whichever cluster answers.
-        if over := self._times.over(batch.now):
-            batch.emit(expire(state, over))
-        if not state.is_right_cluster:
-            return
         self._wishes = {}
-        self._read_survey(batch)
-        if state.freeze is not None:
+        if state.is_right_cluster:
+            self._read_survey(batch)
+        # A matter of the log, whichever cluster answers.
+        if over := self._listing_ends.over(batch.now):
+            batch.emit(expire(state, over))
+        if state.freeze is not None or not state.is_right_cluster:
             return
         self._wishes = {}
         for key in self._some(self._work.reordered):
@@ -206,6 +205,7 @@ class LeadershipReconciler(Reconciler):
         if not reader.read_on(self._check):
             return
         self._reader = None
+        self._listing_ends.surveyed(reader)
         self._work.candidates.update(dict.fromkeys(self.state.orders.keys() - reader.survey.partitions.keys()))
         counts = reader.counts(self.state.blacklist)
         if not is_counted(self.state, counts, batch.at_ms):

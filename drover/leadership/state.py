@@ -14,13 +14,22 @@ _NOBODY: frozenset[int] = frozenset()
 
 
 class Listing(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One broker on the list: for which topics (None: all), until when (ms of log time), by whom, why, since when."""
+    """One broker on the list: for which topics (None: all), until when (ms of log time), by whom, why, since when.
+
+    With `until_in_sync` it also ends once the broker's replicas of these topics are in sync.
+    """
 
     by: str
     reason: str
     since_ms: int
     topics: tuple[str, ...] | None = None
     until_ms: int | None = None
+    until_in_sync: bool = False
+
+    @property
+    def ends(self) -> tuple[int | None, bool]:
+        """What ends it without a command: a time, and whether its replicas need only be in sync."""
+        return self.until_ms, self.until_in_sync
 
 
 class KeptOrder(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -92,9 +101,9 @@ class LeaderTally(Struct, frozen=True, gc=False):
 def _limited(listings: Mapping[int, Listing]) -> object:
     """Return the hashed part of the listings: scopes and ends. By whom a broker was listed is shown, not hashed."""
     return sorted(
-        (broker, one.topics, one.until_ms)
+        (broker, one.topics, one.until_ms, *((True,) if one.until_in_sync else ()))
         for broker, one in listings.items()
-        if one.topics is not None or one.until_ms is not None
+        if one.topics is not None or one.until_ms is not None or one.until_in_sync
     )
 
 

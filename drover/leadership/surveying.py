@@ -23,12 +23,14 @@ class SurveyReader:
     """Reads one survey in pieces, so that no batch takes longer because a cluster is large.
 
     `shortest` is the length of the shortest list of each topic, as far as this survey was read; of topics that it has
-    not come to yet, as the one before it (`known`) says. Topics that are gone are dropped at the end.
+    not come to yet, as the one before it (`known`) says. Topics that are gone are dropped at the end. `out_of_sync`
+    holds, for each of `watched`, the partitions of which that broker has a replica out of sync.
     """
 
-    def __init__(self, survey: Survey, known: Mapping[str, int]) -> None:
+    def __init__(self, survey: Survey, known: Mapping[str, int], watched: Collection[int] = ()) -> None:
         self.survey = survey
         self.shortest = dict(known)
+        self.out_of_sync: dict[int, list[TopicPartition]] = {broker: [] for broker in watched}
         self._met: set[str] = set()
         self._left: Iterator[tuple[TopicPartition, PartitionFacts]] = iter(survey.partitions.items())
         self._leaders: Counter[int] = Counter()
@@ -52,6 +54,9 @@ class SurveyReader:
             if leader is not None:
                 leaders[leader] += 1
             preferred[facts.replicas[0]] += 1
+            for broker, lagging in self.out_of_sync.items():
+                if broker in facts.replicas and broker not in facts.isr:
+                    lagging.append(key)
             check(key, facts)
         is_last = len(piece) < AT_ONCE
         if is_last:

@@ -22,7 +22,9 @@ LISTED_BROKERS_TABLE = Table(
         latest("reason", TEXT, "a sentence", "why, in their words"),
         latest("listed_ms", INTEGER, "ms since epoch", "since when it was listed"),
         latest("topics", TEXT, "topics, by comma", "for which topics; null for all"),
-        latest("until_ms", INTEGER, "ms since epoch", "when that ends by itself; null if it does not"),
+        latest(
+            "until_ms", INTEGER, "ms since epoch", "when that ends by itself at the latest; null if no time was set"
+        ),
         latest("ended_ms", INTEGER, "ms since epoch", "when it left the list; null while it is listed"),
     ),
 )

@@ -19,6 +19,9 @@ COMMANDS: dict[str, commands.AnyCommand] = {
     "demote-broker": commands.Demote(
         id="d-1", cluster="local", by="ann", reason="slow disk", broker=3, topics=("orders",), for_ms=7_200_000
     ),
+    "demote-broker-until-in-sync": commands.Demote(
+        id="d-4", cluster="local", by="ann", reason="it was away", broker=3, until_in_sync=True
+    ),
     "restore-broker": commands.Restore(id="d-2", cluster="local", by="ann", reason="new disk", broker=3),
     "balance-leaders": commands.BalanceLeaders(
         id="d-3", cluster="local", by="ann", reason="after a restart", topics=("orders",)
@@ -33,6 +36,14 @@ EVENTS: dict[str, records.AnyEvent] = {
         by="ann",
         reason="slow disk",
         entries=(leadership.ListedBroker(broker=3, topics=("orders",), for_ms=7_200_000, reason="slow disk"),),
+    ),
+    "blacklist-set-until-in-sync": brokers.BlacklistSet(
+        cluster="local",
+        brokers=(3,),
+        previous_brokers=(),
+        by="ann",
+        reason="it was away",
+        entries=(leadership.ListedBroker(broker=3, reason="it was away", until_in_sync=True),),
     ),
     "leader-order-kept": leadership.LeaderOrderKept(
         **_ORDERS, topic_id="QBjRZu1kRSm0SVvmuSHUxg", canonical=(3, 1, 2), replicas=(3, 1, 2)

@@ -193,6 +193,47 @@ async def test_a_listed_broker_gives_up_leadership_and_gets_it_back_whoever_dies
         assert replayed.code == 0, replayed.errors
 
 
+async def test_a_broker_that_returns_leads_nothing_until_all_its_replicas_are_in_sync(
+    local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    topic = "stale"
+    async with installation(local_cluster, tmp_path_factory.mktemp("stale"), "stale") as made:
+        await made.create_topic(topic, LAYOUT)
+        await made.start_worker("solo")
+        await made.wait_until_owned("solo")
+        async with traffic(made, topic) as written:
+            async with _dead(local_cluster, 3):
+                await leads_nothing(made, topic, 3)
+                await leaders_command(made, "demote", "3", "--topic", topic, "--until-in-sync")
+                at_death = written[0]
+
+                async def is_behind() -> bool:
+                    return written[0] >= at_death + 20 * len(LAYOUT)
+
+                await wait_for(is_behind, "writes that the dead broker misses")
+                shown = (await made.drover("leaders", "show", "-o", "json")).document
+                (row,) = (row for row in shown["brokers"] if row["broker"] == 3)
+                assert (row["listed"], row["until_in_sync"]) == (True, True)
+
+            async def has_left_the_list() -> bool:
+                leaders = {leader for leader, _ in (await seen(made, topic)).values()}
+                is_listed = 3 in (await made.managed()).blacklist
+                assert not (is_listed and 3 in leaders), "it leads although it is listed"
+                return not is_listed
+
+            await wait_for(has_left_the_list, "broker 3 to leave the list by itself", 300)
+            observation = await made.driver.observe(keys(topic))
+            assert all(
+                facts is not None and 3 in facts.isr
+                for key, facts in observation.partitions.items()
+                if 3 in LAYOUT[key.partition]
+            )
+            await is_restored(made, topic)
+            await leads_again(made, topic)
+        told = await made.drover("history", "--by", "drover", "-o", "json")
+        assert "the replicas of broker 3 are in sync" in {row["reason"] for row in told.document["history"]}
+
+
 async def test_lazily_no_leader_moves_before_an_election_is_asked_for(
     local_cluster: LocalCluster, own_rebalance: OwnRebalance, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

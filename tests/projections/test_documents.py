@@ -250,8 +250,9 @@ def test_the_brokers_that_should_not_lead_are_a_dynamic_config_of_the_whole_clus
 
 def test_what_the_list_says_of_each_broker_and_a_balance_stand_beside_it() -> None:
     entry = ListedBroker(broker=3, topics=("orders",), for_ms=7000, reason="slow disk")
+    returned = ListedBroker(broker=4, until_in_sync=True)
     listed = BlacklistSet(
-        cluster="prod", brokers=(3, 4), previous_brokers=(), by="ana", reason="both are slow", entries=(entry,)
+        cluster="prod", brokers=(3, 4), previous_brokers=(), by="ana", reason="both are slow", entries=(entry, returned)
     )
     begun = LeaderBalanceBegun(cluster="prod", by="ben", reason="after the upgrade")
     found = read(tree(listed, begun)["/drover/leaders"])
@@ -260,7 +261,7 @@ def test_what_the_list_says_of_each_broker_and_a_balance_stand_beside_it() -> No
         "listed": [
             {"broker": 3, "by": "ana", "reason": "slow disk", "since_ms": AT_MS, "topics": ["orders"]}
             | {"until_ms": AT_MS + 7000},
-            {"broker": 4, "by": "ana", "reason": "both are slow", "since_ms": AT_MS},
+            {"broker": 4, "by": "ana", "reason": "both are slow", "since_ms": AT_MS, "until_in_sync": True},
         ],
         "balance": {"by": "ben", "reason": "after the upgrade", "since_ms": AT_MS, "elected": 0},
     }

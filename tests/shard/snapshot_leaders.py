@@ -45,3 +45,11 @@ def with_intended_orders(fold: ShardFold) -> ShardFold:
     known = state.orders[TopicPartition("payments", 0)]
     state.orders[TopicPartition("payments", 0)] = replace(known, unresolved=(3, 2, 1))
     return fold
+
+
+def with_a_listing_until_in_sync(fold: ShardFold) -> ShardFold:
+    """One broker leaves the list once its replicas are in sync."""
+    state = fold.state.cluster("prod")
+    state.listings = {**state.listings, 4: Listing("bob", "it was away", 1_790_000_001_300, until_in_sync=True)}
+    state.rebuild_indexes()
+    return fold

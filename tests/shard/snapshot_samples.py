@@ -30,7 +30,7 @@ from events.throttles import Entries, Rates
 from events.traits import Completion, Retarget, Traits
 from events.waiting import PartitionRun
 from tests.shard.snapshot_heals import with_a_heal, with_a_superseded_heal
-from tests.shard.snapshot_leaders import with_intended_orders, with_leaders
+from tests.shard.snapshot_leaders import with_a_listing_until_in_sync, with_intended_orders, with_leaders
 
 GOLDEN = Path(__file__).parent / "golden"
 SLOT, SINCE = 1, 17
@@ -330,6 +330,10 @@ def _with_a_superseded_heal() -> ShardFold:
     return with_a_superseded_heal(_with_lists_before())
 
 
+def _with_a_listing_until_in_sync() -> ShardFold:
+    return with_a_listing_until_in_sync(_with_intended_orders())
+
+
 SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
@@ -357,6 +361,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_lists_left": _with_lists_left,
     "snapshot_lists_before": _with_lists_before,
     "snapshot_superseded_heal": _with_a_superseded_heal,
+    "snapshot_until_in_sync": _with_a_listing_until_in_sync,
 }
 
 

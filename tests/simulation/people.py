@@ -196,6 +196,8 @@ def _choose_demote(random: Random, world: World) -> Arguments:
         fields["topics"] = [random.choice(TOPICS)]
     if random.random() < 0.5:
         fields["for_ms"] = random.choice((1, 3000, 20_000))
+    if random.random() < 0.3:
+        fields["until_in_sync"] = True
     return (fields,)
 
 

@@ -15,6 +15,8 @@ class Capabilities:
     def __init__(self) -> None:
         self.leaders: Any = defaultdict(lambda: defaultdict(int))
         self.listed: Rows = {}
+        # Those that leave the list once their replicas are in sync, which is in no table.
+        self.until_in_sync: set[tuple[str, int]] = set()
         self.chunks: Rows = defaultdict(dict)
         self.heals: dict[tuple[str, Any], list[int]] = {}
         self.budgets: Rows = defaultdict(dict)
@@ -75,9 +77,11 @@ class Capabilities:
             if until_ms is None and entry.get("for_ms") is not None:
                 until_ms = at_ms + entry["for_ms"]
             scope = (None if topics is None else ",".join(topics), until_ms)
-            known = self.listed.get((cluster, broker))
-            if known and known["ended_ms"] is None and (known["topics"], known["until_ms"]) == scope:
+            known, place = self.listed.get((cluster, broker)), (cluster, broker)
+            is_alike = entry.get("until_in_sync", False) == (place in self.until_in_sync)
+            if known and known["ended_ms"] is None and (known["topics"], known["until_ms"]) == scope and is_alike:
                 continue
+            (self.until_in_sync.add if entry.get("until_in_sync") else self.until_in_sync.discard)(place)
             self.listed[cluster, broker] = {
                 "requester": event["by"],
                 "reason": entry.get("reason") or event["reason"],

@@ -23,8 +23,9 @@ class BrokerRow:
     samples. `moves` are the copies that weigh on it, of at most `moves_limit` in both directions. The throttles are
     what Drover last decided to write, None where it writes none. `is_full` says that copies into it, or out of it,
     must wait. `failed_ms` is when it failed, by the first report, `absent_ms` since when healing has noted it as away;
-    `should_not_lead` is KIP-491's list. `held_role` is the role that it is spared (`both`, `destination` or `source`)
-    and `held_by` who holds it; None if nobody does. `unreachable_ms` is since when it lives and cannot be reached.
+    `should_not_lead` is KIP-491's list, and `until_in_sync` says that it leaves that once its replicas are in sync.
+    `held_role` is the role that it is spared (`both`, `destination` or `source`) and `held_by` who holds it; None if
+    nobody does. `unreachable_ms` is since when it lives and cannot be reached.
     """
 
     cluster: str
@@ -44,6 +45,7 @@ class BrokerRow:
     held_role: str | None = None
     held_by: str | None = None
     unreachable_ms: int | None = None
+    until_in_sync: bool = False
 
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
@@ -73,6 +75,7 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
     rows = []
     for broker in sorted(_known_brokers(state)):
         absence, held = state.absent_brokers.get(broker), state.held_brokers.get(broker)
+        listing = state.listings.get(broker)
         rows.append(
             BrokerRow(
                 cluster=state.name,
@@ -92,6 +95,7 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
                 held_role=None if held is None else held.role.value,
                 held_by=None if held is None else held.by,
                 unreachable_ms=state.unreachable_brokers.get(broker),
+                until_in_sync=listing is not None and listing.until_in_sync,
             )
         )
     return rows

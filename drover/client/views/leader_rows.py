@@ -49,7 +49,7 @@ def _broker(state: LeadershipState, broker: int) -> dict[str, Any]:
         "preferred": None if tally is None else tally.preferred,
         "listed": broker in state.blacklist,
     }
-    for name in ("since_ms", "by", "reason", "until_ms", "topics"):
+    for name in ("since_ms", "by", "reason", "until_ms", "until_in_sync", "topics"):
         row[name] = None if listing is None else getattr(listing, name)
     if row["topics"] is not None:
         row["topics"] = list(row["topics"])

@@ -94,7 +94,7 @@ function wordsOf(broker) {
     const role = broker.held_role === "both" ? "" : ` as a ${broker.held_role}`;
     words.push(h("b", { class: "warn", title: `by ${broker.held_by}` }, `held${role}`));
   }
-  if (broker.should_not_lead) words.push("should not lead");
+  if (broker.should_not_lead) words.push(broker.until_in_sync ? "should not lead until in sync" : "should not lead");
   if (broker.is_full) words.push(h("b", { class: "warn" }, "full"));
   if (!words.length) words.push(broker.moves ? `${broker.moves} of ${plural(broker.moves_limit, "move")}` : "idle");
   return words;

@@ -25,6 +25,7 @@ from events.words import said_of
 from projections.store import Examined
 
 PLAN = "/admin/reassign_partitions"
+QUEUE = "/admin/reassign_partitions_queue"
 CANCEL = "/admin/cancel_reassignment_in_progress"
 FREEZE = "/admin/reassign_cancel"
 BLACKLIST = "/config/brokers/<default>"
@@ -49,11 +50,19 @@ class Fault(NamedTuple):
     detail: str
 
 
-# R455-12: once the node is not empty, what is written to it is ignored; here it is answered.
-BUSY = Fault(
-    RefusalCode.REASSIGNMENT_IN_PROGRESS,
-    "the plan that stood there is under way: write the next one when the node is gone, or ask for a cancel",
-)
+# The answers to what is written over a document of Drover's. By R455-12 a plan node that is not empty ignores writes, by
+# R236-12 a queue is written while its node is not there; here both are answered.
+BUSY = {
+    PLAN: Fault(
+        RefusalCode.REASSIGNMENT_IN_PROGRESS,
+        "the plan that stood there is under way: write the next one when the node is gone, or ask for a cancel",
+    ),
+    QUEUE: Fault(
+        RefusalCode.REASSIGNMENT_IN_PROGRESS,
+        "the queue that stood there is not empty: write when the node is gone, or queue more with "
+        "`drover alter --queue`",
+    ),
+}
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -132,12 +141,12 @@ def command_of(path: str, node: Examined, cluster: str) -> AnyCommand | Fault:
             blacklist = Blacklist(**said, brokers=_brokers(_convert(_json(node.data), _Blacklist)))
             fault = fault_of_command(blacklist)
             return blacklist if fault is None else Fault(RefusalCode.MALFORMED, fault)
-        targets, is_legacy = _plan(node.data) if path == PLAN else _request(node.data)
+        targets, is_legacy = _request(node.data) if path not in {PLAN, QUEUE} else (_plan(node.data), path == PLAN)
         if len(targets) > MOST_PARTITIONS:
             detail = f"{len(targets)} partitions, at most {MOST_PARTITIONS} are taken at once: split it"
             return Fault(RefusalCode.TOO_LARGE, detail)
         # R455-12: what comes by the old path is taken only when nothing is in progress.
-        alter = Alter(**said, partitions=targets, only_when_idle=is_legacy)
+        alter = Alter(**said, partitions=targets, only_when_idle=is_legacy, queue=path == QUEUE)
         fault = fault_of_command(alter)
         if fault is not None:
             return Fault(RefusalCode.MALFORMED, fault)
@@ -203,7 +212,7 @@ def answers(error: bytes | None, node: Examined) -> bool:
     return (said.czxid, said.mzxid) == (node.czxid, node.mzxid)
 
 
-def _plan(data: bytes) -> tuple[tuple[PartitionTarget, ...], bool]:
+def _plan(data: bytes) -> tuple[PartitionTarget, ...]:
     plan = _convert(_json(data), _Plan)
     _check_version(plan.version)
     for entry in plan.partitions:
@@ -219,7 +228,7 @@ def _plan(data: bytes) -> tuple[tuple[PartitionTarget, ...], bool]:
             original_replicas=entry.original_replicas,
         )
         for entry in plan.partitions
-    ), True
+    )
 
 
 def _request(data: bytes) -> tuple[tuple[PartitionTarget, ...], bool]:

@@ -193,6 +193,7 @@ def standing(view: ClusterView) -> tuple[str, ...]:
     """Tell which of the nodes that operators write as well stand there by the fold; see `projections.ownership`."""
     there = {
         "/admin/reassign_partitions": bool(view.accepted.by_key),
+        "/admin/reassign_partitions_queue": bool(view.queue.by_key),
         "/admin/cancel_reassignment_in_progress": bool(view.cancelled),
         "/admin/reassign_cancel": view.state.freeze is not None,
         "/config/brokers/<default>": bool(view.state.blacklist),

@@ -27,6 +27,7 @@ from projections.commands import (
     ERROR_SUFFIX,
     FREEZE,
     PLAN,
+    QUEUE,
     REQUESTS,
     Fault,
     answers,
@@ -66,7 +67,7 @@ MOST_ERRORS = 100
 # How many are read at a time; the others wait for the next look.
 MOST_REQUESTS = 100
 # What comes first is sent first, and what comes later waits until that has its outcome.
-STAGES = (frozenset({FREEZE, BLACKLIST}), frozenset({REQUESTS, PLAN}), frozenset({CANCEL}))
+STAGES = (frozenset({FREEZE, BLACKLIST}), frozenset({REQUESTS, PLAN, QUEUE}), frozenset({CANCEL}))
 
 Submit = Callable[[AnyCommand], Awaitable[None]]
 
@@ -269,7 +270,8 @@ class Intake:
             return False
         if identity in self._asked:
             return True
-        command = BUSY if path == PLAN and is_held else command_of(path, node, self._cluster)
+        busy = BUSY.get(path) if is_held else None
+        command = busy or command_of(path, node, self._cluster)
         if isinstance(command, Fault):
             if identity not in self._told and not await self._is_answered(path, node):
                 await self._submit(refused_request(path, node, command, self._cluster))
@@ -387,7 +389,7 @@ def _replacing(operation: Operation, path: str | None) -> tuple[Operation, ...]:
 
 
 def _paths(stage: frozenset[str], seen: _Seen) -> tuple[str, ...]:
-    """List the paths of a stage: R236-24 has the requests before the old plan node."""
+    """List the paths of a stage: R236-24 has the requests before the old plan node, and the queue is behind both."""
     if REQUESTS not in stage:
         return tuple(sorted(stage))
-    return (*seen.requests, PLAN) if seen.is_whole else seen.requests
+    return (*seen.requests, PLAN, QUEUE) if seen.is_whole else seen.requests

@@ -39,10 +39,11 @@ SHARED = frozenset(
         "/admin/cancel_reassignment_in_progress",
         "/admin/reassign_cancel",
         "/admin/reassign_partitions",
+        "/admin/reassign_partitions_queue",
         "/config/brokers/<default>",
     }
 )
-PROJECTED = frozenset({"/admin/reassign_partitions_queue", "/drover/leaders"})
+PROJECTED = frozenset({"/drover/leaders"})
 # What a real cluster in ZooKeeper mode has and Drover never makes: a chroot with one of them is such a cluster's.
 FOREIGN_MARKS = ("/brokers/ids", "/controller", "/controller_epoch", "/cluster/id", "/admin/delete_topics")
 # What stands directly below the chroot of such a cluster: no place for a view of Drover's.

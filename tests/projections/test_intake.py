@@ -297,7 +297,7 @@ async def test_after_a_time_without_anybody_the_log_comes_first_then_requests_th
 async def test_of_the_old_node_and_the_api_the_later_one_in_the_log_wins_also_after_a_failover(
     store: Store, root: str
 ) -> None:
-    """R455-11 as X5 resolves it: the page lets the old node win after a failover, here the order of acceptance does."""
+    """TV-215, R455-11 as X5 resolves it: after a failover the page lets the old node win; here the log's order does."""
     made = await office(store, root)
     async with made.open():
         await made.write(PLAN, plan_of((0, [4, 2, 3]), (1, [4, 3, 1])))

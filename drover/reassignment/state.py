@@ -19,9 +19,9 @@ LATE_MS = 60_000
 class ReassignmentState(PlansState, ListsState):
     """The reassignments of a cluster that have not ended, and what late calls may still do.
 
-    `reassignments` are in the order of acceptance, which is the order in which they start. `expired_calls` is what
-    calls of ended reassignments may still do. `moves` is the index of `reassignments`. It is made when it is asked for
-    first: a reader that never asks for it replays the log in a fifth less time. `moves_if_made` is None until then.
+    `reassignments` are in the order of acceptance. `expired_calls` is what calls of ended reassignments may still do.
+    `moves` is the index of `reassignments`. It is made when it is asked for first: a reader that never asks for it
+    replays the log in a fifth less time. `moves_if_made` is None until then.
     """
 
     reassignments: dict[TopicPartition, Reassignment] = recorded(

@@ -1,4 +1,4 @@
-"""Starting steps: what may begin now, in the order of acceptance, within the limits and behind the throttles."""
+"""Starting steps: what may begin now, plans by turns, within the limits and behind the throttles."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice

@@ -44,6 +44,7 @@ async def test_after_a_reorder_an_election_moves_the_leader_and_a_second_one_is_
 
 
 async def test_each_partition_of_one_election_has_its_own_answer(cluster: ClusterUnderTest) -> None:
+    """TV-178: one that the right broker leads already is no error."""
     topic = await cluster.create_topic({0: (1, 2, 3), 1: (2, 3, 1)})
     led, moved = TopicPartition(topic, 0), TopicPartition(topic, 1)
     unknown = [TopicPartition(topic, 77), TopicPartition("no-such-topic", 0)]

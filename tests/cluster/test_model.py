@@ -1,7 +1,6 @@
-"""The model cluster against Kafka's own controller tests (3.4 of the catalogue) and against what was seen on 4.3.1.
+"""The model cluster against Kafka's own controller tests (docs/test-vectors.md) and against what was seen on 4.3.1.
 
-Left out: TV-053, TV-057 and TV-074 (wire and queue details that no client of the port can see). TV-073 is in
-test_model_brokers.py, with all that happens to brokers.
+TV-073 is in test_model_brokers.py, with all that happens to brokers; test_model_vectors.py has the other sections.
 """
 
 import pytest

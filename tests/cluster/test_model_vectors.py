@@ -5,6 +5,7 @@ import pytest
 from drover.cluster.controller_model import Election
 from drover.cluster.model import ClusterModel
 from drover.facts import Move
+from drover.traits import known_traits
 from events.partitions import TopicPartition
 from tests.cluster.test_model import LONG, alter, cancel, cluster, state
 
@@ -29,6 +30,20 @@ def test_tv_130_moves_of_several_requests_are_listed_together() -> None:
     for partition in (FOO[0], FOO[1], BAR[0]):
         assert alter(model, partition, 2, 3) == 0
     assert model.moves().keys() == {FOO[0], FOO[1], BAR[0]}
+
+
+def test_tv_131_partitions_are_added_to_a_topic_that_moves_but_in_zookeeper_mode() -> None:
+    for zookeeper_mode, code in (False, 0), (True, 60):
+        traits = known_traits("3.9", zookeeper_mode=zookeeper_mode)
+        model = ClusterModel(dict.fromkeys(range(5)), joins_by_itself=False, traits=traits)
+        model.create_topic("foo", {0: (0, 1)})
+        model.create_topic("bar", {0: (0, 1)})
+        alter(model, FOO[0], 0, 2)
+        # In KRaft mode they get as many replicas as the merged list has.
+        assert model.grow_topic("foo", [(0, 1, 2) if not zookeeper_mode else (0, 1)]).code == code
+        assert model.grow_topic("bar", [(0, 1)]).code == 0
+        model.join_isr(FOO[0], 2)
+        assert model.grow_topic("foo", [(0, 1)]).code == 0
 
 
 def test_tv_132_a_target_that_is_there_already_is_taken_and_changes_nothing() -> None:

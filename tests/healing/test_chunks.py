@@ -62,6 +62,18 @@ async def test_the_plan_is_in_the_log_before_anything_moves_and_chunks_follow_ea
     chunks_do_not_overlap(world)
 
 
+async def test_twenty_five_partitions_are_three_chunks_of_ten_at_most_one_after_the_other() -> None:
+    """TV-219."""
+    world = healing_world(partitions=49, chunk_partitions=10)
+    assert len(holders(world, 3)) == 25
+    await world.run(1000)
+    world.model.stop_broker(3)
+    await heal_to_the_end(world, 3)
+    assert [len(event.assignments) for event in told(world, HealChunkPlanned)] == [10, 10, 5]
+    assert [event.chunk for event in told(world, HealChunkBegun) if event.plan is not None] == [1, 2, 3]
+    chunks_do_not_overlap(world)
+
+
 async def test_the_most_endangered_partition_goes_first() -> None:
     world = healing_world(chunk_partitions=1, partitions=0)
     world.model.create_topic("large", {0: [1, 2, 3]}, partition_bytes=3_000_000)
@@ -93,6 +105,7 @@ async def test_the_canonical_order_survives_a_heal_while_a_broker_is_listed() ->
 
 @pytest.mark.parametrize("rolls_back", [False, True])
 async def test_a_broker_that_returns_in_chunk_2_cancels_the_rest(rolls_back: bool) -> None:
+    """TV-220: the chunk that runs ends, unless the settings take it back; those behind it are dropped."""
     world = await in_chunk(2, rolls_back_on_return=rolls_back)
     world.model.start_broker(3)
     await world.finish()
@@ -127,6 +140,7 @@ async def test_a_broker_that_returns_1_s_after_its_time_keeps_all_but_what_has_b
 @pytest.mark.parametrize("die", list(Death))
 @pytest.mark.parametrize("every", [1, 3])
 async def test_a_takeover_at_any_turn_loses_no_chunk_and_begins_none_twice(die: Death, every: int) -> None:
+    """TV-221."""
     world = healing_world(failure_interval_ms=5000, alarm_ms=-1)
     await world.run(1000)
     world.model.stop_broker(3)

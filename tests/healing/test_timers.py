@@ -44,6 +44,7 @@ def age_at(world: World, kind: type) -> list[int]:
 
 
 async def test_a_dead_broker_is_alarmed_about_and_then_replaced_in_place() -> None:
+    """TV-218: after the interval."""
     world = healing_world()
     await world.run(1000)
     before = {key: partition.replicas for key, partition in world.model.each_partition()}
@@ -75,6 +76,7 @@ async def test_what_was_healed_is_not_moved_back_and_the_return_is_noted() -> No
 
 @pytest.mark.parametrize("early_ms", [1000, 12_000])
 async def test_a_broker_that_returns_before_its_time_is_not_healed_and_starts_anew(early_ms: int) -> None:
+    """TV-218: before the interval is over."""
     world = healing_world()
     await world.run(1000)
     world.model.stop_broker(3)
@@ -100,6 +102,7 @@ async def test_one_look_that_misses_a_broker_is_not_believed() -> None:
 
 
 async def test_with_minus_one_there_is_an_alarm_and_nothing_moves() -> None:
+    """TV-218: an interval of -1."""
     world = healing_world(failure_interval_ms=-1)
     await world.run(1000)
     world.model.stop_broker(3)

@@ -127,10 +127,17 @@ def test_the_replication_factor_changes_unless_the_command_forbids_it() -> None:
     [([1], 2, False), ([1, 2], 2, True), ([1], 1, True), ([1, 2], 4, True)],
 )
 def test_a_target_smaller_than_min_isr_is_refused(replicas: list[int], min_isr: int, allowed: bool) -> None:
-    """X17, TV-210; a topic that is below its min ISR already is not made worse."""
+    """X17; where a partition has fewer replicas than its min ISR already, the target need not have as many."""
     decision = decide(alter({KEY: replicas}), state_after(), facts(min_isr={KEY.topic: min_isr}))
     assert decision.accepted == ((KEY,) if allowed else ())
     assert codes(decision) == ([] if allowed else ["invalid-replication-factor"])
+
+
+@pytest.mark.parametrize("target", [[1, 2], [2]])
+def test_tv_210_what_has_fewer_replicas_than_min_isr_may_be_moved_and_repaired(target: list[int]) -> None:
+    """X17: the page ignores such a request; but it may be the very one that adds what is missing."""
+    seen = facts({KEY: sight((1,))}, min_isr={KEY.topic: 2})
+    assert decide(alter({KEY: target}), state_after(), seen).accepted == (KEY,)
 
 
 def test_a_foreign_move_is_never_fought() -> None:
@@ -211,13 +218,20 @@ def test_what_was_sent_for_an_earlier_topic_is_judged_by_a_look_and_not_by_an_al
 
 
 def test_what_is_for_an_idle_cluster_only_is_refused_as_a_whole_while_anything_moves_or_waits() -> None:
-    """R455-12: the old plan node is taken only when nothing is in progress."""
+    """R455-12, TV-212: the old plan node is taken only when nothing is in progress."""
     command = alter({OTHER: [4, 2, 1]}, only_when_idle=True)
     assert decide(command, state_after(), facts()).accepted == (OTHER,)
     for state in (copying(), state_after((opened("later"), WAITING))):
         decision = decide(command, state, facts())
         assert (decision.accepted, codes(decision)) == ((), ["reassignment-in-progress"])
         assert decision.events == ()
+
+
+def test_tv_212_of_a_request_and_the_old_node_for_one_partition_only_the_request_may_come_second() -> None:
+    """R236-21: the page ignores the second one either way; here a request replaces the target (X18)."""
+    legacy, request = alter({KEY: [3, 2, 5]}, only_when_idle=True), alter({KEY: [3, 2, 5]})
+    assert codes(decide(legacy, copying(), facts())) == ["reassignment-in-progress"]
+    assert tags(decide(request, copying(), facts()).events) == ["plan-opened", "rollback-requested", "target-replaced"]
 
 
 def test_whole_refusals_come_in_their_order() -> None:

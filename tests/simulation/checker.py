@@ -274,9 +274,9 @@ class Checker:
         if isinstance(event, ReassignmentCompleted):
             rules.s5_completed_means_there(self, cluster, life, event)
         elif isinstance(event, ReassignmentStopped):
-            rules.s8_stopped_means_nothing_moves(cluster, life, event)
+            rules.s21_stopped_means_the_confirmed_list(cluster, life, event)
         elif isinstance(event, ReassignmentRolledBack):
-            rules.s8_rolled_back_means_nothing_is_left(self, cluster, life, event)
+            rules.s21_rolled_back_means_the_original_list(self, cluster, life, event)
         else:
             rules.s11_failed_means_others_did_it(self, cluster, life, event)
 

@@ -110,7 +110,7 @@ def s4_racks_are_kept(
     before: Partition | None,
     after: Partition,
 ) -> None:
-    """S4, as far as it is built: on the way a partition is never in fewer racks than at either end.
+    """S4: on the way a partition is never in fewer racks than at either end.
 
     Where Kafka waits for the whole target of a step, what is out of sync and on its way out goes with the first step,
     and its rack with it. With swaps the dead and the out-of-sync go first in any case; a rack that went for that comes
@@ -205,38 +205,43 @@ def s7_indexes_agree(state: ClusterState) -> None:
     known = (state.moves.copies_in_flight, state.moves.bytes_in_flight, state.moves.leader_steps)
     assert known == counted, f"S7: {known} copies, bytes and leaders in flight instead of {counted}"
     numbers = [reassignment.number for reassignment in state.reassignments.values()]
-    assert numbers == sorted(numbers), "S7: the order of acceptance"
+    assert numbers == sorted(numbers), "S7: reassignments are not in the order of acceptance"
     plans_agree(state)
 
 
-def s8_rolled_back_means_nothing_is_left(
+def s21_rolled_back_means_the_original_list(
     checker: "Checker", cluster: SimulatedCluster, life: "Life", event: ReassignmentRolledBack
 ) -> None:
-    """S8: after a rollback the original list is back in its order, and no added broker holds bytes of the partition.
+    """S21: after a rollback the original list is back in its order.
 
     What could not be brought back is named, and was given up for a reason; the originals that are there stand first, in
-    their order. What a dead broker holds of it goes when it returns.
+    their order.
     """
     there = tuple(broker for broker in life.original if broker in event.replicas)
     listed = checker.leaders.listed(event.cluster, event.topic)
     in_order = event.replicas[: len(there)] == there or event.replicas in {life.restoring, life.there, life.back}
-    assert in_order or listed, f"S8: {event} is not in the order of {life}"
+    assert in_order or listed, f"S21: {event} is not in the order of {life}"
     lacking = {*life.original} - {*there}
-    assert lacking <= {*event.missing} <= {*life.original}, f"S8: {event} does not name what {life} lacks"
+    assert lacking <= {*event.missing} <= {*life.original}, f"S21: {event} does not name what {life} lacks"
     # X9: what is sent back is the original as the list of brokers that should not lead orders it at that moment.
     orders = {life.original, life.restoring, life.there, life.back, deprioritise(life.original, listed)}
-    assert event.replicas in orders or event.missing, f"S8: {event} is not the original of {life}"
+    assert event.replicas in orders or event.missing, f"S21: {event} is not the original of {life}"
     for broker in event.missing:
         gone = (cluster.name, broker) in checker.reported or broker in cluster.died_ms
-        assert gone or life.touched, f"S8: {event} gives up {broker}, which is alive"
-    if _is_settled(cluster, life, event.replicas, f"S8: {event}"):
-        strays = set(cluster.model.held_bytes(event.key)) - {*event.replicas, *event.missing}
-        assert not strays, f"S8: {event} left bytes on {strays}"
+        assert gone or life.touched, f"S21: {event} gives up {broker}, which is alive"
+    if _is_settled(cluster, life, event.replicas, f"S21: {event}"):
+        s8_no_copy_is_left(cluster, event)
 
 
-def s8_stopped_means_nothing_moves(cluster: SimulatedCluster, life: "Life", event: ReassignmentStopped) -> None:
-    """S8: after a stop nothing moves, and the list is the one that the confirmed steps had made."""
-    _is_settled(cluster, life, event.replicas, f"S8: {event}")
+def s8_no_copy_is_left(cluster: SimulatedCluster, event: ReassignmentRolledBack) -> None:
+    """S8: no added broker holds bytes of the partition; what a dead broker holds of it goes when it returns."""
+    strays = set(cluster.model.held_bytes(event.key)) - {*event.replicas, *event.missing}
+    assert not strays, f"S8: {event} left bytes on {strays}"
+
+
+def s21_stopped_means_the_confirmed_list(cluster: SimulatedCluster, life: "Life", event: ReassignmentStopped) -> None:
+    """S21: after a stop nothing moves, and the list is the one that the confirmed steps had made."""
+    _is_settled(cluster, life, event.replicas, f"S21: {event}")
 
 
 def s9_no_new_incarnation_is_touched(cluster: SimulatedCluster, request: AlterRequest, life: "Life") -> None:
@@ -363,7 +368,7 @@ def s11_failed_means_others_did_it(
 
 
 def s12_nothing_starts_while_frozen(checker: "Checker", event: CallIntended | StepPrepared) -> None:
-    """S12: its guard is not built; what stands for it is the freeze: no step is begun in a frozen cluster (R236-9)."""
+    """S12: no step is begun in a frozen cluster (R236-9)."""
     assert event.cluster not in checker.frozen, f"S12: {event} while frozen"
 
 

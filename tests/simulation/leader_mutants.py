@@ -11,8 +11,16 @@ ELECTIONS = "drover/leadership/elections.py"
 GATHERING = "drover/leadership/gathering.py"
 START = "drover/reassignment/start.py"
 TARGETS = "drover/reassignment/targets.py"
+LISTING_ENDS = "drover/leadership/listing_ends.py"
 
 LEADER_MUTANTS = (
+    Mutant(
+        "believe-one-survey-that-shows-a-broker-in-sync",
+        LISTING_ENDS,
+        "            if seen_ms - since_ms >= IN_SYNC_MS and",
+        "            if",
+        layer="tests/leadership/test_until_in_sync.py",
+    ),
     Mutant(
         "forget-the-canonical-order",
         ORDER_CALLS,

@@ -50,8 +50,8 @@ class Fault(NamedTuple):
     detail: str
 
 
-# The answers to what is written over a document of Drover's. By R455-12 a plan node that is not empty ignores writes, by
-# R236-12 a queue is written while its node is not there; here both are answered.
+# The answers to what is written over a document of Drover's. A plan node that is not empty ignores writes (R455-12),
+# and a queue is written while its node is not there (R236-12); here both are answered.
 BUSY = {
     PLAN: Fault(
         RefusalCode.REASSIGNMENT_IN_PROGRESS,

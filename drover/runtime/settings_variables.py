@@ -77,9 +77,11 @@ def keys_at(path: Sequence[str]) -> list[str]:
 def hint(key: str, keys: Iterable[str]) -> str:
     """Name the key that was probably meant, or all that there are."""
     keys = list(keys)
-    near = difflib.get_close_matches(key, keys, n=1)
+    near = difflib.get_close_matches(key, keys)
     if near:
-        return f"; did you mean {near[0]}?"
+        # The first word says what a setting is about: sasl_password is no password of a key.
+        same = [other for other in near if other.partition("_")[0] == key.partition("_")[0]]
+        return f"; did you mean {(same or near)[0]}?"
     return f" (known: {', '.join(keys)})" if keys else ""
 
 

@@ -47,7 +47,8 @@ def looking(tmp_path: Path) -> Looking:
     async def judging(state: ClusterState, plan: PastedPlan) -> Mapping[str, Any]:
         if plan.name == "away.json":
             raise ClusterUnavailableError("prod-1:9093 does not answer")
-        return judge(model, state.name, plan, DEFAULT_LIMITS)
+        found = judge(model, state.name, plan, DEFAULT_LIMITS)
+        return {**found, "moves": [{**move, "marks": []} for move in found["moves"]]}
 
     async def finding(_cluster: str) -> Mapping[str, Any]:
         raise ClusterUnavailableError("prod-1:9093 does not answer")

@@ -22,8 +22,9 @@ def with_goals(fold: ShardFold) -> ShardFold:
 
 
 def with_an_unregistered_broker(fold: ShardFold) -> ShardFold:
-    """A rollback cannot go back to a broker that is not registered; nothing of it is under way in Kafka."""
+    """A rollback cannot go back to an unregistered broker, nothing of it is under way, and one is unreachable."""
     state = fold.state.cluster("prod")
     entry = state.reassignments[TopicPartition("orders", 1)]
     state.change(entry, replace(entry, unregistered=(1,), is_settled=True))
+    state.unreachable_brokers = {5: 1_790_000_000_996}
     return fold

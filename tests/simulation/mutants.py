@@ -166,7 +166,7 @@ MUTANTS = (
     Mutant(
         "grow-at-once",
         STEPPING,
-        "    return _appended(now, now.max_replicas_per_step) if live else None",
+        "    return _appended(now, most) if live else None",
         "    return _appended(now, len(live)) if live else None",
     ),
     Mutant(
@@ -237,8 +237,8 @@ MUTANTS = (
     ),
     Mutant(
         "keep-the-room-of-what-cannot-begin",
-        "drover/scheduling/steps.py",
-        "    return (StepPostponed(cluster=cluster, topic=key.topic, partition=key.partition, step=step.number),)\n",
+        "drover/reassignment/cancellation.py",
+        "    return (StepPostponed(**event_name(cluster, reassignment.key), step=step.number),)\n",
         "    return ()\n",
         layer="tests/scheduling/test_postponed.py",
     ),
@@ -277,7 +277,7 @@ MUTANTS = (
     Mutant(
         "forget-order",
         ROUTE,
-        "    if seen.replicas == destination:",
+        "    if seen.replicas == destination or (missing and set(seen.replicas) == set(destination)):",
         "    if set(seen.replicas) == set(destination):",
     ),
     Mutant(
@@ -297,8 +297,8 @@ MUTANTS = (
     Mutant(
         "give-up-who-is-away-for-a-moment",
         GUARDS,
-        "broker in guard.failed or (has_lasted and broker in dead)",
-        "broker in guard.failed or broker in dead",
+        "broker in guard.unregistered or (has_lasted and broker in dead)",
+        "broker in guard.unregistered or broker in dead",
         layer="tests/reassignment/test_rollback_guards.py",
     ),
     Mutant(
@@ -337,9 +337,9 @@ MUTANTS = (
     ),
     Mutant(
         "cancel-what-goes-back-by-itself",
-        BACK,
-        "    lists = set(reassignment.unresolved_targets)",
-        "    lists = {reassignment.original, *reassignment.unresolved_targets}",
+        "drover/reassignment/values.py",
+        "        lists = set(self.late_lists(at_ms))",
+        "        lists = {self.original, *self.late_lists(at_ms)}",
         layer="tests/shard/test_foreign_rollback.py",
     ),
     Mutant(

@@ -10,6 +10,7 @@ from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
 from drover.cluster.configs import BROKER_NOT_AVAILABLE
 from drover.cluster.kafka import KafkaDriver
+from drover.cluster.messages import log_dirs_request, read_log_dirs
 from drover.cluster.port import SetBrokerRates
 from drover.facts import BrokerRates
 from events.partitions import TopicPartition

@@ -48,7 +48,7 @@ def test_a_partition_that_an_unreachable_broker_leads_stays_and_is_not_said_to_h
 
 
 def test_a_lower_replication_factor_leaves_the_replica_that_cannot_be_reached() -> None:
-    proposal = propose(cluster(), SetReplicationFactor("t", 2))
+    proposal = propose(cluster(), SetReplicationFactor(("t",), 2))
     assert len(proposal.moves) == 20
     assert all(3 in move.after for move in proposal.moves)
 

@@ -236,13 +236,6 @@ MUTANTS = (
         "        if state.partly_decided:\n",
     ),
     Mutant(
-        "keep-the-room-of-what-cannot-begin",
-        "drover/reassignment/cancellation.py",
-        "    return (StepPostponed(**event_name(cluster, reassignment.key), step=step.number),)\n",
-        "    return ()\n",
-        layer="tests/scheduling/test_postponed.py",
-    ),
-    Mutant(
         "leave-parked-what-has-room",
         STARTER,
         "        self.candidates.wake_parked(self._room)\n",

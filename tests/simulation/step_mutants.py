@@ -9,6 +9,13 @@ BACK = "drover/reassignment/rollback.py"
 
 STEP_MUTANTS = (
     Mutant(
+        "keep-the-room-of-what-cannot-begin",
+        "drover/reassignment/cancellation.py",
+        "    return (StepPostponed(**event_name(cluster, reassignment.key), step=step.number),)\n",
+        "    return ()\n",
+        layer="tests/scheduling/test_postponed.py",
+    ),
+    Mutant(
         "name-an-unregistered-broker-in-a-step",
         STEPPING,
         "    now = replace(now, current=without(now.current, now.unregistered))",

@@ -72,7 +72,14 @@ class ClusterUnavailableError(ClusterError):
 
 
 class ClusterAccessError(ClusterUnavailableError):
-    """A cluster refuses the password, or its certificate is not to be trusted."""
+    """A cluster refuses the password or an operation, or its certificate is not to be trusted.
+
+    `code` is Kafka's own where it has answered with one.
+    """
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class OutcomeUnknownError(ClusterError):

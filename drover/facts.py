@@ -110,6 +110,11 @@ class CallResult:
         """Whether Kafka took the request."""
         return self.code == 0
 
+    @property
+    def in_words(self) -> str:
+        """Kafka's code and its words, for a message."""
+        return f"code {self.code}" if self.message is None else f"code {self.code} ({self.message})"
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerRates:

@@ -33,6 +33,7 @@ class Blocker(StrEnum):
     BROKER_IN_BOTH_LISTS = "broker-in-both-lists"
     THROTTLE_TOO_LOW = "throttle-too-low"
     UNREACHABLE_BROKER = "unreachable-broker"
+    THROTTLE_REFUSED = "throttle-refused"
 
 
 class SkipReason(StrEnum):

@@ -75,11 +75,13 @@ from events.throttles import (
     BrokerThrottleChanged,
     BrokerThrottleIntended,
     BrokerThrottleLeft,
+    BrokerThrottleRefused,
     BrokerThrottleSet,
     TopicThrottleAdopted,
     TopicThrottleChanged,
     TopicThrottleIntended,
     TopicThrottleLeft,
+    TopicThrottleRefused,
     TopicThrottleSet,
 )
 from events.waiting import (
@@ -135,10 +137,20 @@ ReassignmentEvent = (
     | ReassignmentFailed
 )
 BrokerThrottleEvent = (
-    BrokerThrottleIntended | BrokerThrottleSet | BrokerThrottleLeft | BrokerThrottleChanged | BrokerThrottleAdopted
+    BrokerThrottleIntended
+    | BrokerThrottleSet
+    | BrokerThrottleRefused
+    | BrokerThrottleLeft
+    | BrokerThrottleChanged
+    | BrokerThrottleAdopted
 )
 TopicThrottleEvent = (
-    TopicThrottleIntended | TopicThrottleSet | TopicThrottleLeft | TopicThrottleChanged | TopicThrottleAdopted
+    TopicThrottleIntended
+    | TopicThrottleSet
+    | TopicThrottleRefused
+    | TopicThrottleLeft
+    | TopicThrottleChanged
+    | TopicThrottleAdopted
 )
 ThrottleEvent = BrokerThrottleEvent | TopicThrottleEvent
 WaitingEvent = (

@@ -43,8 +43,19 @@ class BrokerThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, ta
     broker: int
 
 
+class BrokerThrottleRefused(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-throttle-refused"):
+    """Kafka refuses to set the intended rates, with its own code and words; they are tried again every 10 s."""
+
+    broker: int
+    code: int
+    message: str | None = None
+
+
 class BrokerThrottleLeft(Event, frozen=True, kw_only=True, omit_defaults=True, tag="broker-throttle-left"):
-    """Somebody else has changed the rates that Drover had set: theirs stay, and the broker leaves the ledger (S10)."""
+    """Nothing of Drover's is set on the broker, which leaves the ledger: `found` stays.
+
+    Somebody else has changed the rates that Drover had set (S10), or Kafka has refused to set any.
+    """
 
     broker: int
     found: Rates
@@ -78,6 +89,14 @@ class TopicThrottleSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag
     """The intended entries are in force."""
 
     topic: str
+
+
+class TopicThrottleRefused(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-refused"):
+    """Kafka refuses to change a topic's lists as intended, with its own code and words; tried again every 10 s."""
+
+    topic: str
+    code: int
+    message: str | None = None
 
 
 class TopicThrottleLeft(Event, frozen=True, kw_only=True, omit_defaults=True, tag="topic-throttle-left"):

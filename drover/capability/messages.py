@@ -1,7 +1,7 @@
 """The inputs and effects of capabilities; the asyncio shell only carries them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
 from drover.healing.patient import Patient
@@ -67,13 +67,16 @@ class CallEnded:
 class ThrottlesRead:
     """The throttle settings of the brokers and topics that were asked for, as answered by `ended_ms` (monotonic).
 
-    None says that the topic does not exist; a broker or topic that is missing could not be read.
+    None says that the topic does not exist; a broker or topic that is missing could not be read. `refused_brokers` and
+    `refused_topics` are those whose settings Kafka refuses to show, with its answer.
     """
 
     cluster: str
     ended_ms: int
     brokers: Mapping[int, BrokerRates]
     topics: Mapping[str, ThrottledReplicas | None]
+    refused_brokers: Mapping[int, CallResult] = field(default_factory=dict)
+    refused_topics: Mapping[str, CallResult] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,8 @@ async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline)
 
 def _not_allowed(what: str, answer: CallResult) -> ClusterAccessError:
     return ClusterAccessError(
-        f"Drover {what}: Kafka error {answer.code} ({answer.message}); `drover acls` prints the ACLs that are needed"
+        f"Drover {what}: Kafka error {answer.code} ({answer.message}); `drover acls` prints the ACLs that are needed",
+        answer.code,
     )
 
 

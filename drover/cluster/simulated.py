@@ -29,6 +29,7 @@ from drover.cluster.throttle_lists import (
     parse_rates,
     parse_throttled,
     rate_operations,
+    resource_of,
     waves,
 )
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
@@ -69,14 +70,16 @@ class SimulatedDriver:
     request or the answer of one call; `refuse_next` gives one partition of the next alter that names it a code of
     your choice instead of doing it, `refuse_next_alter` does so with a whole call, as NOT_CONTROLLER would;
     `freeze_metadata` makes brokers answer from an old metadata image while the controller stays up to date,
-    `lag_metadata` makes every describe a little old. A model without a controller answers only what brokers know by
-    themselves.
+    `lag_metadata` makes every describe a little old. `config_refusals` are the answers to every change of the throttle
+    settings of a resource, ("broker", "3") or ("topic", "orders"), until they are taken out. A model without a
+    controller answers only what brokers know by themselves.
     """
 
     def __init__(self, model: ClusterModel, cluster_name: str = "simulated") -> None:
         self.model = model
         self.cluster_name = cluster_name
         self.unreachable = False
+        self.config_refusals: dict[tuple[str, str], CallResult] = {}
         self._loss: Loss | None = None
         self._refusals: dict[TopicPartition, CallResult] = {}
         self._whole_refusal: CallResult | None = None
@@ -370,6 +373,8 @@ class SimulatedDriver:
         return {change: unmade.get(change) or self._change_throttle(change) for change in wave}
 
     def _change_throttle(self, change: ThrottleChange) -> CallResult:
+        if (refusal := self.config_refusals.get(resource_of(change))) is not None:
+            return refusal
         if isinstance(change, SetBrokerRates):
             if change.broker not in self.model.live_brokers():
                 return CallResult(BROKER_NOT_AVAILABLE, f"broker {change.broker} is not among the live brokers")

@@ -57,7 +57,7 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
     if call is Call.CANCEL and result.code == NO_REASSIGNMENT_IN_PROGRESS:
         return (CallLapsed(**name, call=call, detail="nothing was moving any more"),)
     if result.code not in JUDGED:
-        return (CallOutcomeLost(**name, call=call, detail=f"Kafka answered {_words(result)}"),)
+        return (CallOutcomeLost(**name, call=call, detail=f"Kafka answered {result.in_words}"),)
     rejected = CallRejected(**name, call=call, code=result.code, message=result.message)
     must_go = reassignment.is_adopted or reassignment.repaired
     if call is Call.CANCEL and result.code == INVALID_REPLICA_ASSIGNMENT and not must_go:
@@ -66,10 +66,10 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
     if call is Call.STEP and result.code in _FINAL and not reassignment.is_cancelled:
         gone = result.code == UNKNOWN_TOPIC_OR_PARTITION
         why = FailureReason.PARTITION_GONE if gone else FailureReason.REFUSED_BY_KAFKA
-        detail = f"Kafka refused the step: {_words(result)}"
+        detail = f"Kafka refused the step: {result.in_words}"
         failed = ReassignmentFailed(**name, why=why, detail=detail, replicas=reassignment.current)
         return (rejected, failed)
-    detail = f"Kafka refuses the call, which is tried again: {_words(result)}"
+    detail = f"Kafka refuses the call, which is tried again: {result.in_words}"
     return (rejected, ReassignmentBlocked(**name, why=Blocker.CALL_REJECTED, detail=detail))
 
 
@@ -81,7 +81,3 @@ def never_sent(reassignment: Reassignment, detail: str, cluster: str) -> tuple[R
 def lost(reassignment: Reassignment, detail: str, cluster: str) -> tuple[ReassignmentEvent, ...]:
     """Record that the outcome of the call is unknown."""
     return (CallOutcomeLost(**event_name(cluster, reassignment.key), call=reassignment.call, detail=detail),)
-
-
-def _words(result: CallResult) -> str:
-    return f"code {result.code}" if result.message is None else f"code {result.code} ({result.message})"

@@ -4,8 +4,9 @@ Nothing is retried here, because the core decides what follows.
 """
 
 import asyncio
+import contextlib
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from drover.capability.contract import Urgency
 from drover.capability.messages import (
@@ -34,8 +35,8 @@ from drover.cluster.port import (
     SetBrokerRates,
     ThrottleChange,
 )
-from drover.errors import ClusterError, ClusterUnavailableError, OutcomeUnknownError
-from drover.facts import CallResult
+from drover.errors import ClusterAccessError, ClusterError, ClusterUnavailableError, OutcomeUnknownError
+from drover.facts import UNKNOWN_SERVER_ERROR, BrokerRates, CallResult, ThrottledReplicas
 from drover.healing.planning import plan_heal
 from drover.shard.core import ShardCore
 from drover.threads import in_daemon_thread
@@ -86,7 +87,7 @@ async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Inpu
 
 
 def has_answer(ended: Input) -> bool:
-    """Whether the cluster answered at all."""
+    """Whether the cluster answered at all; a refusal to show anything counts as no answer."""
     match ended:
         case CallEnded() | LeadersElected():
             return ended.results is not None
@@ -105,6 +106,8 @@ def result_of(ended: Input) -> str:
             return "lost" if ended.lost else "lapsed"
         case CallEnded():
             return _judged((ended.results or {}).values())
+        case ThrottlesRead() if ended.refused_brokers or ended.refused_topics:
+            return "rejected"
         case ThrottlesChanged() if has_answer(ended):
             return _judged((*ended.brokers.values(), *ended.topics.values()))
         case _:
@@ -144,13 +147,25 @@ async def _elect(driver: ClusterDriver, effect: ElectLeaders, clock: Clock) -> L
 
 
 async def _read_throttles(driver: ClusterDriver, effect: ReadThrottles, clock: Clock) -> ThrottlesRead:
-    try:
-        rates = await driver.broker_rates(effect.brokers) if effect.brokers else {}
-        lists = await driver.throttled_replicas(effect.topics) if effect.topics else {}
-    except ClusterError:
-        return ThrottlesRead(effect.cluster, clock().monotonic_ms, {}, {})
-    found = {topic: lists.get(topic) for topic in effect.topics}
-    return ThrottlesRead(effect.cluster, clock().monotonic_ms, rates, found)
+    rates: Mapping[int, BrokerRates] = {}
+    found: dict[str, ThrottledReplicas | None] = {}
+    refused_brokers: dict[int, CallResult] = {}
+    refused_topics: dict[str, CallResult] = {}
+    with contextlib.suppress(ClusterError):
+        try:
+            rates = await driver.broker_rates(effect.brokers) if effect.brokers else {}
+        except ClusterAccessError as refusal:
+            refused_brokers = dict.fromkeys(effect.brokers, _refusal(refusal))
+        try:
+            lists = await driver.throttled_replicas(effect.topics) if effect.topics else {}
+            found = {topic: lists.get(topic) for topic in effect.topics}
+        except ClusterAccessError as refusal:
+            refused_topics = dict.fromkeys(effect.topics, _refusal(refusal))
+    return ThrottlesRead(effect.cluster, clock().monotonic_ms, rates, found, refused_brokers, refused_topics)
+
+
+def _refusal(error: ClusterAccessError) -> CallResult:
+    return CallResult(UNKNOWN_SERVER_ERROR if error.code is None else error.code, str(error))
 
 
 async def _take_inventory(driver: ClusterDriver, effect: TakeInventory, clock: Clock) -> InventoryTaken:

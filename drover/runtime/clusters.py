@@ -273,14 +273,14 @@ class ClusterServices:
             # The shard has changed hands: its intents are now the next owner's.
             return
         ended = await carry_out(self._drivers[effect.cluster], effect, now)
-        kind, known = type(effect).__name__, has_answer(ended)
-        self._metrics.call_ended(effect.cluster, kind, result_of(ended))
-        if not known:
+        kind, known, result = type(effect).__name__, has_answer(ended), result_of(ended)
+        self._metrics.call_ended(effect.cluster, kind, result)
+        if not known and result != "rejected":
             log.warning(
                 "call without an answer", cluster=effect.cluster, call=kind, detail=getattr(ended, "detail", "")
             )
-        if isinstance(effect, ReadThrottles) and not known:
-            # Reading again at once would only load a cluster that does not answer.
+        if isinstance(effect, ReadThrottles) and result != "accepted":
+            # Reading again at once would only load a cluster that does not answer, or refuses to.
             await asyncio.sleep(UNREACHABLE_PACE_MS / 1000)
         self._deliver(core, token, ended)
         wake()

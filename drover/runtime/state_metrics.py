@@ -66,6 +66,11 @@ def _throttles_left(state: ClusterState, _: int) -> Iterator[Labelled]:
     yield (), 0 if state.reassignments else len(state.broker_throttles) + len(state.topic_throttles)
 
 
+def _throttles_refused(state: ClusterState, _: int) -> Iterator[Labelled]:
+    entries = (*state.broker_throttles.values(), *state.topic_throttles.values())
+    yield (), sum(entry.refusal is not None for entry in entries)
+
+
 def _unmanaged(state: ClusterState, _: int) -> Iterator[Labelled]:
     endless = sum(bool(move.never_ends) for move in state.unmanaged.values())
     yield ("true",), endless
@@ -97,6 +102,11 @@ METRICS: dict[str, tuple[str, tuple[str, ...], Callable[[ClusterState, int], Ite
         "Brokers and topics whose throttles are not put back although nothing moves",
         ("cluster",),
         _throttles_left,
+    ),
+    "throttles_refused": (
+        "Brokers and topics whose throttles Kafka refuses to set or to put back",
+        ("cluster",),
+        _throttles_refused,
     ),
     "unmanaged_moves": ("Moves that others began", ("cluster", "never_ends"), _unmanaged),
     "frozen": ("1 while the cluster is frozen", ("cluster",), lambda state, _: [((), state.freeze is not None)]),

@@ -33,7 +33,7 @@ from drover.scheduling.room import Room
 from drover.scheduling.shares import Shares
 from drover.scheduling.start_pace import StartPace
 from drover.scheduling.step_needs import StepNeeds
-from drover.scheduling.steps import intend_step, is_prepared, postponed, prepare_step
+from drover.scheduling.steps import intend_step, is_prepared, postponed, prepare_step, waiting_for_throttle
 from drover.scheduling.throttles import Throttles
 from drover.scheduling.unsized import Unsized
 from drover.scheduling.waiting_entry import Where
@@ -44,7 +44,6 @@ from events.clusters import BrokerHeld, LimitsChanged, LimitsSet
 from events.leadership import LeaderElectionEnded, LeaderOrdersAnswered
 from events.partitions import TopicPartition
 from events.plans import Priority
-from events.reassignments import ReassignmentUnblocked
 from events.records import AnyEvent
 
 # How many waiting partitions are looked at in the cluster at a time: twice as many as there is room for, within these.
@@ -331,10 +330,9 @@ class Starter(Reconciler):
             self._wait_for_room(reassignment, step, rank, batch)
         else:
             self._begin(reassignment, step, rank, batch)
-        key = reassignment.key
-        if self.state.reassignments[key].block is not None:
-            # It now waits only for a slot or its throttle.
-            batch.emit(ReassignmentUnblocked(cluster=self.state.name, topic=key.topic, partition=key.partition))
+        now = self.state.reassignments[reassignment.key]
+        refusal = self._throttles.refusal_block(now, batch.at_ms)
+        batch.emit_all(waiting_for_throttle(now, refusal, self.state.name))
 
     def _wait_for_room(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
         """Park it, but not for room at a dead leader. A prepared step gives up its own, which others may wait for."""

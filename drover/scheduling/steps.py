@@ -3,9 +3,11 @@
 from typing import TypedDict
 
 from drover.reassignment.phase import Phase
-from drover.reassignment.values import Reassignment, Step
+from drover.reassignment.values import Block, Reassignment, Step
+from drover.reassignment.verdict import blocked, event_name
 from events.partitions import TopicPartition
-from events.reassignments import Call, CallIntended, StepPostponed, StepPrepared
+from events.reassignments import Call, CallIntended, ReassignmentUnblocked, StepPostponed, StepPrepared
+from events.records import ReassignmentEvent
 
 
 class _StepFields(TypedDict):
@@ -36,6 +38,17 @@ def postponed(reassignment: Reassignment, cluster: str) -> tuple[StepPostponed, 
     if reassignment.phase is not Phase.PREPARED or step is None:
         return ()
     return (StepPostponed(cluster=cluster, topic=key.topic, partition=key.partition, step=step.number),)
+
+
+def waiting_for_throttle(
+    reassignment: Reassignment, refusal: Block | None, cluster: str
+) -> tuple[ReassignmentEvent, ...]:
+    """Block a step that Kafka's refusal of its throttle holds up; end the block of one that passed every other gate."""
+    if refusal is not None:
+        return blocked(reassignment, refusal, cluster)
+    if reassignment.block is None:
+        return ()
+    return (ReassignmentUnblocked(**event_name(cluster, reassignment.key)),)
 
 
 def _fields(cluster: str, key: TopicPartition, step: Step) -> _StepFields:

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from drover.capability.messages import Moment
-from drover.reassignment.values import Reassignment
+from drover.reassignment.values import Block, Reassignment
 
 
 class Throttles(Protocol):
@@ -20,6 +20,10 @@ class Throttles(Protocol):
 
     def is_ready(self, reassignment: Reassignment, now: Moment) -> bool:
         """Whether nothing more is to be set for a step that is prepared."""
+        ...
+
+    def refusal_block(self, reassignment: Reassignment, at_ms: int) -> Block | None:
+        """Return the block of a prepared step of whose throttle Kafka refuses something; None if it does not."""
         ...
 
     def entries_of(self, topic: str) -> int:

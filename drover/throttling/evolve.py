@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from drover.throttling.state import BrokerThrottle, ThrottlingState, TopicThrottle
+from drover.throttling.state import BrokerThrottle, ConfigRefusal, ThrottlingState, TopicThrottle
 from events import throttles
 from events.base import Event
 from events.throttles import NO_ENTRIES, NO_RATES, Entries
@@ -32,7 +32,13 @@ def _broker_set(state: ThrottlingState, event: throttles.BrokerThrottleSet, _at_
     if entry.release:
         del state.broker_throttles[event.broker]
     else:
-        state.broker_throttles[event.broker] = replace(entry, pending=False)
+        state.broker_throttles[event.broker] = replace(entry, pending=False, refusal=None)
+
+
+def _broker_refused(state: ThrottlingState, event: throttles.BrokerThrottleRefused, at_ms: int) -> None:
+    entry = state.broker_throttles[event.broker]
+    refusal = _refusal(entry.refusal, event, at_ms)
+    state.broker_throttles[event.broker] = replace(entry, refusal=refusal)
 
 
 def _broker_left(state: ThrottlingState, event: throttles.BrokerThrottleLeft, _at_ms: int) -> None:
@@ -62,8 +68,20 @@ def _topic_adopted(state: ThrottlingState, event: throttles.TopicThrottleAdopted
 def _topic_intended(state: ThrottlingState, event: throttles.TopicThrottleIntended, _at_ms: int) -> None:
     topic = state.topic_throttles.get(event.topic, TopicThrottle())
     state.topic_throttles[event.topic] = replace(
-        topic, add=event.add, remove=event.remove, pending=True, left=False, topic_id=event.topic_id
+        topic, add=event.add, remove=event.remove, pending=True, left=False, topic_id=event.topic_id, refusal=None
     )
+
+
+def _topic_refused(state: ThrottlingState, event: throttles.TopicThrottleRefused, at_ms: int) -> None:
+    topic = state.topic_throttles[event.topic]
+    state.topic_throttles[event.topic] = replace(topic, refusal=_refusal(topic.refusal, event, at_ms))
+
+
+def _refusal(
+    before: ConfigRefusal | None, event: throttles.BrokerThrottleRefused | throttles.TopicThrottleRefused, at_ms: int
+) -> ConfigRefusal:
+    """Keep since when Kafka refuses a write, also when its words change."""
+    return ConfigRefusal(event.code, event.message, at_ms if before is None else before.since_ms)
 
 
 def _topic_set(state: ThrottlingState, event: throttles.TopicThrottleSet, _at_ms: int) -> None:
@@ -101,7 +119,7 @@ def _settled(topic: TopicThrottle) -> TopicThrottle:
         leader=_changed(topic.present.leader, topic.add.leader, topic.remove.leader),
         follower=_changed(topic.present.follower, topic.add.follower, topic.remove.follower),
     )
-    return replace(topic, present=present, add=NO_ENTRIES, remove=NO_ENTRIES, pending=False, left=False)
+    return replace(topic, present=present, add=NO_ENTRIES, remove=NO_ENTRIES, pending=False, left=False, refusal=None)
 
 
 def _changed(present: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, ...]) -> tuple[str, ...]:
@@ -130,11 +148,13 @@ def _changed(present: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, 
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     throttles.BrokerThrottleIntended: _broker_intended,
     throttles.BrokerThrottleSet: _broker_set,
+    throttles.BrokerThrottleRefused: _broker_refused,
     throttles.BrokerThrottleLeft: _broker_left,
     throttles.BrokerThrottleChanged: _broker_changed,
     throttles.BrokerThrottleAdopted: _broker_adopted,
     throttles.TopicThrottleIntended: _topic_intended,
     throttles.TopicThrottleSet: _topic_set,
+    throttles.TopicThrottleRefused: _topic_refused,
     throttles.TopicThrottleLeft: _topic_left,
     throttles.TopicThrottleChanged: _topic_changed,
     throttles.TopicThrottleAdopted: _topic_adopted,

@@ -22,6 +22,7 @@ from events.throttles import (
     BrokerThrottleChanged,
     BrokerThrottleIntended,
     BrokerThrottleLeft,
+    BrokerThrottleSet,
     Entries,
     Rates,
     TopicThrottleChanged,
@@ -144,10 +145,10 @@ def _plan_topic(
     state: ThrottlingState, demand: Demand, read: Read, topic: str, plan: _TopicPlan, *, is_overdue: bool
 ) -> None:
     known, wanted = state.topic_throttles.get(topic, _UNTOUCHED), demand.topics.get(topic)
-    if known.pending:
+    if known.pending and known.refusal is None:
         # It is compared when the write has its answer: until then nobody knows what is there.
         return
-    gone = _gone(known, wanted, read, topic)
+    gone = NO_ENTRIES if known.refusal is not None else _gone(known, wanted, read, topic)
     remaining = known
     if wanted is not None and gone != NO_ENTRIES:
         wanted.change(gone.leader, gone.follower)
@@ -167,9 +168,17 @@ def _plan_topic(
         plan.delayed_removals.append(topic)
         if gone == NO_ENTRIES and not _topic_is_due(known, wanted, possible, read, topic):
             return
+    if _is_refused_already(known, wanted, possible):
+        return
     if gone != NO_ENTRIES:
         plan.events.append(TopicThrottleChanged(cluster=state.name, topic=topic, gone=gone))
     plan.events.append(_topic_event(state.name, topic, known, wanted, read, possible))
+
+
+def _is_refused_already(known: TopicThrottle, wanted: TopicDemand | None, changes: tuple[Entries, Entries]) -> bool:
+    """Whether these changes are the ones that Kafka has refused: they are tried again without another intent."""
+    is_same_topic = wanted is None or known.topic_id == wanted.topic_id
+    return known.refusal is not None and is_same_topic and changes == (known.add, known.remove)
 
 
 def _plan_brokers(
@@ -193,6 +202,10 @@ def _plan_brokers(
 def _broker_is_due(entry: BrokerThrottle | None, rate: int | None, found: BrokerRates | None) -> bool:
     if entry is None:
         return rate is not None
+    if entry.refusal is not None:
+        # Nothing was written: what is wanted may change at once, and somebody else may have set it.
+        is_outdated = entry.intended != entry.wanted(rate) or entry.release != (rate is None)
+        return is_outdated or (found is not None and _rates(found) == entry.intended)
     if entry.pending:
         # Releases are overtaken by a new user; anything else waits for its own answer.
         return False
@@ -213,6 +226,9 @@ def _broker_events(
         assert rate is not None, f"broker {broker} has nothing to release"
         yield BrokerThrottleIntended(cluster=cluster, broker=broker, rates=Rates(rate, rate), found=seen)
         return
+    if entry.refusal is not None:
+        yield from _events_after_refusal(cluster, broker, entry, rate, seen)
+        return
     # When others did it is recorded by the fold, and decides nothing.
     after = entry if seen == entry.intended else entry.as_found(seen, rate, at_ms=0)
     rates = after.wanted(rate)
@@ -229,9 +245,25 @@ def _broker_events(
         yield BrokerThrottleIntended(cluster=cluster, broker=broker, rates=rates, found=seen)
 
 
+def _events_after_refusal(
+    cluster: str, broker: int, entry: BrokerThrottle, rate: int | None, seen: Rates
+) -> Iterator[ThrottleEvent]:
+    """Say what follows for a broker of which Kafka has refused the last write: what is there is from before that."""
+    rates = entry.wanted(rate)
+    if rates != entry.intended or entry.release != (rate is None):
+        if rate is None and rates == seen:
+            yield BrokerThrottleLeft(cluster=cluster, broker=broker, found=seen)
+            return
+        yield BrokerThrottleIntended(cluster=cluster, broker=broker, rates=rates, found=seen, release=rate is None)
+    if rates == seen:
+        yield BrokerThrottleSet(cluster=cluster, broker=broker)
+
+
 def _topic_is_due(
     known: TopicThrottle, wanted: TopicDemand | None, changes: tuple[Entries, Entries], read: Read, topic: str
 ) -> bool:
+    if known.refusal is not None:
+        return not _is_refused_already(known, wanted, changes)
     if wanted is None:
         return changes[1] != NO_ENTRIES or (known.left and known.present == NO_ENTRIES)
     if known.topic_id != wanted.topic_id and known != _UNTOUCHED:

@@ -17,7 +17,7 @@ from drover.capability.messages import (
 from drover.capability.observations import FRESH_MS, METADATA_LAG_MS, ObservationCache
 from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, CallResult, Observation, ThrottledReplicas
 from drover.reassignment.phase import Phase
-from drover.reassignment.values import Reassignment
+from drover.reassignment.values import Block, Reassignment
 from drover.state.cluster import ClusterState
 from drover.throttling.ahead import MAX_ENTRIES_PER_TOPIC
 from drover.throttling.demand import Demand, TopicDemand
@@ -26,19 +26,22 @@ from drover.throttling.evolve import without
 from drover.throttling.ledger import ThrottlePlan, is_ready, plan_throttles
 from drover.throttling.readings import Readings
 from drover.throttling.recent_writes import RecentWrites
-from drover.throttling.state import TopicThrottle
+from drover.throttling.refusals import REFUSED_RETRY_MS, Unreadable, is_refused, refusal_block
+from drover.throttling.state import ConfigRefusal, TopicThrottle
 from drover.throttling.watch import Watch
 from events.base import PartitionEvent
 from events.plans import ClusterThrottleSet
 from events.records import AnyEvent, BrokerThrottleEvent, PlanThrottleEvent, ThrottleEvent
 from events.throttles import (
     NO_ENTRIES,
+    BrokerThrottleRefused,
     BrokerThrottleSet,
     Entries,
     TopicThrottleAdopted,
     TopicThrottleChanged,
     TopicThrottleIntended,
     TopicThrottleLeft,
+    TopicThrottleRefused,
     TopicThrottleSet,
 )
 
@@ -72,6 +75,9 @@ class ThrottlingReconciler(Reconciler):
         self._removals: dict[str, int] = {}
         # The topics for which that time has come.
         self._overdue: set[str] = set()
+        # Until when (monotonic) the refused write of a broker or a topic is not repeated.
+        self._refused_until_ms: dict[int | str, int] = {}
+        self._unreadable = Unreadable()
         self._is_changing = False
         self._write_from_ms = 0
         self._live: frozenset[int] = frozenset()
@@ -108,6 +114,12 @@ class ThrottlingReconciler(Reconciler):
         self._demand.changed_topics.add(reassignment.key.topic)
         return False
 
+    def refusal_block(self, reassignment: Reassignment, at_ms: int) -> Block | None:
+        """Return the block of a prepared step of whose throttle Kafka refuses something; None if it does not."""
+        if reassignment.phase is not Phase.PREPARED or not self.is_throttled(reassignment):
+            return None
+        return refusal_block(reassignment, self.state, self._unreadable, at_ms)
+
     def entries_of(self, topic: str) -> int:
         """Count the entries of a topic's list of leaders' throttled replicas that moves in flight need."""
         wanted = self._demand.topics.get(topic)
@@ -123,6 +135,7 @@ class ThrottlingReconciler(Reconciler):
                     self._readings.see(key.topic, facts.topic_id, entry.ended_ms)
         elif isinstance(entry, ThrottlesRead):
             self._readings.take(entry)
+            self._unreadable.take(entry)
             self._demand.changed_brokers.update(entry.brokers)
             self._demand.changed_topics.update(entry.topics)
             self.version += 1
@@ -137,6 +150,13 @@ class ThrottlingReconciler(Reconciler):
             if result.code == NONE and broker in self._pending_brokers:
                 self._recent_writes.wrote_rates(broker, state.broker_throttles[broker].intended, now_ms)
                 batch.emit(BrokerThrottleSet(cluster=state.name, broker=broker))
+            elif is_refused(result) and broker in self._pending_brokers:
+                self._refused_until_ms[broker] = now_ms + REFUSED_RETRY_MS
+                if _is_news(state.broker_throttles[broker].refusal, result):
+                    refused = BrokerThrottleRefused(
+                        cluster=state.name, broker=broker, code=result.code, message=result.message
+                    )
+                    batch.emit(refused)
         for topic, result in changed.topics.items():
             if topic in self._pending_topics:
                 self._topic_changed(topic, result, batch)
@@ -168,6 +188,12 @@ class ThrottlingReconciler(Reconciler):
                     refused=keeps,
                 )
             )
+        elif is_refused(result):
+            self._refused_until_ms[topic] = now_ms + REFUSED_RETRY_MS
+            if _is_news(known.refusal, result):
+                batch.emit(
+                    TopicThrottleRefused(cluster=self.state.name, topic=topic, code=result.code, message=result.message)
+                )
 
     def applied(self, event: AnyEvent) -> None:
         """Follow what changes the demand, and the ledger itself."""
@@ -184,6 +210,9 @@ class ThrottlingReconciler(Reconciler):
 
     def _ledger_changed(self, event: ThrottleEvent) -> None:
         self.version += 1
+        if not isinstance(event, BrokerThrottleRefused | TopicThrottleRefused):
+            # Something else is tried, which Kafka may take.
+            self._refused_until_ms.pop(event.broker if isinstance(event, BrokerThrottleEvent) else event.topic, None)
         if isinstance(event, BrokerThrottleEvent):
             entry = self.state.broker_throttles.get(event.broker)
             pending = entry is not None and entry.pending
@@ -287,13 +316,14 @@ class ThrottlingReconciler(Reconciler):
         if not (self._pending_brokers or self._pending_topics) or self._is_changing or self._write_from_ms > now_ms:
             return None
         state = self.state
-        ledger = {broker: state.broker_throttles[broker].intended for broker in sorted(self._pending_brokers)}
+        late = {name for name, until_ms in self._refused_until_ms.items() if until_ms > now_ms}
+        ledger = {broker: state.broker_throttles[broker].intended for broker in sorted(self._pending_brokers - late)}
         rates = {
             broker: BrokerRates(intended.leader, intended.follower)
             for broker, intended in ledger.items()
             if broker in self.observed.live
         }
-        topics = {topic: state.topic_throttles[topic] for topic in sorted(self._pending_topics)}
+        topics = {topic: state.topic_throttles[topic] for topic in sorted(self._pending_topics - late)}
         add = {topic: _lists(known.add) for topic, known in topics.items()}
         remove = {topic: _lists(known.remove) for topic, known in topics.items()}
         kept = {topic: _lists(_kept(known)) for topic, known in topics.items()}
@@ -310,11 +340,13 @@ class ThrottlingReconciler(Reconciler):
         """Wake when a write without an answer may be repeated, to remove entries, and to read what is in force."""
         now_ms = now.monotonic_ms
         write_ms = self._write_from_ms if self._write_from_ms > now_ms else None
+        refused_ms = min((until_ms for until_ms in self._refused_until_ms.values() if until_ms > now_ms), default=None)
         removal_ms = next(iter(self._removals.values()), 0)
         removal_due_ms = removal_ms if removal_ms > now_ms else None
         watch_ms, ahead_ms = self._watch.due_ms(now_ms, self._demand), self._demand.due_ms(now_ms)
         times = (
             write_ms,
+            refused_ms,
             self._due_topics.due_ms(now_ms),
             self._readings.due_ms(now_ms),
             watch_ms,
@@ -327,6 +359,11 @@ class ThrottlingReconciler(Reconciler):
         """Watch the cluster while the ledger holds anything."""
         ledger = self.state.broker_throttles or self.state.topic_throttles
         return Urgency.WAITING if ledger else Urgency.IDLE
+
+
+def _is_news(before: ConfigRefusal | None, result: CallResult) -> bool:
+    """Whether Kafka refuses a write for the first time, or in other words than before."""
+    return before is None or (before.code, before.message) != (result.code, result.message)
 
 
 def _kept(known: TopicThrottle) -> Entries:

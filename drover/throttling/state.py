@@ -22,11 +22,20 @@ class Interference(Struct, frozen=True, gc=False, omit_defaults=True):
     at_ms: int
 
 
+class ConfigRefusal(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Kafka's refusal of the last write: its code and words, and since when it refuses (ms since epoch, log time)."""
+
+    code: int
+    message: str | None
+    since_ms: int
+
+
 class BrokerThrottle(Struct, frozen=True, gc=False, omit_defaults=True):
     """One broker in the ledger.
 
     `baseline` is what was set before Drover; `intended` what Drover last decided to write, or found instead of it;
     `pending` says that the outcome of a write is still owed, `release` that the write puts the baseline back.
+    `refusal` is Kafka's answer to that write if it refuses it: nothing was changed, and it is tried again.
     """
 
     baseline: Rates
@@ -34,6 +43,7 @@ class BrokerThrottle(Struct, frozen=True, gc=False, omit_defaults=True):
     pending: bool
     release: bool
     others: Interference | None = None
+    refusal: ConfigRefusal | None = None
 
     @property
     def theirs(self) -> Rates:
@@ -90,7 +100,7 @@ class TopicThrottle(Struct, frozen=True, gc=False):
 
     `left` says that Drover leaves the topic alone as it is, for now with what it has put there before; `topic_id` is
     the incarnation that it last wrote to or left alone. `times_deleted` counts how often others deleted Drover's
-    entries, the last time at `deleted_ms` (log time).
+    entries, the last time at `deleted_ms` (log time). `refusal` is as in `BrokerThrottle`: what is added is not there.
     """
 
     present: Entries = NO_ENTRIES
@@ -101,6 +111,7 @@ class TopicThrottle(Struct, frozen=True, gc=False):
     topic_id: str = ""
     times_deleted: int = 0
     deleted_ms: int = 0
+    refusal: ConfigRefusal | None = None
 
 
 @dataclass(eq=False)

@@ -83,8 +83,10 @@ TABLES = CapabilityTables(
     untold=frozenset(
         {
             throttles.BrokerThrottleIntended,
+            throttles.BrokerThrottleRefused,
             throttles.TopicThrottleIntended,
             throttles.TopicThrottleSet,
+            throttles.TopicThrottleRefused,
             throttles.TopicThrottleLeft,
             throttles.TopicThrottleChanged,
             throttles.BrokerThrottleAdopted,

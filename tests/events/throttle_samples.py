@@ -27,6 +27,9 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", broker=1, rates=_RATES, found=throttles.Rates(leader=None, follower=None), release=True
     ),
     "broker-throttle-set": throttles.BrokerThrottleSet(cluster="local", broker=1),
+    "broker-throttle-refused": throttles.BrokerThrottleRefused(
+        cluster="local", broker=1, code=31, message="Cluster authorization failed."
+    ),
     "broker-throttle-left": throttles.BrokerThrottleLeft(cluster="local", broker=1, found=_RATES),
     "broker-throttle-changed": throttles.BrokerThrottleChanged(
         cluster="local", broker=1, found=throttles.Rates(leader=None, follower=5_000_000), bytes_per_second=10_000_000
@@ -44,6 +47,9 @@ EVENTS: dict[str, records.AnyEvent] = {
     "topic-throttle-set": throttles.TopicThrottleSet(cluster="local", topic="orders"),
     "topic-throttle-left": throttles.TopicThrottleLeft(
         cluster="local", topic="orders", detail="the topic is throttled by *, which Drover never touches"
+    ),
+    "topic-throttle-refused-by-policy": throttles.TopicThrottleRefused(
+        cluster="local", topic="orders", code=44, message="the policy allows no throttled replicas"
     ),
     "topic-throttle-refused": throttles.TopicThrottleLeft(
         cluster="local", topic="orders", detail="Kafka refuses its lists: code 40", topic_id="id-1", refused=True

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from drover.state.cluster import ClusterState
+from drover.throttling.refusals import REFUSED_RETRY_MS, refusals_of_broker, refusals_of_topic
 from events.throttles import NO_ENTRIES, NO_RATES
 
 _SHOWN_TOPICS = 5
@@ -87,6 +88,8 @@ def broker_throttle_rows(state: ClusterState, since_ms: Mapping[int, int]) -> li
 
 def _broker_words(state: ClusterState, broker: int, *, is_stray: bool) -> str:
     throttle = state.broker_throttles[broker]
+    if (refused := next(refusals_of_broker(state, broker), None)) is not None:
+        return f"{refused}; tried again every {REFUSED_RETRY_MS // 1000} s"
     if throttle.release and broker in state.failed_brokers:
         return "left over: the broker has failed; put back once it returns"
     if throttle.release:
@@ -114,7 +117,9 @@ def topic_throttle_rows(state: ClusterState) -> list[TopicThrottleRow]:
     moving = {key.topic for key in state.reassignments}
     rows = []
     for topic, throttle in sorted(state.topic_throttles.items()):
-        if throttle.left and throttle.present != NO_ENTRIES:
+        if (refused := next(refusals_of_topic(state, topic), None)) is not None:
+            says = f"{refused}; tried again every {REFUSED_RETRY_MS // 1000} s"
+        elif throttle.left and throttle.present != NO_ENTRIES:
             says = "in force, but Kafka has refused to add others: copies without an entry run unthrottled"
         elif throttle.left:
             says = "left alone: the topic is gone, has somebody else's * for every replica, or Kafka refuses its lists"
@@ -145,6 +150,15 @@ def notices_of_unthrottled(state: ClusterState) -> Iterator[str]:
             f"{state.name}: Drover cannot throttle all copies of topic {_named(topics)}: Kafka refuses its lists, or "
             "they hold somebody's * (`drover throttles`)"
         )
+
+
+def notices_of_refusals(state: ClusterState) -> Iterator[str]:
+    """Yield a line for throttles that Kafka refuses: the first refusal, and how many others there are."""
+    refused = [line for broker in sorted(state.broker_throttles) for line in refusals_of_broker(state, broker)]
+    refused += [line for topic in sorted(state.topic_throttles) for line in refusals_of_topic(state, topic)]
+    if refused:
+        more = f", and {len(refused) - 1:,} more" if len(refused) > 1 else ""
+        yield f"{state.name}: {refused[0]}{more} (`drover throttles`): `drover acls` prints the rights that are needed"
 
 
 def notices_of_others(state: ClusterState) -> Iterator[str]:

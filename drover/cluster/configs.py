@@ -33,6 +33,7 @@ from drover.facts import (
 )
 
 BROKER_NOT_AVAILABLE = 8
+INVALID_REQUEST = 42
 NOT_AUTHORIZED = frozenset({29, 31})  # TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED
 OUTCOME_UNKNOWN_CODES = frozenset({UNKNOWN_SERVER_ERROR, REQUEST_TIMED_OUT, NOT_CONTROLLER})
 LIST_KEYS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
@@ -85,6 +86,9 @@ async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline)
         except ClusterUnavailableError:
             return None  # it died a moment ago; dead brokers are left out
         described = messages.read_configs(response)[str(broker)]
+        if _is_of_another_broker(described.result):
+            await lane.refresh(deadline)
+            return None
         if described.result.code in NOT_AUTHORIZED:  # a missing ACL must not look like a dead broker
             raise _not_allowed(f"may not read the configs of broker {broker}", described.result)
         return parse_rates(described.own) if described.result.accepted else None
@@ -99,6 +103,11 @@ async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline)
         if answer is not None:
             rates[broker] = answer
     return rates
+
+
+def _is_of_another_broker(answer: CallResult) -> bool:
+    """Whether a broker was asked for the configs of another one: it listens at an address that was the other's."""
+    return answer.code == INVALID_REQUEST and "nexpected broker id" in (answer.message or "")
 
 
 def _not_allowed(what: str, answer: CallResult) -> ClusterAccessError:
@@ -168,6 +177,9 @@ async def _set_rates(lane: Lane, change: SetBrokerRates, live_brokers: Collectio
     except ClusterUnavailableError as problem:
         return {change: CallResult(BROKER_NOT_AVAILABLE, str(problem))}  # it died a moment ago; the others go on
     answer = messages.read_alter_configs(response)[broker]
+    if _is_of_another_broker(answer):
+        await lane.refresh(deadline)
+        return {change: CallResult(BROKER_NOT_AVAILABLE, f"another broker answers in its place: {answer.message}")}
     if answer.accepted:
         await _until_rates_show(lane, change, deadline)
     return {change: answer}

@@ -239,7 +239,10 @@ class KafkaDriver:
         return Deadline.after_ms(self._call_timeout_ms)
 
     async def _metadata(self, lane: Lane, topics: Collection[str] | None, deadline: Deadline) -> Metadata:
-        metadata = messages.read_metadata(await lane.send(messages.metadata_request(topics), deadline))
+        response = await lane.send(messages.metadata_request(topics), deadline)
+        for one in (self._calls, self._observations, self._samples):
+            one.learn_addresses(response)
+        metadata = messages.read_metadata(response)
         if lane is self._observations:
             for other in (self._calls, self._samples):
                 other.must_be(metadata.kafka_cluster_id)

@@ -67,18 +67,27 @@ connecting.KafkaSSLTransport = ClosingTransport
 def watch_handshakes(manager: Any, on_failure: Callable[[Exception], None]) -> None:
     """Report why connections fail before they are usable; the client itself says only that it could not bootstrap.
 
-    `manager` is a client's connection manager; `on_failure` is called on its I/O thread.
+    `manager` is a client's connection manager; `on_failure` is called on its I/O thread. Each connection gets an
+    attribute `made_to`, the host and port that it was made to.
     """
     connect = manager.get_connection
 
-    def watched(*arguments: Any, **options: Any) -> Any:
-        connection = connect(*arguments, **options)
+    def watched(node_id: Any, *arguments: Any, **options: Any) -> Any:
+        connection = connect(node_id, *arguments, **options)
+        if hasattr(connection, "made_to"):
+            return connection
+        connection.made_to = address_of(manager.cluster.broker_metadata(node_id))
         connection.init_future.add_errback(on_failure)
         made = connection.connection_made
         connection.connection_made = lambda transport: made(_reading_to_the_end(transport))
         return connection
 
     manager.get_connection = watched
+
+
+def address_of(node: Any) -> tuple[str, int]:
+    """Return the host and port of a broker as Metadata names them."""
+    return node.host, node.port
 
 
 def _reading_to_the_end(transport: Any) -> Any:

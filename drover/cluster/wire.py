@@ -18,7 +18,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaError, RequestTimedOutError
 from kafka.net.compat import KafkaNetClient
 
-from drover.cluster.sockets import DIRECT, refusal, watch_handshakes
+from drover.cluster.sockets import DIRECT, address_of, refusal, watch_handshakes
 from drover.errors import (
     ClusterAccessError,
     ClusterError,
@@ -104,6 +104,33 @@ class Lane:
         the one that it led to before still serves a lane that has found it.
         """
         self._must_be = kafka_cluster_id
+
+    def learn_addresses(self, metadata: Any) -> None:
+        """Ask brokers at the addresses that this Metadata response names from now on.
+
+        Kafka's client keeps for five minutes what it knows: two brokers that have swapped their addresses would be
+        taken for each other. What another cluster says is ignored.
+        """
+        client = self._client
+        if client is None:
+            return
+        manager = client._manager  # noqa: SLF001  # the one door to its insides
+        cluster = manager.cluster
+        if metadata.cluster_id != cluster.cluster_id:
+            return
+        named = {broker.node_id: broker for broker in metadata.brokers}
+        moved = {
+            node.node_id: named[node.node_id]
+            for node in cluster.brokers()
+            if node.node_id in named and address_of(node) != address_of(named[node.node_id])
+        }
+        if moved:
+            manager.call_soon(lambda: _move(manager, moved))
+
+    async def refresh(self, deadline: Deadline) -> None:
+        """Ask a broker for the addresses of all, because one was not found where it should be."""
+        if self._client is not None:
+            await self._refresh(self._client, deadline)
 
     async def send(self, request: Any, deadline: Deadline, *, broker: int | None = None, changes: bool = False) -> Any:
         """Send one protocol request and return the decoded response.
@@ -315,10 +342,23 @@ class _Exchange:
     async def _connected(self, broker: int) -> Any:
         timeout_ms = min(CONNECT_ATTEMPT_MS, self._deadline.left_ms())
         connection = self._manager.get_connection(broker, timeout_ms=timeout_ms)
+        if connection.made_to != address_of(self._manager.cluster.broker_metadata(broker)):
+            # Another broker may listen there by now, and answer in its place.
+            connection.close(KafkaConnectionError(f"broker {broker} has another address now"))
+            with contextlib.suppress(KafkaError):
+                await self._manager.wait_for(connection.close_future, timeout_ms)
+            connection = self._manager.get_connection(broker, timeout_ms=timeout_ms)
         await self._manager.wait_for(connection.init_future, timeout_ms)
         if not connection.connected or connection.paused:
             raise NotSentError(f"the connection to broker {broker} is not ready")
         return connection
+
+
+def _move(manager: Any, moved: Mapping[int, Any]) -> None:
+    """Note new addresses of brokers; runs on the client's I/O thread."""
+    manager.cluster._brokers = {**manager.cluster._brokers, **moved}  # noqa: SLF001  # see `Lane.learn_addresses`
+    for broker in moved:
+        manager.reset_backoff(broker)
 
 
 def _came_from_another(answer: Any) -> bool:

@@ -67,8 +67,8 @@ def _throttles_left(state: ClusterState, _: int) -> Iterator[Labelled]:
 
 
 def _throttles_refused(state: ClusterState, _: int) -> Iterator[Labelled]:
-    entries = (*state.broker_throttles.values(), *state.topic_throttles.values())
-    yield (), sum(entry.refusal is not None for entry in entries)
+    brokers = sum(entry.refusal is not None for entry in state.broker_throttles.values())
+    yield (), brokers + sum(entry.refusal is not None for entry in state.topic_throttles.values())
 
 
 def _unmanaged(state: ClusterState, _: int) -> Iterator[Labelled]:

@@ -13,9 +13,9 @@ import msgspec
 
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.invocation import Invocation, author_option, common_options
-from drover.cli.output import FORMATS, print_document, say
+from drover.cli.output import FORMATS, print_document, say, timestamp
 from drover.cli.parameters import Duration
-from drover.client.answers import Answer, OutcomeMissingError, Sent
+from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
 from drover.journal.connection import LogConnection
 from drover.shard.deferral import MAX_DEFERRAL_MS
 from events.bounds import visible
@@ -178,7 +178,12 @@ async def _send(
         if request.timeout_s is None:
             _tell_written(sent, request)
             return ()
-        return await client.outcomes(sent, request.timeout_s)
+        return await client.outcomes(sent, request.timeout_s, _tell_waiting)
+
+
+def _tell_waiting(shard: Ownership | None) -> None:
+    """Say on stderr what a command waits for that has no outcome after two seconds."""
+    say(f"Waiting: {_why_undecided(shard)[0]}.", err=True)
 
 
 def _tell_written(sent: Sequence[Sent], request: Request) -> None:
@@ -213,29 +218,62 @@ def _look_again(request: Request) -> str:
 
 
 def _unfinished(error: OutcomeMissingError, request: Request) -> Failure:
-    shard = error.ownership
-    what_next = "The command remains valid and will be decided once the shard has an owner."
-    if shard is None:
-        word = "the log itself could not be read in that time"
-    elif not shard.owner:
-        word = f"shard {shard.shard} has never had an owner: start a worker with `drover worker`"
-    else:
-        silent = time.time() - max(shard.last_record_ms or 0, shard.heard_ms or 0) / 1000
-        owner = f"{shard.owner} (epoch {shard.epoch})"
-        if silent > SILENT_S:
-            word = (
-                f"nobody has owned shard {shard.shard} for {silent:.0f} s, as far as was heard: start a worker with "
-                f"`drover worker` (the last owner was {owner})"
-            )
-        elif error.held and len(error.held) == len(error.sent):
-            word, what_next = _waiting(error.held)
-        else:
-            word = f"shard {shard.shard} is owned by {owner}, which runs: look at its log"
+    word, what_next = _why_undecided(error.ownership)
+    if error.held and len(error.held) == len(error.sent) and _is_owned(error.ownership):
+        word, what_next = _waiting(error.held)
     count = f"{len(error.sent)} of {len(error.sent) + len(error.answers)} commands"
     return Failure(
         f"no outcome was recorded within {request.timeout_s:g} s for {count}; {word}. {what_next} "
         f"{_look_again(request)}",
         ExitCode.UNFINISHED,
+    )
+
+
+def _is_owned(shard: Ownership | None) -> bool:
+    """Whether the shard has an owner that was heard of just now."""
+    if shard is None or not shard.owner:
+        return False
+    return time.time() - max(shard.last_record_ms or 0, shard.heard_ms or 0) / 1000 <= SILENT_S
+
+
+def _why_undecided(shard: Ownership | None) -> tuple[str, str]:
+    """Say why a command has no outcome yet, and when it will have one."""
+    later = "The command remains valid and will be decided once the shard has an owner."
+    if shard is None:
+        return "the log itself could not be read in that time", later
+    if not _is_owned(shard):
+        return _why_unowned(shard), later
+    owner = f"{shard.owner} (epoch {shard.epoch})"
+    if shard.outage is not None:
+        return (
+            (
+                f"shard {shard.shard} is owned by {owner}, for which the cluster has been out of reach since "
+                f"{timestamp(shard.outage.since_ms)}: {shard.outage.detail}"
+            ),
+            "The command remains valid, and the owner decides it: it is refused if the cluster stays out of reach.",
+        )
+    return (
+        f"shard {shard.shard} is owned by {owner}, which runs: look at its log",
+        "The command remains valid, and the owner decides it.",
+    )
+
+
+def _why_unowned(shard: Ownership) -> str:
+    """Say why nobody owns a shard: workers that run are being given their shards, or none runs."""
+    running = sorted(name for name, at_ms in shard.running.items() if time.time() - at_ms / 1000 <= SILENT_S)
+    last = f" (the last owner was {shard.owner} (epoch {shard.epoch}))" if shard.owner else ""
+    if running:
+        run = "runs" if len(running) == 1 else "run"
+        return (
+            f"no worker owns shard {shard.shard} yet{last}: {' and '.join(running)} {run}, and their group divides the "
+            "shards anew, which takes some seconds after a worker has started or ended"
+        )
+    if not shard.owner:
+        return f"shard {shard.shard} has never had an owner: start a worker with `drover worker`"
+    silent = time.time() - max(shard.last_record_ms or 0, shard.heard_ms or 0) / 1000
+    return (
+        f"nobody has owned shard {shard.shard} for {silent:.0f} s, as far as was heard: start a worker with "
+        f"`drover worker`{last}"
     )
 
 

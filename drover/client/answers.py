@@ -1,9 +1,10 @@
 """PURE: finding the outcomes of commands among the folded records of their shard."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from drover.errors import DroverError
+from drover.identity.state import Outage
 from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from events.commands import Command
 from events.outcomes import joined
@@ -39,7 +40,9 @@ class Ownership:
     """The owner of a shard, by its log; `owner` is empty if there has been none.
 
     `last_record_ms` is the broker's time of the shard's last record, `heard_ms` the owner's of its last sign of life
-    within the last minute; None if there is none.
+    within the last minute; None if there is none. `running` holds the last sign of life of each worker that was heard
+    of within that minute, whether it owns anything or not. `outage` says that the cluster of the commands is out of the
+    owner's reach.
     """
 
     shard: int
@@ -47,6 +50,8 @@ class Ownership:
     epoch: int
     last_record_ms: int | None
     heard_ms: int | None = None
+    running: Mapping[str, int] = field(default_factory=dict)
+    outage: Outage | None = None
 
 
 class OutcomeMissingError(DroverError):
@@ -174,6 +179,8 @@ def _whole(first: Answer, recorded: Sequence[Answer]) -> Answer | None:
     return replace(first, outcome=joined([part.outcome for part in parts]), at_ms=parts[-1].at_ms)
 
 
-def ownership_of(fold: ShardFold, last_record_ms: int | None) -> Ownership:
-    """Return the ownership of a shard."""
-    return Ownership(fold.shard, fold.owner, fold.epoch, last_record_ms)
+def ownership_of(fold: ShardFold, last_record_ms: int | None, cluster: str) -> Ownership:
+    """Return the ownership of the shard of a cluster, which the shard's log need not know yet."""
+    state = fold.state.clusters.get(cluster)
+    outage = None if state is None else state.outage
+    return Ownership(fold.shard, fold.owner, fold.epoch, last_record_ms, outage=outage)

@@ -1,8 +1,8 @@
 """Sending commands and awaiting their outcomes; decides nothing and never writes the event log."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError
 
 from drover.client.answers import Answer, Answers, OutcomeMissingError, Ownership, Sent, ownership_of
 from drover.client.history import warn_unused
-from drover.client.watching import heard_of
+from drover.client.watching import signs_of_life
 from drover.errors import ConfigurationError, CorruptLogError, DroverError
 from drover.journal.access import could_not_connect, unreachable
 from drover.journal.closing import stop_client
@@ -29,6 +29,8 @@ from events.topics import TopicNames, shard_of
 
 REQUEST_TIMEOUT_MS = 10_000
 HEARING_S = 5.0
+# Commands are mostly decided in less than a second.
+NOTICE_S = 2.0
 CLIENT_ID = "drover-client"
 
 
@@ -37,6 +39,7 @@ class _Watch:
     """The knowledge of a client that awaits outcomes."""
 
     answers: Answers
+    cluster: str
     fold: ShardFold | None = None
     last_record_ms: int | None = None
     may_be_wrong: bool = False
@@ -67,7 +70,7 @@ class _Watch:
         if self.fold is None:
             return None
         # Where nothing came after the snapshot, its last batch was the last.
-        return ownership_of(self.fold, self.last_record_ms or self.fold.at_ms or None)
+        return ownership_of(self.fold, self.last_record_ms or self.fold.at_ms or None, self.cluster)
 
 
 class Client:
@@ -148,12 +151,18 @@ class Client:
             for (command, _, topic, shard), metadata in zip(addressed, written, strict=True)
         )
 
-    async def outcomes(self, sent: Sequence[Sent], timeout_s: float | None = None) -> tuple[Answer, ...]:
+    async def outcomes(
+        self,
+        sent: Sequence[Sent],
+        timeout_s: float | None = None,
+        on_waiting: Callable[[Ownership | None], None] | None = None,
+    ) -> tuple[Answer, ...]:
         """Await what was recorded about commands of one cluster, in their order.
 
         The shard is folded, from a snapshot that is older than the commands or from its first record, so that only
         valid records matter. Raises `OutcomeMissingError` after `timeout_s` seconds; without it waits for ever.
-        Raises `ValueError` for commands of clusters that live in several shards.
+        Raises `ValueError` for commands of clusters that live in several shards. `on_waiting` is called once if that
+        takes longer than `NOTICE_S` seconds, with the ownership of the shard, or None if the log is not read yet.
         """
         shards_of = {one.shard for one in sent}
         if not shards_of:
@@ -161,7 +170,13 @@ class Client:
         if len(shards_of) > 1:
             raise ValueError("these commands are of several clusters: await the outcomes of each cluster by itself")
         (shard,) = shards_of
-        watch = _Watch(Answers(sent))
+        watch = _Watch(Answers(sent), sent[0].command.cluster)
+        async with self._telling(watch, on_waiting):
+            return await self._outcomes(sent, shard, watch, timeout_s)
+
+    async def _outcomes(
+        self, sent: Sequence[Sent], shard: int, watch: "_Watch", timeout_s: float | None
+    ) -> tuple[Answer, ...]:
         try:
             async with time_limit(timeout_s), LogReader(self.connection) as reader:
                 shards = await self._agreed_shards(reader, sent)
@@ -194,12 +209,32 @@ class Client:
             return None
         try:
             async with time_limit(HEARING_S):
-                heard = await heard_of(self.connection, ownership.shard)
+                signs = await signs_of_life(self.connection)
         except (TimeoutError, DroverError):
             return ownership
-        if heard is None or heard.epoch != ownership.epoch:
-            return ownership
-        return replace(ownership, heard_ms=heard.at_ms)
+        heard = signs.workers.get(ownership.shard)
+        is_owner = heard is not None and heard.epoch == ownership.epoch
+        return replace(ownership, heard_ms=heard.at_ms if heard and is_owner else None, running=signs.running)
+
+    @asynccontextmanager
+    async def _telling(
+        self, watch: "_Watch", on_waiting: Callable[[Ownership | None], None] | None
+    ) -> AsyncIterator[None]:
+        """Call `on_waiting` once when the block has taken `NOTICE_S` seconds."""
+        if on_waiting is None:
+            yield
+            return
+
+        async def tell() -> None:
+            await asyncio.sleep(NOTICE_S)
+            on_waiting(await self._heard(watch.ownership))
+
+        telling = asyncio.create_task(tell())
+        try:
+            yield
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)
 
     def _is_older(self, fold: ShardFold, sent: Sequence[Sent]) -> bool:
         cursors = dict(zip(self.connection.topics.commands, fold.cursors, strict=False))

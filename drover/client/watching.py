@@ -40,7 +40,8 @@ class View:
     """The folded log and the samples, up to now; `news` is what was recorded since it was last shown.
 
     `projections` holds, per cluster, the last sample of the projector that writes it, or else of one that waits to.
-    `workers` holds the last sign of life of each shard's owner, and `undecided` how many commands wait in each shard.
+    `workers` holds the last sign of life of each shard's owner, `running` that of every worker by its name (wall clock,
+    ms since epoch), whether it owns anything or not, and `undecided` how many commands wait in each shard.
     `now_ms` is the reader's wall clock.
     """
 
@@ -49,6 +50,7 @@ class View:
     news: list[ValidRecord] = field(default_factory=list)
     projections: dict[str, ProjectionSample] = field(default_factory=dict)
     workers: dict[int, Heard] = field(default_factory=dict)
+    running: dict[str, int] = field(default_factory=dict)
     undecided: dict[int, int] = field(default_factory=dict)
     now_ms: int = 0
 
@@ -149,12 +151,12 @@ async def _keep_counting(reader: LogReader, connection: LogConnection, view: Vie
         await asyncio.sleep(UNDECIDED_S)
 
 
-async def heard_of(connection: LogConnection, shard: int) -> Heard | None:
-    """Return the last sign of life of a shard's owner within the last minute; None if there was none."""
+async def signs_of_life(connection: LogConnection) -> View:
+    """Return the signs of life of the last minute: `workers` and `running` of a view without a log."""
     async with LogReader(connection) as reader:
-        found = View(FoldedLog({}), Transfers())
-        await _read_samples(reader, connection, found)
-    return found.workers.get(shard)
+        view = View(FoldedLog({}), Transfers())
+        await _read_samples(reader, connection, view)
+    return view
 
 
 def _now_ms() -> int:
@@ -186,6 +188,7 @@ def _see(view: View, record: LogRecord) -> None:
         if known is None or sample.role == "writing" or known.writer == sample.writer or _is_silent(known, sample):
             view.projections[sample.cluster] = sample
     elif isinstance(sample, WorkerSample):
+        view.running[sample.worker] = max(sample.at_ms, view.running.get(sample.worker, 0))
         for owned in sample.shards:
             before = view.workers.get(owned.shard)
             is_newer = before is None or (owned.epoch, sample.at_ms) > (before.epoch, before.at_ms)

@@ -250,7 +250,14 @@ class KafkaDriver:
 
     async def _list(self, deadline: Deadline) -> Listing:
         started_ms = _now_ms()
-        response = await self._observations.send(messages.list_request(), deadline)
+        # What is left of the time is for a question about the controller.
+        asking = Deadline.after_ms(deadline.left_ms() * 3 // 4)
+        try:
+            response = await self._observations.send(messages.list_request(), asking)
+        except ClusterAccessError:
+            raise
+        except ClusterUnavailableError as problem:
+            raise await self._without_controller(problem, deadline) from problem
         if response.error_code != NONE:
             fault = ClusterAccessError if response.error_code in configs.NOT_AUTHORIZED else ClusterUnavailableError
             raise fault(
@@ -258,6 +265,19 @@ class KafkaDriver:
                 f" ({response.error_message})"
             )
         return Listing(started_ms, messages.read_list(response))
+
+    async def _without_controller(
+        self, problem: ClusterUnavailableError, deadline: Deadline
+    ) -> ClusterUnavailableError:
+        """Say whether brokers answer by themselves where a question for the controller has got no answer."""
+        try:
+            brokers = (await self._metadata(self._observations, (), deadline)).racks
+        except ClusterUnavailableError:
+            return problem
+        return ClusterUnavailableError(
+            f"the controller of cluster {self.cluster_name} does not answer, its brokers {', '.join(map(str, brokers))} "
+            f"do: no move begins or ends until the controllers are back; {problem}"
+        )
 
     async def _min_isrs(self, topics: Collection[str], deadline: Deadline) -> dict[str, int]:
         now_s = time.monotonic()

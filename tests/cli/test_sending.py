@@ -13,8 +13,9 @@ from click.testing import CliRunner, Result
 
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.main import cli
-from drover.cli.submitting import Request, send
+from drover.cli.submitting import Request, _tell_waiting, send
 from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
+from drover.identity.state import Outage
 from drover.journal.connection import LogConnection
 from events.codec import command_digest
 from events.commands import Command, Freeze
@@ -219,3 +220,65 @@ def test_a_plan_in_several_commands_says_what_comes_after_all_of_them(
         assert done.stderr == ""
     else:
         assert said in done.stderr
+
+
+NOW_MS = 1_700_000_000_000
+LONG_AGO_MS = NOW_MS - 600_000
+OUTAGE = Outage(LONG_AGO_MS, "the controller of cluster prod does not answer")
+
+
+@pytest.mark.parametrize(
+    ("shard", "why", "what_next"),
+    [
+        (None, "the log itself could not be read in that time", "once the shard has an owner"),
+        (Ownership(4, "", 0, None), "shard 4 has never had an owner: start a worker", "once the shard has an owner"),
+        (
+            Ownership(4, "", 0, None, running={"w2": NOW_MS, "w1": NOW_MS, "w0": LONG_AGO_MS}),
+            "no worker owns shard 4 yet: w1 and w2 run, and their group divides the shards anew",
+            "once the shard has an owner",
+        ),
+        (
+            Ownership(4, "w0", 7, LONG_AGO_MS, running={"w1": NOW_MS}),
+            "no worker owns shard 4 yet (the last owner was w0 (epoch 7)): w1 runs, and",
+            "once the shard has an owner",
+        ),
+        (
+            Ownership(4, "w0", 7, LONG_AGO_MS),
+            "start a worker with `drover worker` (the last owner was w0 (epoch 7))",
+            "once the shard has an owner",
+        ),
+        (
+            Ownership(4, "w1", 7, None, heard_ms=NOW_MS),
+            "shard 4 is owned by w1 (epoch 7), which runs: look at its log",
+            "and the owner decides it",
+        ),
+        (
+            Ownership(4, "w1", 7, None, heard_ms=NOW_MS, outage=OUTAGE),
+            "for which the cluster has been out of reach since ",
+            "it is refused if the cluster stays out of reach",
+        ),
+    ],
+)
+def test_what_a_command_waits_for_is_true_after_two_seconds_and_at_the_end(
+    shard: Ownership | None,
+    why: str,
+    what_next: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("drover.cli.submitting.time", SimpleNamespace(time=lambda: NOW_MS / 1000))
+    _tell_waiting(shard)
+    assert why in capsys.readouterr().err
+    command = Freeze(id="f1", cluster="prod", by="me", reason="r")
+
+    async def decide_nothing(*_: object) -> tuple[Answer, ...]:
+        raise OutcomeMissingError((Sent(command, "drover.cancel", 4, 0),), (), shard)
+
+    monkeypatch.setattr("drover.cli.submitting._send", decide_nothing)
+    request = Request(id="f1", cluster="prod", by="me", reason="r", timeout_s=3, output="table")
+    with pytest.raises(Failure) as raised:
+        send(LogConnection("127.0.0.1:1", TopicNames()), [command], request)
+    assert why in raised.value.message
+    assert what_next in raised.value.message
+    if shard is not None and shard.outage is not None:
+        assert OUTAGE.detail in raised.value.message

@@ -9,12 +9,17 @@ import pytest
 from aiokafka.errors import KafkaTimeoutError
 
 from drover.client import client as client_module
-from drover.client.answers import Sent
+from drover.client.answers import Ownership, Sent
 from drover.client.client import Client
+from drover.client.history import FoldedLog
+from drover.client.transfers import Transfers
+from drover.client.watching import Heard, View
 from drover.errors import ConfigurationError, LogUnavailableError
+from drover.identity.state import Outage
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogRecord
 from drover.shard.fold import ShardFold
+from events.clusters import ClusterOutOfReach
 from events.commands import Freeze
 from events.records import Cursor
 from tests.client.log import CLUSTER, OneShard, Writer, outcome
@@ -75,6 +80,45 @@ async def test_a_command_that_was_decided_ahead_of_the_snapshots_cursor_gets_its
     serve(monkeypatch, writer, writer.fold.copy())
     (answer,) = await Client(LogConnection("nowhere:1")).outcomes([sent("f", 9)], timeout_s=2)
     assert (answer.outcome.verdict, answer.offset) == ("accepted", 2)
+
+
+async def test_who_waits_for_an_outcome_hears_once_who_owns_the_shard_and_whether_the_cluster_is_out_of_reach(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    writer = Writer()
+    writer.begin("w1")
+    writer.say(ClusterOutOfReach(cluster=CLUSTER, since_ms=5, detail="no broker answers"))
+    serve(monkeypatch, writer, writer.fold.copy())
+    signs = View(FoldedLog({}), Transfers(), workers={0: Heard("w1", 1, 77)}, running={"w1": 77, "w2": 78})
+
+    async def signs_of_life(_: LogConnection) -> View:
+        return signs
+
+    monkeypatch.setattr(client_module, "signs_of_life", signs_of_life)
+    monkeypatch.setattr(client_module, "NOTICE_S", 0.01)
+    told: asyncio.Queue[Ownership | None] = asyncio.Queue()
+    waiting = asyncio.create_task(
+        Client(LogConnection("nowhere:1")).outcomes([sent("f", 9)], on_waiting=told.put_nowait)
+    )
+    shard = await told.get()
+    assert shard is not None
+    assert (shard.owner, shard.heard_ms, dict(shard.running)) == ("w1", 77, {"w1": 77, "w2": 78})
+    assert shard.outage == Outage(5, "no broker answers")
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert told.empty()
+
+
+async def test_nothing_is_said_of_a_command_that_is_decided_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = Writer()
+    writer.begin()
+    snapshot = writer.fold.copy()
+    writer.say(outcomes=(outcome("f", 1),))
+    serve(monkeypatch, writer, snapshot)
+    told: list[Ownership | None] = []
+    await Client(LogConnection("nowhere:1")).outcomes([sent("f", 1)], on_waiting=told.append)
+    assert told == []
+    assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
 
 
 async def test_no_command_has_no_outcome_and_several_clusters_are_named_as_the_fault() -> None:

@@ -47,6 +47,13 @@ def test_who_writes_is_told_and_not_who_follows() -> None:
     assert view.projections["prod"].writer == "a"
 
 
+def test_a_worker_that_owns_nothing_yet_is_heard_of_too() -> None:
+    view = View(FoldedLog({}), Transfers())
+    for at_ms in (1000, 3000, 2000):
+        _see(view, appended(WorkerSample(worker="w", at_ms=at_ms, shards=()), at_ms))
+    assert (view.running, view.workers) == ({"w": 3000}, {})
+
+
 def test_a_clock_that_was_ahead_hides_nothing_that_comes_after_it_was_put_right() -> None:
     view = View(FoldedLog({}), Transfers())
     for at_ms, appended_ms in ((9_000_000, 1000), (2000, 2000)):

@@ -132,6 +132,13 @@ async def live_model(settings: Settings, state: ClusterState, source: Source) ->
     """
     known = knowledge_of(state)
     inventory, rates = await _look(settings, state.name, source.ingest_s)
+    silent = [broker.broker for broker in inventory.brokers.values() if broker.is_alive and broker.directories is None]
+    if silent:
+        say(
+            f"broker {', '.join(map(str, sorted(silent)))} of cluster {state.name} has not answered in time: its "
+            "directories and the sizes of its replicas are unknown.",
+            err=True,
+        )
     hidden = hidden_topics(inventory)
     if hidden:
         say(

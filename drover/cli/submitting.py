@@ -183,7 +183,8 @@ async def _send(
 
 def _tell_waiting(shard: Ownership | None) -> None:
     """Say on stderr what a command waits for that has no outcome after two seconds."""
-    say(f"Waiting: {_why_undecided(shard)[0]}.", err=True)
+    why = "the log has not been read yet" if shard is None else _why_undecided(shard)[0]
+    say(f"Waiting: {why}.", err=True)
 
 
 def _tell_written(sent: Sequence[Sent], request: Request) -> None:

@@ -18,6 +18,7 @@ from drover.journal.access import could_not_connect, unreachable
 from drover.journal.closing import stop_client
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord, count_partitions
+from drover.journal.silent_brokers import go_round_silent_brokers, saying_who_is_silent
 from drover.journal.snapshots import load_snapshots
 from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from drover.time_limits import time_limit
@@ -28,6 +29,8 @@ from events.records import Cursor
 from events.topics import TopicNames, shard_of
 
 REQUEST_TIMEOUT_MS = 10_000
+# A leader that hangs costs its broker session (9 s by default) before another one takes a command.
+WRITE_TIMEOUT_MS = 30_000
 HEARING_S = 5.0
 # Commands are mostly decided in less than a second.
 NOTICE_S = 2.0
@@ -97,8 +100,9 @@ class Client:
             client_id=CLIENT_ID,
             acks="all",
             max_request_size=2 * MAX_COMMAND_BYTES,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
+            request_timeout_ms=WRITE_TIMEOUT_MS,
         )
+        go_round_silent_brokers(producer.client, REQUEST_TIMEOUT_MS)
         try:
             await producer.start()
         except (KafkaError, OSError) as error:
@@ -135,9 +139,10 @@ class Client:
         addressed = [(command, _payload_of(command), *await self._address(producer, command)) for command in commands]
         writing: list[asyncio.Future[Any]] = []
         try:
-            for command, payload, topic, shard in addressed:
-                writing.append(await _write(producer, topic, shard, command.cluster, payload))
-            written = await asyncio.gather(*writing)
+            async with saying_who_is_silent(producer.client, *_places(addressed)):
+                for command, payload, topic, shard in addressed:
+                    writing.append(await _write(producer, topic, shard, command.cluster, payload))
+                written = await asyncio.gather(*writing)
         except (KafkaError, OSError) as error:
             # Nobody waits for the acknowledgements of the others any more.
             for acknowledged in writing:
@@ -290,6 +295,12 @@ async def _write(producer: Any, topic: str, shard: int, cluster: str, payload: b
         headers=[(CONTENT_TYPE_HEADER, MSGPACK_CONTENT_TYPE.encode())],
     )
     return acknowledged
+
+
+def _places(addressed: Sequence[tuple[Command, bytes, str, int]]) -> tuple[str, tuple[int, ...]]:
+    """Return the topic and the partitions to name while the first command, and those of its topic, are written."""
+    topics = [topic for _, _, topic, _ in addressed]
+    return topics[0] if topics else "", tuple({shard for _, _, topic, shard in addressed if topic == topics[0]})
 
 
 def _payload_of(command: Command) -> bytes:

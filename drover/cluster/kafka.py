@@ -275,8 +275,8 @@ class KafkaDriver:
         except ClusterUnavailableError:
             return problem
         return ClusterUnavailableError(
-            f"the controller of cluster {self.cluster_name} does not answer, its brokers {', '.join(map(str, brokers))} "
-            f"do: no move begins or ends until the controllers are back; {problem}"
+            f"the controller of cluster {self.cluster_name} does not answer, its brokers "
+            f"{', '.join(map(str, brokers))} do: no move begins or ends until the controllers are back; {problem}"
         )
 
     async def _min_isrs(self, topics: Collection[str], deadline: Deadline) -> dict[str, int]:

@@ -6,13 +6,15 @@ kafka-python's own extension point for proxies: `proxy_url="direct://"` selects 
 
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 from kafka.net import manager as connecting
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.transport import KafkaSSLTransport
+
+from drover.cluster.recent_failures import note_failure
 
 DIRECT = "direct://"
 HANDSHAKE_S = 1.5
@@ -78,6 +80,7 @@ def watch_handshakes(manager: Any, on_failure: Callable[[Exception], None]) -> N
             return connection
         connection.made_to = address_of(manager.cluster.broker_metadata(node_id))
         connection.init_future.add_errback(on_failure)
+        connection.init_future.add_errback(lambda _: note_failure(connection.made_to))
         made = connection.connection_made
         connection.connection_made = lambda transport: made(_reading_to_the_end(transport))
         return connection
@@ -88,6 +91,13 @@ def watch_handshakes(manager: Any, on_failure: Callable[[Exception], None]) -> N
 def address_of(node: Any) -> tuple[str, int]:
     """Return the host and port of a broker as Metadata names them."""
     return node.host, node.port
+
+
+def move_brokers(manager: Any, moved: Mapping[int, Any]) -> None:
+    """Have a client ask these brokers, by id, at new addresses; runs on its I/O thread."""
+    manager.cluster._brokers = {**manager.cluster._brokers, **moved}  # noqa: SLF001  # it has no public way
+    for broker in moved:
+        manager.reset_backoff(broker)
 
 
 def _reading_to_the_end(transport: Any) -> Any:

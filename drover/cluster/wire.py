@@ -18,7 +18,8 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaError, RequestTimedOutError
 from kafka.net.compat import KafkaNetClient
 
-from drover.cluster.sockets import DIRECT, address_of, refusal, watch_handshakes
+from drover.cluster.recent_failures import has_failed_lately, servers_to_ask
+from drover.cluster.sockets import DIRECT, address_of, move_brokers, refusal, watch_handshakes
 from drover.errors import (
     ClusterAccessError,
     ClusterError,
@@ -125,7 +126,7 @@ class Lane:
             if node.node_id in named and address_of(node) != address_of(named[node.node_id])
         }
         if moved:
-            manager.call_soon(lambda: _move(manager, moved))
+            manager.call_soon(lambda: move_brokers(manager, moved))
 
     async def refresh(self, deadline: Deadline) -> None:
         """Ask a broker for the addresses of all, because one was not found where it should be."""
@@ -246,7 +247,7 @@ class Lane:
             try:
                 return KafkaAdminClient(
                     **self._options,
-                    bootstrap_servers=self._bootstrap.split(","),
+                    bootstrap_servers=servers_to_ask(self._bootstrap),
                     bootstrap_timeout_ms=max(1, min(CONNECT_ATTEMPT_MS, deadline.left_ms())),
                     kafka_client=remember,
                 )
@@ -331,11 +332,17 @@ class _Exchange:
         cluster = self._manager.cluster
         controller = None if cluster.controller is None else cluster.controller.node_id
 
-        def rank(broker: int) -> tuple[bool, bool, bool, int]:
+        def rank(broker: int) -> tuple[bool, bool, bool, bool, int]:
             connection = self._manager._conns.get(broker)  # noqa: SLF001  # the one door to its insides
             connected = connection is not None and connection.connected and not connection.paused
             unconfirmed = not connected and (connection is not None or self._manager.connection_delay(broker) > 0)
-            return unconfirmed, broker != controller, not connected, broker
+            return (
+                has_failed_lately(address_of(cluster.broker_metadata(broker))),
+                unconfirmed,
+                broker != controller,
+                not connected,
+                broker,
+            )
 
         return sorted((node.node_id for node in cluster.brokers()), key=rank)
 
@@ -352,13 +359,6 @@ class _Exchange:
         if not connection.connected or connection.paused:
             raise NotSentError(f"the connection to broker {broker} is not ready")
         return connection
-
-
-def _move(manager: Any, moved: Mapping[int, Any]) -> None:
-    """Note new addresses of brokers; runs on the client's I/O thread."""
-    manager.cluster._brokers = {**manager.cluster._brokers, **moved}  # noqa: SLF001  # see `Lane.learn_addresses`
-    for broker in moved:
-        manager.reset_backoff(broker)
 
 
 def _came_from_another(answer: Any) -> bool:

@@ -5,13 +5,13 @@ Reading only: nothing here produces, commits or judges. What a record counts for
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from aiokafka import TopicPartition as KafkaPartition
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from aiokafka.errors import KafkaError, KafkaTimeoutError, OffsetOutOfRangeError
 
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.journal.access import could_not_connect, unreachable
@@ -19,6 +19,7 @@ from drover.journal.closing import close_consumers
 from drover.journal.connection import LogConnection
 from drover.journal.consumer import new_consumer
 from drover.journal.leaders import learn_leaders
+from drover.journal.silent_brokers import go_round_silent_brokers, saying_who_is_silent
 from drover.journal.stale_leader import RETRY_S, Suspicion
 
 # What a client aborted was never asked for, so commands are read committed.
@@ -80,6 +81,7 @@ class LogReader:
             isolation_level=self._isolation,
             max_poll_records=RECORDS_PER_POLL,
         )
+        go_round_silent_brokers(self._consumer._client, REQUEST_TIMEOUT_MS)  # noqa: SLF001 - no public way to its client
         try:
             await self._consumer.start()
         except (KafkaError, OSError) as error:
@@ -115,11 +117,8 @@ class LogReader:
         """Return the next offset to be written, per shard."""
         if not shards:
             return {}
-        try:
-            await learn_leaders(self._consumer, topic)
-            ends = await self._consumer.end_offsets([KafkaPartition(topic, shard) for shard in shards])
-        except (KafkaError, OSError) as error:
-            raise unreachable(self._connection, error) from error
+        partitions = [KafkaPartition(topic, shard) for shard in shards]
+        ends = await self._from_leaders(topic, shards, lambda: self._consumer.end_offsets(partitions))
         return {partition.partition: offset for partition, offset in ends.items()}
 
     async def start_offsets(self, topic: str, shards: Collection[int], since_ms: int | None = None) -> dict[int, int]:
@@ -128,15 +127,29 @@ class LogReader:
         A shard in which nothing is that recent is left out.
         """
         partitions = [KafkaPartition(topic, shard) for shard in shards]
-        try:
-            await learn_leaders(self._consumer, topic)
-            if since_ms is None:
-                first = await self._consumer.beginning_offsets(partitions)
-                return {partition.partition: offset for partition, offset in first.items()}
-            found = await self._consumer.offsets_for_times(dict.fromkeys(partitions, since_ms))
-        except (KafkaError, OSError) as error:
-            raise unreachable(self._connection, error) from error
+        if since_ms is None:
+            first = await self._from_leaders(topic, shards, lambda: self._consumer.beginning_offsets(partitions))
+            return {partition.partition: offset for partition, offset in first.items()}
+        times = dict.fromkeys(partitions, since_ms)
+        found = await self._from_leaders(topic, shards, lambda: self._consumer.offsets_for_times(times))
         return {partition.partition: at.offset for partition, at in found.items() if at is not None}
+
+    async def _from_leaders(self, topic: str, shards: Collection[int], ask: Callable[[], Awaitable[Any]]) -> Any:
+        """Ask the leaders of these partitions; wait for the election of another one where one is silent.
+
+        Raises `LogUnavailableError` when they have not answered for `STALL_S` seconds.
+        """
+        give_up_s = time.monotonic() + STALL_S
+        async with saying_who_is_silent(self._consumer._client, topic, shards):  # noqa: SLF001 - see `__aenter__`
+            while True:
+                try:
+                    await learn_leaders(self._consumer, topic)
+                    return await ask()
+                except KafkaTimeoutError as error:
+                    if time.monotonic() > give_up_s:
+                        raise unreachable(self._connection, error) from error
+                except (KafkaError, OSError) as error:
+                    raise unreachable(self._connection, error) from error
 
     async def read(self, topic: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
         """Read these shards from these offsets up to the end as it is now; a shard's records come in its order.

@@ -1,6 +1,11 @@
-"""The part of the planner's input that comes from the log."""
+"""The planner's input: the part that comes from the log, and what the cluster does not tell."""
 
-from drover.cli.model_source import knowledge_of
+import pytest
+
+from drover.cli import model_source
+from drover.cli.model_source import Source, knowledge_of, live_model
+from drover.inventory import Inventory, RegisteredBroker
+from drover.runtime.settings import LogSettings, Settings
 from drover.scheduling.state import HeldBroker
 from drover.state.cluster import ClusterState
 from drover.state.evolve import apply
@@ -23,3 +28,22 @@ def test_a_plan_knows_which_brokers_should_not_lead_which_topics() -> None:
     apply(state, event, 0)
     known = knowledge_of(state)
     assert (set(known.demoted_everywhere), known.demoted) == ({3}, {"orders": {4}})
+
+
+async def test_a_broker_that_does_not_answer_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brokers = {
+        1: RegisteredBroker(1, None, is_alive=True, directories=()),
+        2: RegisteredBroker(2, None, is_alive=False),
+        3: RegisteredBroker(3, None, is_alive=True),
+    }
+
+    async def look(*_: object) -> tuple[Inventory, None]:
+        return Inventory("kafka", 0, brokers, {}, {}), None
+
+    monkeypatch.setattr(model_source, "_look", look)
+    await live_model(Settings(LogSettings("nowhere:1")), ClusterState("prod"), Source())
+    assert capsys.readouterr().err.strip() == (
+        "broker 3 of cluster prod has not answered in time: its directories and the sizes of its replicas are unknown."
+    )

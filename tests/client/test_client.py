@@ -132,6 +132,8 @@ async def test_no_command_has_no_outcome_and_several_clusters_are_named_as_the_f
 class _Producer:
     """Takes what is sent, until it was told to fail."""
 
+    client = None
+
     def __init__(self) -> None:
         self.sent: list[asyncio.Future[None]] = []
         self.fails_after = 10

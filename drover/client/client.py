@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -39,24 +39,27 @@ CLIENT_ID = "drover-client"
 
 @dataclass(slots=True)
 class _Watch:
-    """The knowledge of a client that awaits outcomes."""
+    """The knowledge of a client that awaits outcomes; `fresh` is set whenever it grows."""
 
     answers: Answers
     cluster: str
     fold: ShardFold | None = None
     last_record_ms: int | None = None
     may_be_wrong: bool = False
+    fresh: asyncio.Event = field(default_factory=asyncio.Event)
 
     def begin(self, fold: ShardFold, *, may_be_wrong: bool = False) -> "_Watch":
         """Go on from this fold; one from a snapshot may be wrong."""
         self.fold = fold
         self.may_be_wrong = may_be_wrong
+        self.fresh.set()
         return self
 
     def take(self, record: LogRecord) -> None:
         """Fold one record and look at what it says."""
         assert self.fold is not None, "it was begun"
         self.last_record_ms = record.timestamp_ms
+        self.fresh.set()
         try:
             folded = self.fold.fold(record.offset, record.payload)
         except CorruptLogError:
@@ -176,7 +179,7 @@ class Client:
             raise ValueError("these commands are of several clusters: await the outcomes of each cluster by itself")
         (shard,) = shards_of
         watch = _Watch(Answers(sent), sent[0].command.cluster)
-        async with self._telling(watch, on_waiting):
+        async with self._telling(watch, shard, on_waiting):
             return await self._outcomes(sent, shard, watch, timeout_s)
 
     async def _outcomes(
@@ -223,7 +226,7 @@ class Client:
 
     @asynccontextmanager
     async def _telling(
-        self, watch: "_Watch", on_waiting: Callable[[Ownership | None], None] | None
+        self, watch: "_Watch", shard: int, on_waiting: Callable[[Ownership | None], None] | None
     ) -> AsyncIterator[None]:
         """Call `on_waiting` once when the block has taken `NOTICE_S` seconds."""
         if on_waiting is None:
@@ -232,7 +235,8 @@ class Client:
 
         async def tell() -> None:
             await asyncio.sleep(NOTICE_S)
-            on_waiting(await self._heard(watch.ownership))
+            is_read = await self._is_read(watch, shard)
+            on_waiting(await self._heard(watch.ownership) if is_read else None)
 
         telling = asyncio.create_task(tell())
         try:
@@ -240,6 +244,21 @@ class Client:
         finally:
             telling.cancel()
             await asyncio.gather(telling, return_exceptions=True)
+
+    async def _is_read(self, watch: "_Watch", shard: int) -> bool:
+        """Whether the shard's log has been read to its present end, or is within `NOTICE_S` seconds.
+
+        What a part of it says of the owner was true once.
+        """
+        try:
+            async with time_limit(NOTICE_S), LogReader(self.connection) as reader:
+                end = (await reader.end_offsets(self.connection.topics.events, (shard,)))[shard]
+                while watch.fold is None or watch.fold.position < end:
+                    watch.fresh.clear()
+                    await watch.fresh.wait()
+        except (TimeoutError, DroverError):
+            return False
+        return True
 
     def _is_older(self, fold: ShardFold, sent: Sequence[Sent]) -> bool:
         cursors = dict(zip(self.connection.topics.commands, fold.cursors, strict=False))

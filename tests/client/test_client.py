@@ -2,7 +2,8 @@
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
+from typing import Any
 
 import msgspec
 import pytest
@@ -42,6 +43,9 @@ class _Reader(OneShard):
         async for records in self.read(topic, start):
             yield records
         await asyncio.Event().wait()
+
+    async def end_offsets(self, _: str, shards: Collection[int]) -> dict[int, int]:
+        return dict.fromkeys(shards, len(self._records))
 
 
 def sent(id_: str, offset: int) -> Sent:
@@ -95,7 +99,7 @@ async def test_who_waits_for_an_outcome_hears_once_who_owns_the_shard_and_whethe
         return signs
 
     monkeypatch.setattr(client_module, "signs_of_life", signs_of_life)
-    monkeypatch.setattr(client_module, "NOTICE_S", 0.01)
+    monkeypatch.setattr(client_module, "NOTICE_S", 0.5)
     told: asyncio.Queue[Ownership | None] = asyncio.Queue()
     waiting = asyncio.create_task(
         Client(LogConnection("nowhere:1")).outcomes([sent("f", 9)], on_waiting=told.put_nowait)
@@ -107,6 +111,25 @@ async def test_who_waits_for_an_outcome_hears_once_who_owns_the_shard_and_whethe
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     assert told.empty()
+
+
+async def test_nothing_is_said_of_the_owner_before_the_log_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = Writer()
+    writer.begin("w1")
+    serve(monkeypatch, writer, writer.fold.copy())
+
+    async def more(_: object, topic: str, shards: Collection[int]) -> dict[int, int]:
+        return dict.fromkeys(shards, 1000)
+
+    monkeypatch.setattr(_Reader, "end_offsets", more)
+    monkeypatch.setattr(client_module, "NOTICE_S", 0.1)
+    told: asyncio.Queue[Ownership | None] = asyncio.Queue()
+    waiting = asyncio.create_task(
+        Client(LogConnection("nowhere:1")).outcomes([sent("f", 9)], on_waiting=told.put_nowait)
+    )
+    assert await told.get() is None
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
 
 
 async def test_nothing_is_said_of_a_command_that_is_decided_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +155,7 @@ async def test_no_command_has_no_outcome_and_several_clusters_are_named_as_the_f
 class _Producer:
     """Takes what is sent, until it was told to fail."""
 
-    client = None
+    client: Any = None
 
     def __init__(self) -> None:
         self.sent: list[asyncio.Future[None]] = []

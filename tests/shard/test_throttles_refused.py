@@ -111,8 +111,9 @@ async def test_it_goes_on_by_itself_within_ten_seconds_of_being_allowed(refused:
     sound(made)
 
 
-async def test_a_refused_write_is_repeated_every_ten_seconds_and_no_sooner() -> None:
-    made = await asked(refused=BROKER_4)
+@pytest.mark.parametrize("refused", [BROKER_4, TOPIC])
+async def test_a_refused_write_is_repeated_every_ten_seconds_and_no_sooner(refused: tuple[str, str]) -> None:
+    made = await asked(refused=refused)
     records = len(made.log)
     await made.run(6 * REFUSED_RETRY_MS)
     assert 5 <= len(made.log) - records <= 7, "each repetition takes one record, and nothing else happens"

@@ -260,4 +260,25 @@ THROTTLE_MUTANTS = (
         "for change in wave if resource_of(change) in {}}",
         layer="tests/runtime/test_calls.py",
     ),
+    Mutant(
+        "repeat-a-refused-write-at-once",
+        "drover/throttling/reconciler.py",
+        "            self._refused_until_ms[topic] = now_ms + REFUSED_RETRY_MS\n",
+        "",
+        layer="tests/shard/test_throttles_refused.py",
+    ),
+    Mutant(
+        "wait-for-a-refused-throttle-without-a-word",
+        "drover/scheduling/steps.py",
+        "    if refusal is not None:\n        return blocked(reassignment, refusal, cluster)\n",
+        "",
+        layer="tests/shard/test_throttles_refused.py",
+    ),
+    Mutant(
+        "hold-on-to-a-rate-that-kafka-refused",
+        THROTTLES,
+        "entry.intended != entry.wanted(rate) or entry.release != (rate is None)\n        return is_outdated",
+        "False\n        return is_outdated",
+        layer="tests/shard/test_throttles_refused.py",
+    ),
 )

@@ -48,8 +48,8 @@ def test_what_prometheus_would_not_take_is_noticed(wrong: str) -> None:
 
 def test_there_is_an_alert_for_each_thing_that_must_wake_somebody_and_a_test_that_it_fires() -> None:
     assert {rule["alert"].removeprefix("Drover") for rule in rules()} == {
-        "NoOwner", "Stalled", "BlockedTooLong", "ThrottleLeft", "DeadLetters", "FencedWrites", "OutOfReach",
-        "BrokerFailed",
+        "NoOwner", "Stalled", "BlockedTooLong", "ThrottleLeft", "ThrottleRefused", "DeadLetters", "FencedWrites",
+        "OutOfReach", "BrokerFailed", "BrokerUnreachable",
     }  # fmt: skip
     assert all(rule["annotations"].keys() == {"summary", "description"} for rule in rules())
     fired = set()

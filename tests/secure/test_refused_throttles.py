@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -35,11 +34,9 @@ def lost(resource: Resource) -> Acl:
     return found
 
 
-@pytest.mark.parametrize(("resource", "said", "code", "event"), CASES, ids=["rates", "lists"])
-async def test_a_move_is_blocked_while_kafka_refuses_its_throttle_and_goes_on_when_it_does_not(
-    serving: Serving, resource: Resource, said: str, code: str, event: str
-) -> None:
-    secure, topic = serving.secure, f"guarded-{resource.name.lower()}"
+async def asked(serving: Serving, topic: str) -> tuple[tuple[int, ...], list[str]]:
+    """Make a topic; return its replicas and the command that moves one of them behind a throttle."""
+    secure = serving.secure
     size = ("--partitions", "1", "--replicas", "2", "--megabytes", "1", "--dir", str(secure.local.directory))
     seeded = await secure.drover("local", "seed", topic, *size, config=secure.local.config_file)
     assert seeded.errors == ""
@@ -47,6 +44,36 @@ async def test_a_move_is_blocked_while_kafka_refuses_its_throttle_and_goes_on_wh
     target = [*({1, 2, 3} - set(before)), before[0]]
     file = secure.directory / f"{topic}.json"
     file.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": target}]}))
+    return before, ["alter", str(file), "--plan", topic, "--throttle", "50MB/s", "--reason", "try"]
+
+
+async def wait_for_block(serving: Serving, topic: str, said: str) -> str:
+    """Wait until `status` says so of the topic's move; return all of what it waits for."""
+    shown: list[str] = []
+
+    async def is_shown() -> bool:
+        document = json.loads((await serving.operator("status", "-o", "json")).output)
+        shown[:] = [row["waiting"] or "" for row in document["reassignments"] if row["topic"] == topic]
+        return any("throttle-refused" in line and said in line for line in shown)
+
+    await wait_for(is_shown, f"a block: {said}")
+    return shown[0]
+
+
+async def ended(serving: Serving, topic: str) -> None:
+    async def is_over() -> bool:
+        lines = (await serving.operator("history", "--plan", topic, "-o", "jsonl")).output.splitlines()
+        return bool(json.loads(lines[-1])["what"] == "plan-finished")
+
+    await wait_for(is_over, "the move to go on by itself, and the end of its plan")
+
+
+@pytest.mark.parametrize(("resource", "said", "code", "event"), CASES, ids=["rates", "lists"])
+async def test_a_move_is_blocked_while_kafka_refuses_its_throttle_and_goes_on_when_it_does_not(
+    serving: Serving, resource: Resource, said: str, code: str, event: str
+) -> None:
+    secure, topic = serving.secure, f"guarded-{resource.name.lower()}"
+    before, command = await asked(serving, topic)
     # Who may alter configs may describe them, too.
     describing = replace(lost(resource), operation=Operation.DESCRIBE_CONFIGS)
     if resource is Resource.TOPIC:
@@ -54,44 +81,21 @@ async def test_a_move_is_blocked_while_kafka_refuses_its_throttle_and_goes_on_wh
         await create_acls(secure.local.bootstrap, [describing], secure.local.admin_options)
     await secure.remove_acl(lost(resource))
     try:
-        sent = await serving.operator("alter", str(file), "--plan", topic, "--throttle", "50MB/s", "--reason", "try")
+        sent = await serving.operator(*command)
         assert sent.code == 0, sent.errors
-        shown: list[dict[str, Any]] = []
-
-        async def blocked() -> bool:
-            document = json.loads((await serving.operator("status", "-o", "json")).output)
-            shown[:] = [row for row in document["reassignments"] if row["topic"] == topic]
-            return bool(shown) and "throttle-refused" in (shown[0]["waiting"] or "")
-
-        await wait_for(blocked, "the block of the move")
         if resource is Resource.CLUSTER:
-            assert f"Kafka refuses to show {RATES} of broker " in shown[0]["waiting"]
+            await wait_for_block(serving, topic, f"Kafka refuses to show {RATES} of broker ")
             await create_acls(secure.local.bootstrap, [describing], secure.local.admin_options)
-
-        async def named() -> bool:
-            return await blocked() and said in shown[0]["waiting"]
-
-        await wait_for(named, "the block that names what Kafka refuses")
-        assert code in shown[0]["waiting"]
+        assert code in await wait_for_block(serving, topic, said)
         assert await serving.replicas(topic) == before
         status = await serving.operator("status")
         assert said in " ".join(status.output.split())
         throttles = json.loads((await serving.operator("throttles", "-o", "json")).output)
-        says = [row["says"] for row in (*throttles["brokers"], *throttles["topics"])]
+        says = [row["says"] for row in throttles["brokers"]]
         assert resource is Resource.TOPIC or any(said in line and "tried again every 10 s" in line for line in says)
     finally:
         await create_acls(secure.local.bootstrap, [lost(resource)], secure.local.admin_options)
-
-    async def moved() -> bool:
-        return await serving.replicas(topic) == tuple(target)
-
-    await wait_for(moved, "the move to go on by itself")
-
-    async def finished() -> bool:
-        lines = (await serving.operator("history", "--plan", topic, "-o", "jsonl")).output.splitlines()
-        return bool(json.loads(lines[-1])["what"] == "plan-finished")
-
-    await wait_for(finished, "the end of the plan")
+    await ended(serving, topic)
+    assert (await serving.replicas(topic))[-1] == before[0]
     log = await serving.operator("history", "-o", "jsonl")
-    kinds = [json.loads(line)["what"] for line in log.output.splitlines()]
-    assert event in kinds
+    assert event in [json.loads(line)["what"] for line in log.output.splitlines()]

@@ -19,7 +19,7 @@ from drover.shard.fold import ShardFold
 from drover.shard.known import KnownCommand
 from drover.shard.snapshot import encode_fold
 from drover.state.cluster import ClusterState
-from drover.throttling.state import BrokerThrottle, Interference, TopicThrottle
+from drover.throttling.state import BrokerThrottle, ConfigRefusal, Interference, TopicThrottle
 from drover.unmanaged.state import UnmanagedMove
 from events.clusters import Budgets, HoldRole
 from events.partitions import TopicPartition
@@ -248,6 +248,17 @@ def _with_throttles_of_others() -> ShardFold:
     return fold
 
 
+def _with_refused_throttles() -> ShardFold:
+    """Kafka refuses to set the rates of a broker and to change the lists of a topic."""
+    fold = _with_throttles_of_others()
+    state = fold.state.cluster("prod")
+    rates = ConfigRefusal(31, "Cluster authorization failed.", 1_790_000_000_982)
+    state.broker_throttles[1] = msgspec.structs.replace(state.broker_throttles[1], refusal=rates)
+    lists = ConfigRefusal(44, None, 1_790_000_000_983)
+    state.topic_throttles["orders"] = msgspec.structs.replace(state.topic_throttles["orders"], refusal=lists)
+    return fold
+
+
 def _with_a_throttle_of_the_cluster() -> ShardFold:
     """A command has set the cluster's throttle, and Drover may raise one of the plans'."""
     fold = _with_throttles_of_others()
@@ -364,6 +375,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_leaders": _with_leaders,
     "snapshot_changed_limits": _with_changed_limits,
     "snapshot_throttles_of_others": _with_throttles_of_others,
+    "snapshot_refused_throttles": _with_refused_throttles,
     "snapshot_cluster_throttle": _with_a_throttle_of_the_cluster,
     "snapshot_budgets": _within_budgets,
     "snapshot_priorities": _with_priorities,

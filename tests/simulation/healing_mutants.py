@@ -7,8 +7,16 @@ HEAL_CHUNKS = "drover/healing/chunks.py"
 HEAL_TIMERS = "drover/healing/timers.py"
 OUTAGES = "drover/healing/outages.py"
 HEAL_PLANNING = "drover/healing/planning.py"
+GUARDS = "drover/reassignment/rollback_guards.py"
 
 HEALING_MUTANTS = (
+    Mutant(
+        "give-up-who-is-unreachable",
+        GUARDS,
+        "    dead = guard.brokers.dead(missing)",
+        "    dead = tuple(broker for broker in missing if broker not in guard.live)",
+        layer="tests/reassignment/test_unreachable.py",
+    ),
     Mutant(
         "heal-who-is-unreachable",
         OUTAGES,

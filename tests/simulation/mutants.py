@@ -295,13 +295,6 @@ MUTANTS = (
         layer="tests/reassignment/test_rollback_guards.py",
     ),
     Mutant(
-        "give-up-who-is-unreachable",
-        GUARDS,
-        "    dead = guard.brokers.dead(missing)",
-        "    dead = tuple(broker for broker in missing if broker not in guard.live)",
-        layer="tests/reassignment/test_unreachable.py",
-    ),
-    Mutant(
         "keep-only-the-originals-in-sync",
         GUARDS,
         "    needed = max(len(original), min(guard.min_isr, len(facts.isr)))",

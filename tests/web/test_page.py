@@ -12,7 +12,7 @@ from playwright.async_api import Page, Route, expect
 
 from drover.web.query import ViewName
 from events.brokers import BlacklistSet, BrokerFailureRecorded
-from events.clusters import BrokerHeld, UnreachableBrokersChanged
+from events.clusters import BrokerHeld
 from events.partitions import TopicPartition
 from events.plans import PlanFinished
 from events.reassignments import Blocker
@@ -75,33 +75,6 @@ async def test_now_shows_every_plan_with_its_bars_and_reasons(shown: Showing, op
     await expect(blocked).to_contain_text("Broker 4 must return")
     await expect(blocked.get_by_role("progressbar")).to_have_attribute("value", re.compile(r"17\.\d"))
     await expect(page.locator(".banner.bad")).to_contain_text("Brokers reported as failed")
-
-
-async def test_the_chip_of_a_broker_says_what_is_against_it(open_page: Open) -> None:
-    scene = Scene()
-    moves = keys("orders", 3)
-    scene.open_plan("p", "ann", "why", None, moves)
-    scene.start(*moves)
-    gone, unreachable, closed, demoted = (1, 4, 2, 5)
-    scene.say(
-        BrokerFailureRecorded(cluster=CLUSTER, broker=gone, failed_at_ms=now_ms(), by="ann", reason="no ping"),
-        UnreachableBrokersChanged(cluster=CLUSTER, brokers=(unreachable,)),
-        BrokerHeld(cluster=CLUSTER, broker=closed, by="ann", reason="slow disk"),
-        BlacklistSet(cluster=CLUSTER, brokers=(demoted,), previous_brokers=(), by="bob", reason="old"),
-    )
-    async with showing(scene) as shown:
-        page = await open_page(f"{shown.address}/?view=plan")
-        chips = page.locator("main .chips span")
-        for broker, mark, why in (
-            (gone, "gone", "reported as failed"),
-            (unreachable, "unreachable", "does not offer the listener by which Drover connects"),
-            (closed, "closed", "closed for copies into it and out of it by ann: slow disk"),
-            (demoted, "demoted", "should not lead (by bob: old)"),
-        ):
-            chip = chips.filter(has_text=re.compile(f"^{broker}$")).first
-            await expect(chip).to_have_class(re.compile(rf"\bmarked {mark}\b"))
-            await expect(chip).to_have_attribute("title", re.compile(re.escape(why)))
-            await expect(page.locator("main .replicas .hidden").filter(has_text=why).first).to_be_attached()
 
 
 async def test_copies_that_stall_for_no_known_reason_have_a_banner(open_page: Open) -> None:

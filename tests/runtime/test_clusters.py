@@ -325,24 +325,6 @@ async def test_the_size_of_a_copy_that_was_over_before_a_sample_is_asked_for_at_
     assert (completed.bytes_copied, completed.bytes_unknown) == (1000, False)
 
 
-async def test_log_directories_are_looked_at_now_and_then_although_nothing_is_copied(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(clusters, "DIRECTORIES_MS", 1)
-    bench.world.model.directories.cordon(4)
-
-    def told() -> list[bool]:
-        looks = [entry for entry in bench.delivered if isinstance(entry, BytesSampled)]
-        return [directory.is_cordoned for look in looks for directory in look.directories.get(4, ())]
-
-    bench.services.own(bench.core, bench.wake)
-    await until(lambda: told() != [])
-    bench.world.model.directories.cordon(4, cordoned=False)
-    await until(lambda: not told()[-1])
-    assert told()[0]
-    assert all(entry.sizes == {} for entry in bench.delivered if isinstance(entry, BytesSampled))
-
-
 async def test_brokers_are_asked_for_their_versions_again_and_again_also_after_an_outage(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

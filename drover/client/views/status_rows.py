@@ -10,7 +10,7 @@ import msgspec
 from drover.client.differences import plain
 from drover.client.transfers import Transfer, Transfers
 from drover.client.views.heal_rows import outage_rows
-from drover.client.views.throttle_rows import notices_of_others, notices_of_refusals, notices_of_unthrottled
+from drover.client.views.throttle_rows import notices_of_throttles
 from drover.plans.state import PlanStatus
 from drover.reassignment.phase import Phase
 from drover.reassignment.values import Reassignment
@@ -311,9 +311,7 @@ def notices(
         brokers = ", ".join(map(str, sorted(state.broker_throttles)))
         when = "on one that is dead or unreachable, once it is listed again"
         yield f"{state.name}: throttles must still be put back on broker {brokers} ({when})"
-    yield from notices_of_refusals(state)
-    yield from notices_of_others(state)
-    yield from notices_of_unthrottled(state)
+    yield from notices_of_throttles(state)
     if projection is not None and (projection.error or projection.lag_ms > SHOWN_LAG_MS):
         said = (
             f"{state.name}: ZooKeeper is {projection.lag_events:,} events and {projection.lag_ms / 1000:.0f} s behind"

@@ -152,6 +152,13 @@ def notices_of_unthrottled(state: ClusterState) -> Iterator[str]:
         )
 
 
+def notices_of_throttles(state: ClusterState) -> Iterator[str]:
+    """Yield what an operator should know of throttles: refused ones, what others did, and copies without one."""
+    yield from notices_of_refusals(state)
+    yield from notices_of_others(state)
+    yield from notices_of_unthrottled(state)
+
+
 def notices_of_refusals(state: ClusterState) -> Iterator[str]:
     """Yield a line for throttles that Kafka refuses: the first refusal, and how many others there are."""
     refused = [line for broker in sorted(state.broker_throttles) for line in refusals_of_broker(state, broker)]

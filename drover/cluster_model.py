@@ -72,12 +72,14 @@ def model_of(inventory: Inventory, knowledge: Knowledge) -> ClusterModel:
     """
     arriving, replicas = _arriving(inventory, knowledge)
     topics = _demoted_topics(knowledge)
+    unregistered = inventory.standings.unregistered(inventory.brokers)
     return ClusterModel.of(
         (
             replace(
                 _broker(found, knowledge, topics.get(found.broker, ())),
                 arriving_bytes=arriving[found.broker],
                 arriving_replicas=replicas[found.broker],
+                unregistered=found.broker in unregistered,
             )
             for found in inventory.brokers.values()
         ),

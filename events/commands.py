@@ -90,7 +90,9 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
     value holds. `only_when_idle` refuses the whole command while Drover is moving anything on the cluster (R455-12).
     `empties` are the brokers that the plan is to take every replica off, `fills` those that have joined and are to get
     their share: other plans leave both alone while it is open. A target with a new replica on a broker that an open
-    plan empties is refused, except with `allow_emptied_brokers`.
+    plan empties is refused, except with `allow_emptied_brokers`. With `drops_unregistered` a target that names brokers
+    that are not registered with Kafka any more is taken without them, filled up with replicas that are there; otherwise
+    it is refused.
     """
 
     partitions: tuple[PartitionTarget, ...]
@@ -107,6 +109,7 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
     empties: tuple[BrokerId, ...] = ()
     fills: tuple[BrokerId, ...] = ()
     allow_emptied_brokers: bool = False
+    drops_unregistered: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what no partition of it could be decided for."""

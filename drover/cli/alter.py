@@ -73,6 +73,8 @@ def alter(
         options,
         allow_drover_topics=allow_drover_topics,
         allow_emptied_brokers=allow_emptied_brokers,
+        # Nobody can name another list of what was there before.
+        drops_unregistered=undo is not None,
         empties=() if plan is None else plan.empties,
         fills=() if plan is None else plan.fills,
     )

@@ -38,6 +38,7 @@ class _SavedBroker(msgspec.Struct, frozen=True, omit_defaults=True):
     emptied_by: str | None = None
     filled_by: str | None = None
     arriving_replicas: Annotated[int, Meta(ge=0)] = 0
+    unregistered: bool = False
 
 
 class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -123,6 +124,7 @@ def _broker(saved: _SavedBroker) -> Broker:
         saved.emptied_by,
         saved.filled_by,
         saved.arriving_replicas,
+        saved.unregistered,
     )
 
 

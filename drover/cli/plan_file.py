@@ -53,6 +53,7 @@ class AlterRequest:
     after: tuple[str, ...] = ()
     allow_drover_topics: bool = False
     allow_emptied_brokers: bool = False
+    drops_unregistered: bool = False
     empties: tuple[int, ...] = ()
     fills: tuple[int, ...] = ()
 

@@ -11,6 +11,17 @@ from drover.unreachable import LISTENER_REMEDY
 
 def why_not_movable(layout: Layout, partition: int) -> tuple[UnmetCode, str] | None:
     """Say why a partition has to stay as it is; None if it may change."""
+    refusal = why_left_alone(layout, partition)
+    unregistered = layout.unregistered.intersection(layout.replicas[partition])
+    if refusal is None and unregistered:
+        names = ", ".join(map(str, sorted(unregistered)))
+        text = f"Kafka refuses lists that name broker {names}, which is not registered any more: drain it as well"
+        return (UnmetCode.DEAD_BROKER, text)
+    return refusal
+
+
+def why_left_alone(layout: Layout, partition: int) -> tuple[UnmetCode, str] | None:
+    """Say why no replica of a partition may change, whichever it is; None if they may."""
     facts, limits = layout.model.partitions[partition], layout.limits
     if facts.topic in limits.exclude_topics:
         return (UnmetCode.EXCLUDED, f"topic {facts.topic} is excluded")

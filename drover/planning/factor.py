@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from drover.planning.budget import Budget
-from drover.planning.eligibility import why_not_movable
+from drover.planning.eligibility import why_left_alone
 from drover.planning.improving import improve
 from drover.planning.layout import Layout
 from drover.planning.placing import Solution, best_place, unmet, why_no_place
@@ -13,22 +13,27 @@ from drover.planning.proposal import Reason, UnmetCode
 def set_replication_factor(
     layout: Layout, solution: Solution, budget: Budget, topics: Collection[str], factor: int
 ) -> None:
-    """Give every partition of these topics so many replicas."""
+    """Give every partition of these topics so many replicas; those on unregistered brokers do not count, and go."""
     wanted = [
         partition
         for partition, facts in enumerate(layout.model.partitions)
-        if facts.topic in topics and len(facts.replicas) != factor
+        if facts.topic in topics
+        and (len(facts.replicas) != factor or not layout.unregistered.isdisjoint(facts.replicas))
     ]
     for partition in sorted(wanted, key=lambda each: (-layout.size[each], each)):
-        refusal = why_not_movable(layout, partition)
+        refusal = why_left_alone(layout, partition)
         if refusal is None and not budget.spend(len(layout.receivers)):
             refusal = (UnmetCode.INTERRUPTED, "not planned in the time allowed")
         if refusal is not None:
             text = f"{layout.name(partition)} keeps {len(layout.original[partition])} replicas: {refusal[1]}"
             solution.unmet.append(unmet(layout, refusal[0], text, partition))
-        elif len(layout.replicas[partition]) < factor:
+            continue
+        for broker in sorted(layout.unregistered.intersection(layout.replicas[partition])):
+            layout.drop(partition, broker)
+            solution.note(partition, Reason.LOWER)
+        if len(layout.replicas[partition]) < factor:
             _raise(layout, solution, partition, factor)
-        else:
+        elif len(layout.replicas[partition]) > factor:
             _lower(layout, solution, partition, factor)
     improve(layout, solution.items, budget)
     for partition in sorted(solution.reasons):

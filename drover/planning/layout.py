@@ -29,6 +29,8 @@ class Layout:
         self.limits = limits
         self.leaving = frozenset(leaving)
         self.alive = frozenset(broker.id for broker in model.brokers if broker.alive)
+        # Kafka refuses every list that names one of them; those that the goal empties are in none.
+        self.unregistered = frozenset(broker.id for broker in model.brokers if broker.unregistered) - self.leaving
         self.racks = Racks(model.brokers, leaving)
         self.rack = {broker.id: self.racks.of(broker.id) for broker in model.brokers}
         self.original = [partition.replicas for partition in model.partitions]

@@ -70,7 +70,8 @@ class Broker:
     keeps what it has under each of them. `arriving_bytes` is what other moves, which a proposal leaves alone, have
     still to copy to it: its disks have that much less room; `arriving_replicas` counts the replicas among them that are
     not in its partitions' lists yet. `demoted` says that it should not lead, whatever the order of a list says;
-    `demoted_topics`, that it should not lead these topics.
+    `demoted_topics`, that it should not lead these topics. `unregistered` says that Kafka refuses every list that names
+    it.
     """
 
     id: int
@@ -87,6 +88,7 @@ class Broker:
     emptied_by: str | None = None
     filled_by: str | None = None
     arriving_replicas: int = 0
+    unregistered: bool = False
 
     @property
     def may_receive(self) -> bool:

@@ -17,6 +17,7 @@ from drover.leadership.order import deprioritise
 from drover.plans.decide import told_rate
 from drover.plans.state import PlanStatus
 from drover.reassignment.cancellation import Asking, cancel, has_lost_its_start
+from drover.reassignment.nearest_lists import nearest_list, nearest_remark
 from drover.reassignment.target_directories import directory_remarks
 from drover.reassignment.targets import NewTarget, decide_target, refuse_incarnation, refuse_original
 from drover.scheduling.queue_entries import enter, leave, withdraw
@@ -64,6 +65,7 @@ def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
         remarks=(
             *_told_throttle(command, unchanged, state, is_set=is_throttled),
             *directory_remarks(command, accepted, state, facts),
+            *_told_unregistered(command, accepted, facts),
         ),
     )
 
@@ -98,6 +100,16 @@ def _told_throttle(
         what = " and ".join(f"`drover throttle set {other} {rate}`" for other in sorted(others))
         said += f"; what it names is being moved by plan {', '.join(sorted(others))}: {what}"
     return (said,)
+
+
+def _told_unregistered(command: Alter, accepted: Sequence[TopicPartition], facts: Facts) -> tuple[str, ...]:
+    """Name the brokers without which lists were taken."""
+    if not command.drops_unregistered:
+        return ()
+    taken = frozenset(accepted)
+    named = {broker for target in command.partitions if target.key in taken for broker in target.replicas or ()}
+    missing = facts.brokers.unregistered(named)
+    return (nearest_remark(missing),) if missing else ()
 
 
 def _is_throttled_so(command: Alter, state: ClusterState) -> bool:
@@ -218,9 +230,12 @@ def _decide_partition(target: PartitionTarget, command: Alter, state: ClusterSta
     asked = Asking.of(command)
     if target.replicas is None:
         return _stop(target, asked, state)
+    replicas = target.replicas
+    if command.drops_unregistered:
+        replicas = nearest_list(replicas, facts.partitions.get(target.key), facts.brokers)
     new = NewTarget(
         key=target.key,
-        replicas=target.replicas,
+        replicas=replicas,
         plan=command.plan_name,
         asked=asked,
         original_replicas=target.original_replicas,

@@ -66,6 +66,14 @@ COMMANDS: dict[str, commands.AnyCommand] = {
         fills=(7,),
         allow_emptied_brokers=True,
     ),
+    "alter-that-drops-unregistered-brokers": commands.Alter(
+        id="move-6",
+        cluster="local",
+        by="ann",
+        reason="undo friday",
+        partitions=(commands.PartitionTarget(topic="orders", partition=2, replicas=(1, 2)),),
+        drops_unregistered=True,
+    ),
     "alter-urgently": commands.Alter(
         id="move-4",
         cluster="local",

@@ -143,6 +143,7 @@ def test_the_digest_changes_with_every_field(field: str) -> None:
         "empties": (3,),
         "fills": (7,),
         "allow_emptied_brokers": True,
+        "drops_unregistered": True,
     }
     command = msgspec.convert({**ALTER, "throttle_bytes_per_second": 2}, Alter)
     if field == "version":

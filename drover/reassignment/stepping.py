@@ -81,8 +81,9 @@ class Situation(Struct, frozen=True, gc=False):
 
     @property
     def shortfall(self) -> int:
-        """Return how many replicas the list lacks for the shorter end of the way: what had no registration has gone."""
-        return max(0, min(len(self.original), len(self.target)) - len(self.current))
+        """Return how many replicas the shorter end of the way lacks because unregistered brokers leave the list."""
+        short = max(0, min(len(self.original), len(self.target)) - len(self.current))
+        return min(short, len(self.unregistered))
 
     @property
     def most(self) -> int:

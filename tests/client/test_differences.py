@@ -46,6 +46,7 @@ SILENT = {
     "next_number",
     "ended_plans",
     "copied",
+    "healed_brokers",
     "lists_left",
     "lists_before",
     "lists_dropped_ms",

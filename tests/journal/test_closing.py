@@ -35,6 +35,12 @@ class Consumer:
         self.connecting.set()
         await asyncio.Event().wait()
 
+    async def bootstrap(self) -> None:
+        """It is not reached."""
+
+    async def _get_conn(self, node_id: int) -> None:
+        """It is not reached."""
+
     async def stop(self) -> None:
         self.stopped = True
 

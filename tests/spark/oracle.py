@@ -213,6 +213,8 @@ class Oracle:
                 move |= {"state": "confirmed", "step": event["step"] - 1, "lists": None}
             case "call-intended":
                 move["state"] = AFTER_INTENT[call]
+            case "call-accepted" if call == "cancel" and event.get("adopted"):
+                pass  # nothing was under way: what comes next is as it was
             case "call-accepted" | "call-outcome-lost":
                 move["state"] = "rolling-back" if call == "step" and cancelled else AFTER_ANSWER[call]
                 if tag == "call-outcome-lost" and call != "cancel":

@@ -351,7 +351,7 @@ async def test_what_must_be_noticed_first_stands_first(open_page: Open) -> None:
         await expect(page.locator(".banner")).to_have_count(5)
         told = await page.locator(".banner").evaluate_all("all => all.map((one) => [one.className, one.innerText])")
     assert [(levels.split()[-1], text.split()[0]) for levels, text in told] == [
-        ("bad", "Nobody"), ("bad", "Failed"), ("warn", "Frozen"), ("warn", "Broker"), ("note", "Brokers"),
+        ("bad", "Nobody"), ("bad", "Brokers"), ("warn", "Frozen"), ("warn", "Broker"), ("note", "Brokers"),
     ]  # fmt: skip
 
 

@@ -44,7 +44,8 @@ def looking(tmp_path: Any) -> Looking:
     model = parse_model((tmp_path / write_model(tmp_path / "model.json")).read_text(encoding="utf-8"), "it")
 
     async def judging(state: ClusterState, plan: PastedPlan) -> Mapping[str, Any]:
-        return judge(model, state.name, plan, DEFAULT_LIMITS)
+        document = judge(model, state.name, plan, DEFAULT_LIMITS)
+        return {**document, "moves": [{**move, "marks": []} for move in document["moves"]]}
 
     async def finding(_cluster: str) -> Mapping[str, Any]:
         raise NotImplementedError

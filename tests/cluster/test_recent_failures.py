@@ -36,7 +36,7 @@ async def test_a_bootstrap_server_that_hangs_is_tried_once_for_all_connections_o
 ) -> None:
     monkeypatch.setattr(wire, "CONNECT_ATTEMPT_MS", 500)
     # Kafka's client asks them in any order.
-    monkeypatch.setattr(random, "shuffle", lambda servers: None)
+    monkeypatch.setattr(random, "shuffle", lambda _: None)
     monkeypatch.setattr(random, "choice", lambda servers: servers[0])
     kafka = ScriptedKafka()
     with socket.create_server(("127.0.0.1", 0)) as deaf:

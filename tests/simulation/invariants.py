@@ -43,7 +43,7 @@ RACE_MS = FRESH_TO_START_MS + STALE_MS + CALL_START_MS + CALL_DEADLINE_MS
 def s1_the_list_is_valid(cluster: SimulatedCluster, request: AlterRequest, intent: "Intent", caller: "Call") -> None:
     """S1: a list that is sent is not empty, names nobody twice, and adds brokers that lived when it was decided.
 
-    It names no broker that a survey before had shown to be unregistered.
+    It names no broker that a survey had shown to be unregistered some time before it was decided.
     """
     if request.replicas is None:
         return
@@ -53,7 +53,8 @@ def s1_the_list_is_valid(cluster: SimulatedCluster, request: AlterRequest, inten
         assert broker in cluster.model.brokers, f"S1: {request} names an unknown broker"
         seen, gone_ms = caller.shard.core.cluster(cluster.name).observed, cluster.unregistered_ms.get(broker)
         if gone_ms is not None and not cluster.model.is_registered(broker) and seen.surveyed_ms is not None:
-            is_known = gone_ms < seen.surveyed_ms < intent.durable_ms
+            surveyed_ms = seen.surveyed_ms + seen.survey_took_ms + RACE_MS
+            is_known = gone_ms < seen.surveyed_ms and surveyed_ms < intent.durable_ms
             assert not is_known, f"S1: {request} names broker {broker}, which is not registered"
         dead = not cluster.model.brokers[broker].alive and broker not in intent.expected
         since_ms = cluster.now_ms - cluster.died_ms.get(broker, 0)

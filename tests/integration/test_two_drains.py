@@ -16,7 +16,8 @@ TOPIC = "together"
 LAYOUT = {0: [1, 3], 1: [3, 4], 2: [4, 3], 3: [1, 2], 4: [2, 4], 5: [4, 2], 6: [1, 4]}
 ON_3 = range(3)
 ON_2 = range(3, 6)
-# So slow that a copy is still under way when it is cancelled.
+# So slow that a copy is still under way when it is cancelled: a fetch takes a megabyte whatever the rate.
+KILOBYTES = 4096
 SLOW, FAST = "2kB/s", "50MB/s"
 
 
@@ -26,7 +27,7 @@ def key(number: int) -> TopicPartition:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def together(drover: Installation) -> AsyncIterator[Installation]:
-    await drover.create_topic(TOPIC, LAYOUT, kilobytes=512)
+    await drover.create_topic(TOPIC, LAYOUT, kilobytes=KILOBYTES)
     yield drover
 
 

@@ -153,8 +153,11 @@ def _elects(order: tuple[int, ...], seen: PartitionFacts, wish: Wish, *, is_rest
     """Whether the first of the order is to be elected: it can lead, another one does, and there is a reason."""
     if seen.leader is None or seen.leader == order[0] or not can_lead(order[0], seen, wish):
         return False
+    if order[0] in wish.listed and (seen.leader not in wish.listed or must_give_up(seen, wish)):
+        # A list that names an unregistered broker cannot be put into order: a listed one may stand first.
+        return False
     if must_give_up(seen, wish):
-        return order[0] not in wish.listed
+        return True
     return wish.balances or (is_restored and wish.gives_up)
 
 

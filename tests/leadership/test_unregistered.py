@@ -32,6 +32,11 @@ def test_an_election_needs_no_new_order() -> None:
     assert judge(seen((2, 1, 9), 1), None, GONE) == Elect()
 
 
+def test_a_balance_elects_no_listed_broker_that_stands_first_only_because_the_list_cannot_be_reordered() -> None:
+    assert judge(seen((1, 2, 9), 2), None, replace(GONE, balances=True)) is None
+    assert judge(seen((2, 3, 9), 3), None, replace(GONE, balances=True)) == Elect()
+
+
 @pytest.mark.parametrize("kept", [None, KeptOrder("id", (2, 9, 3), (3, 2, 9), 0)])
 def test_an_order_is_not_put_back_while_a_broker_of_the_list_is_unregistered(kept: KeptOrder | None) -> None:
     found: Judgement | None = judge(seen((3, 2, 9), 3), kept, replace(GONE, listed=()))

@@ -52,7 +52,10 @@ def s1_the_list_is_valid(cluster: SimulatedCluster, request: AlterRequest, inten
     for broker in request.replicas:
         assert broker in cluster.model.brokers, f"S1: {request} names an unknown broker"
         seen, gone_ms = caller.shard.core.cluster(cluster.name).observed, cluster.unregistered_ms.get(broker)
-        if gone_ms is not None and not cluster.model.is_registered(broker) and seen.surveyed_ms is not None:
+        # Before Kafka 4.0 no survey says who is registered.
+        is_told = seen.registered is not None and seen.surveyed_ms is not None
+        if gone_ms is not None and not cluster.model.is_registered(broker) and is_told:
+            assert seen.surveyed_ms is not None
             surveyed_ms = seen.surveyed_ms + seen.survey_took_ms + RACE_MS
             is_known = gone_ms < seen.surveyed_ms and surveyed_ms < intent.durable_ms
             assert not is_known, f"S1: {request} names broker {broker}, which is not registered"

@@ -12,7 +12,7 @@ from drover.facts import PartitionFacts
 
 
 class BrokerStanding(Enum):
-    """What a broker is.
+    """The standing of a broker in its cluster.
 
     `ALIVE`: Metadata lists it. `UNREACHABLE`: it is not listed, but is in the ISR of a partition that another broker
     leads, or leads itself: it lives, and does not offer the listener by which the cluster was asked. `GONE`: neither.

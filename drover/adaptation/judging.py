@@ -64,8 +64,8 @@ def below_min_isr(health: Health, named: Collection[TopicPartition]) -> tuple[To
     topic whose min.insync.replicas has not been read, those partitions count that lack a replica and are `named` by the
     suspension: a new owner ends none before it knows.
     """
-    found = health.under_replicated.items()
-    return tuple(sorted(key for key, facts in found if _is_below(key, facts, health, is_named=key in named)))
+    lacking = health.under_replicated.items()
+    return tuple(sorted(key for key, facts in lacking if _is_below(key, facts, health, is_named=key in named)))
 
 
 def _is_below(key: TopicPartition, facts: PartitionFacts, health: Health, *, is_named: bool) -> bool:

@@ -16,9 +16,9 @@ def telling_unseen(
 
     `known_brokers` are those that the log knows of. Nothing is said while no broker at all is known.
     """
-    known = {*known_brokers, *facts.live_brokers, *facts.unreachable}
-    unseen = sorted(set(named).difference(known))
-    if decision.refusals or not known or not unseen:
+    seen = {*known_brokers, *facts.live_brokers, *facts.unreachable}
+    unseen = sorted(set(named).difference(seen))
+    if decision.refusals or not seen or not unseen:
         return decision
     some = ", ".join(map(str, unseen[:MOST_TOLD])) + (" and others" if len(unseen) > MOST_TOLD else "")
     said = f"no broker {some} was ever seen in {cluster}: {done} all the same, for when it comes"

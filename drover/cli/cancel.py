@@ -93,7 +93,7 @@ def _restored(connection: LogConnection, command: Cancel, answers: Sequence[Answ
     if command.queued is not None or command.deferred is not None or answer.outcome.verdict == "refused":
         return ()
     from drover.client.time_travel import Point, travel  # noqa: PLC0415 - not before the command is out
-    from drover.client.views.restore_rows import restore_rows  # noqa: PLC0415
+    from drover.client.views.restore_rows import restore_rows  # noqa: PLC0415 - see above
 
     point = Point(offset=answer.offset)
     try:

@@ -83,7 +83,7 @@ class _Move(msgspec.Struct, frozen=True):
 
 
 class _ShownProposal(msgspec.Struct, frozen=True):
-    """What `drover plan -o json` prints; its other fields are not read."""
+    """A proposal as `drover plan -o json` prints it, without the fields that no alter needs."""
 
     moves: tuple[_Move, ...]
     refused: bool = False
@@ -137,8 +137,8 @@ def _of_shown_proposal(shown: _ShownProposal, name: str) -> Plan:
 def _refuse_others(document: dict[str, Any], name: str) -> None:
     """Say what a document is that people take for a plan."""
     if "errorMessage" in document:
-        said = visible(str(document["errorMessage"]))[:MAX_SHOWN]
-        raise ConfigurationError(f"{name} is no plan: Cruise Control answered with an error: {said}")
+        message = visible(str(document["errorMessage"]))[:MAX_SHOWN]
+        raise ConfigurationError(f"{name} is no plan: Cruise Control answered with an error: {message}")
     if "progress" in document:
         raise ConfigurationError(
             f"{name} is no plan yet: Cruise Control is still at work. Ask for the same again, with the User-Task-ID "

@@ -129,11 +129,11 @@ def _chunk_ended(state: HealingState, event: healing.HealChunkEnded, _at_ms: int
 def _note_healed(state: HealingState, running: RunningChunk, partitions: int) -> None:
     """Add the partitions of a chunk to what was replaced in this absence of its brokers."""
     for broker in running.brokers:
-        known, absence = state.healed_brokers.get(broker), state.absent_brokers.get(broker)
-        if known is None and absence is not None:
-            known = HealedBroker(absence.since_ms, running.heal, 0)
-        if known is not None:
-            state.healed_brokers[broker] = replace(known, heal=running.heal, partitions=known.partitions + partitions)
+        healed, absence = state.healed_brokers.get(broker), state.absent_brokers.get(broker)
+        if healed is None and absence is not None:
+            healed = HealedBroker(absence.since_ms, running.heal, 0)
+        if healed is not None:
+            state.healed_brokers[broker] = replace(healed, heal=running.heal, partitions=healed.partitions + partitions)
 
 
 def _heal_ended(state: HealingState, event: healing.HealEnded, _at_ms: int) -> None:

@@ -58,17 +58,17 @@ def outage_rows(state: ClusterState) -> list[OutageRow]:
 
 
 def _healed(state: ClusterState, broker: int, healed_ms: int) -> OutageRow:
-    known = state.healed_brokers.get(broker)
-    since_ms = healed_ms if known is None else known.since_ms
-    said = "healed: no replica list names it any more"
-    if known is not None:
-        said = f"healed by {known.heal}: {_partitions(known.partitions)} moved to other brokers"
-    return OutageRow(state.name, broker, since_ms, said, None, _healed_partitions(state, broker), healed_ms)
+    healed = state.healed_brokers.get(broker)
+    since_ms = healed_ms if healed is None else healed.since_ms
+    status = "healed: no replica list names it any more"
+    if healed is not None:
+        status = f"healed by {healed.heal}: {_partitions(healed.partitions)} moved to other brokers"
+    return OutageRow(state.name, broker, since_ms, status, None, _healed_partitions(state, broker), healed_ms)
 
 
 def _healed_partitions(state: ClusterState, broker: int) -> int:
-    known = state.healed_brokers.get(broker)
-    return 0 if known is None else known.partitions
+    healed = state.healed_brokers.get(broker)
+    return 0 if healed is None else healed.partitions
 
 
 def _partitions(count: int) -> str:

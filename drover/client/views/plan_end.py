@@ -66,10 +66,10 @@ def _rest(state: ClusterState, plan: Plan, tally: Tally) -> int | None:
         return 0
     if state.is_withheld or plan.name in state.paused_plans:
         return None
-    known = state.estimates.get(plan.name)
-    if known is None:
+    estimate = state.estimates.get(plan.name)
+    if estimate is None:
         return round(count * tally.bytes_total / tally.sampled) if tally.sampled else None
-    figures, copied = known.figures, state.copied.get(plan.name, Copied())
+    figures, copied = estimate.figures, state.copied.get(plan.name, Copied())
     mean = figures.copied_bytes / max(1, figures.partitions - figures.unknown_sizes)
     everything = mean * (count + tally.sampled + copied.partitions)
     return max(0, round(everything - copied.bytes - tally.bytes_total))

@@ -28,9 +28,9 @@ def restore_rows(state: ClusterState, partitions: Iterable[TopicPartition]) -> l
 
     What had not begun ended at once, and keeps the list that it has.
     """
-    found = []
+    rows = []
     for key in sorted(set(partitions)):
         entry = state.reassignments.get(key)
         if entry is not None and entry.is_cancelled:
-            found.append(RestoreRow(key.topic, key.partition, entry.target, target_of(entry)))
-    return found
+            rows.append(RestoreRow(key.topic, key.partition, entry.target, target_of(entry)))
+    return rows

@@ -1,7 +1,7 @@
 """Deciding about reports of failed and returned brokers."""
 
 from drover.capability.decision import Decision, Facts, refuse
-from drover.healing.reports import ALIVE_ENDS_REPORT_MS
+from drover.healing.state import ALIVE_ENDS_REPORT_MS
 from drover.state.cluster import ClusterState
 from events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
 from events.commands import BrokerFailed, BrokerReturned

@@ -4,12 +4,8 @@ from collections.abc import Iterator
 
 from drover.brokers import Brokers
 from drover.healing.chunks import BY
-from drover.healing.state import HealingState
+from drover.healing.state import ALIVE_ENDS_REPORT_MS, HealingState
 from events.brokers import BrokerReturnRecorded
-
-# Kafka may take some seconds to miss a broker that has died (`broker.session.timeout.ms`, 9 s by default), so a report
-# that comes before does not end at the first look that shows the broker.
-ALIVE_ENDS_REPORT_MS = 30_000
 
 
 class ReportWatch:

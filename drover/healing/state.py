@@ -9,6 +9,10 @@ from drover.state.declared import ClusterSlice, items_by_key, recorded
 from events.healing import BrakeReason, HealAssignment, HealChoice, LeftPartition
 from events.partitions import TopicPartition
 
+# Kafka may take some seconds to miss a broker that has died (`broker.session.timeout.ms`, 9 s by default), so a report
+# that comes before does not end at the first look that shows the broker.
+ALIVE_ENDS_REPORT_MS = 30_000
+
 
 class Absence(Struct, frozen=True, gc=False, omit_defaults=True):
     """One absence of a broker, since the first record about it (ms of log time).

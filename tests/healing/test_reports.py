@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from drover.brokers import Brokers
-from drover.healing.reports import ALIVE_ENDS_REPORT_MS
+from drover.healing.state import ALIVE_ENDS_REPORT_MS
 from events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
 from tests.healing.support import failed, healing_world, told
 from tests.shard.world import CLUSTER, World

@@ -12,10 +12,10 @@ from aiokafka.errors import ConsumerStoppedError
 from faust.tables.manager import TableManager
 from faust.types import TP, TransportT
 
-from agents import alter, blacklist, broker_failed, cancel
-from agents.driver import Consumer, Transport, assigned_partitions
-from agents.ports import CommandHost
-from agents.settings import GroupSettings
+from drover.agents import alter, blacklist, broker_failed, cancel
+from drover.agents.driver import Consumer, Transport, assigned_partitions
+from drover.agents.ports import CommandHost
+from drover.agents.settings import GroupSettings
 from drover.errors import GroupNotLeftError
 
 JOINING_POLL_S = 0.5

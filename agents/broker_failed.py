@@ -2,8 +2,8 @@
 
 from faust.types import StreamT
 
-from agents.intake import Intake
-from agents.ports import CommandHost
+from drover.agents.intake import Intake
+from drover.agents.ports import CommandHost
 
 TOPIC_INDEX = 3
 

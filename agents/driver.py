@@ -22,9 +22,9 @@ from faust.types import TP, TransportT
 from mode.services import WaitResults
 from mode.utils.futures import maybe_async
 
-from agents.ports import CommandHost
-from agents.records import Delivered, Records, delivered, in_groups
-from agents.settings import GroupSettings
+from drover.agents.ports import CommandHost
+from drover.agents.records import Delivered, Records, delivered, in_groups
+from drover.agents.settings import GroupSettings
 from drover.errors import ConfigurationError
 from drover.journal.access import AUTHORIZATION_ERRORS, unreachable
 from drover.journal.consumer import new_consumer

@@ -6,8 +6,8 @@ from typing import cast
 
 from faust.types import StreamT
 
-from agents.ports import CommandHost
-from agents.records import Delivered
+from drover.agents.ports import CommandHost
+from drover.agents.records import Delivered
 from drover.shard.arriving import arrival_of
 
 

@@ -11,11 +11,11 @@ from bench.results import AtMost, Benchmark, Row, check, say
 from bench.rig import MANAGED, Rig, drover_on, fresh_cluster, run_program, wait_until
 from bench.tail import Tail
 from drover.cluster.port import AlterRequest
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import CallAccepted
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.jars import class_path, ensure, find_java
-from drover.scheduling.state import Limits
-from events.partitions import TopicPartition
-from events.reassignments import CallAccepted
-from events.topics import DEFAULT_SHARDS, shard_of
+from drover.state.scheduling import Limits
 
 PARTITIONS = 200
 TOPIC = "orders"

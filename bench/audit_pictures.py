@@ -12,12 +12,12 @@ from typing import Literal
 from playwright.async_api import Browser, async_playwright
 
 from bench.page_pictures import PICTURES
-from spark.audit.page import Made, page
-from spark.audit.parts import Wish
-from spark.audit.report import report
-from spark.audit.shard_report import ShardReport, Wanted
-from spark.audit.shards import audited
-from spark.folding.parts import Stored
+from drover.spark.audit.page import Made, page
+from drover.spark.audit.parts import Wish
+from drover.spark.audit.report import report
+from drover.spark.audit.shard_report import ShardReport, Wanted
+from drover.spark.audit.shards import audited
+from drover.spark.folding.parts import Stored
 from tests.simulation import golden
 from tests.web.browser import find_browser
 

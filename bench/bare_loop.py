@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from events.codec import Malformed, decode_command, encode_command
-from events.topics import DEFAULT_SHARDS
+from drover.events.codec import Malformed, decode_command, encode_command
+from drover.events.topics import DEFAULT_SHARDS
 
 MAX_POLL_RECORDS = 1000
 

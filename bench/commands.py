@@ -14,8 +14,8 @@ from bench.rig import Rig, drover_on, fresh_cluster, run_program
 from bench.tail import Seen, Tail
 from bench.traffic import Sender, Written, cluster_names, mixture
 from drover.cluster.topics import TopicSpec, create_topics
+from drover.events.topics import DEFAULT_SHARDS
 from drover.local import LocalCluster
-from events.topics import DEFAULT_SHARDS
 
 RATE_PER_S = 200
 # A fresh JVM compiles while it serves: the first seconds say nothing about the rest.

@@ -9,10 +9,10 @@ from bench.results import AtMost, Benchmark, Row, check, percentile, say
 from bench.rig import EVEN_COPYING, MANAGED, RECORD_BYTES, drover_on, fresh_cluster
 from bench.tail import Tail
 from drover.cluster.kafka import KafkaDriver
-from drover.scheduling.state import Limits
-from events.partitions import TopicPartition
-from events.reassignments import ReassignmentCompleted
-from events.topics import DEFAULT_SHARDS, shard_of
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import ReassignmentCompleted
+from drover.events.topics import DEFAULT_SHARDS, shard_of
+from drover.state.scheduling import Limits
 
 TOPIC = "orders"
 PLAN = "all-at-once"

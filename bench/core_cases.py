@@ -21,14 +21,14 @@ from bench.owner import Owner, Turn
 from bench.reference import Reference
 from bench.results import check
 from bench.traffic import mixture
-from drover.capability.messages import Moment
-from drover.runtime.process import collect_rarely
-from drover.scheduling.state import Limits
+from drover.events.codec import decode_command, encode_command
+from drover.events.commands import Alter, Blacklist, Demote, PartitionTarget, Restore
+from drover.fold.snapshot import encode_fold
+from drover.reconcile.messages import Moment
+from drover.service.process import collect_rarely
 from drover.shard.inbox import Inbox
 from drover.shard.messages import Arrival
-from drover.shard.snapshot import encode_fold
-from events.codec import decode_command, encode_command
-from events.commands import Alter, Blacklist, Demote, PartitionTarget, Restore
+from drover.state.scheduling import Limits
 
 Figures = dict[str, Any]
 

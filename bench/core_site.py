@@ -3,11 +3,11 @@
 import gc
 
 from bench.owner import Owner, Turn
-from drover.capability.messages import Identified, Moment
-from drover.cluster.model import ClusterModel
-from drover.cluster.simulated import SimulatedDriver
-from events.commands import Alter, PartitionTarget
-from events.partitions import TopicPartition
+from drover.events.commands import Alter, PartitionTarget
+from drover.events.partitions import TopicPartition
+from drover.reconcile.messages import Identified, Moment
+from drover.testing.model import ClusterModel
+from drover.testing.simulated import SimulatedDriver
 
 CLUSTER = "prod"
 WALL_START_MS = 1_800_000_000_000

@@ -1,15 +1,15 @@
 """A log of very many plans that finished long ago, folded as it is made: nobody has to hold it."""
 
 from bench.results import check
-from drover.plans.reconciler import RETENTION_MS
-from drover.reassignment.verdict import event_name
-from drover.shard.fold import RecordVerdict, ShardFold
-from events.clusters import ClusterIdentified
-from events.codec import encode_record
-from events.partitions import TopicPartition
-from events.plans import PlanFinished, PlanOpened, PlansForgotten
-from events.reassignments import ReassignmentCompleted, ReassignmentQueued
-from events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Cursor, Genesis
+from drover.decide.verdict import event_name
+from drover.events.clusters import ClusterIdentified
+from drover.events.codec import encode_record
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanFinished, PlanOpened, PlansForgotten
+from drover.events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from drover.events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Cursor, Genesis
+from drover.fold.log import RecordVerdict, ShardFold
+from drover.reconcile.plans.reconciler import RETENTION_MS
 
 CLUSTER = "prod"
 PLANS_PER_RECORD = 100

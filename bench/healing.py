@@ -9,9 +9,7 @@ from bench.producing import TRAFFIC, producing
 from bench.results import AtMost, Benchmark, Row, check, say
 from bench.rig import BURST_S, MANAGED, SMALL_FETCHES, drover_on, fresh_cluster
 from bench.tail import Tail
-from drover.local import LocalCluster
-from drover.scheduling.state import Limits
-from events.healing import (
+from drover.events.healing import (
     BrokerOutageAlarmed,
     BrokerOutageNoted,
     HealAssignment,
@@ -20,8 +18,10 @@ from events.healing import (
     HealEnded,
     HealPlanned,
 )
-from events.reassignments import ReassignmentCompleted
-from events.topics import DEFAULT_SHARDS, shard_of
+from drover.events.reassignments import ReassignmentCompleted
+from drover.events.topics import DEFAULT_SHARDS, shard_of
+from drover.local import LocalCluster
+from drover.state.scheduling import Limits
 
 SHARD = shard_of(MANAGED, DEFAULT_SHARDS)
 BROKERS, DEAD = 5, 5

@@ -18,10 +18,10 @@ from bench.results import AtMost, Benchmark, BenchmarkError, Row, check, say
 from bench.rig import MANAGED, Rig, drover_on, fresh_cluster, run_program
 from bench.tail import Tail
 from drover.cluster.port import AlterRequest
+from drover.decide.leader_order import deprioritise
+from drover.events.partitions import TopicPartition
+from drover.events.topics import COMMAND_KINDS, DEFAULT_SHARDS, shard_of
 from drover.jars import class_path, ensure, find_java
-from drover.leadership.order import deprioritise
-from events.partitions import TopicPartition
-from events.topics import COMMAND_KINDS, DEFAULT_SHARDS, shard_of
 from tests.integration.story import read_all
 
 TOPIC = "orders"

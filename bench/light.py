@@ -9,8 +9,8 @@ from bench.alter import back, stock
 from bench.results import AtMost, Benchmark, Row, check, say
 from bench.rig import MANAGED, Rig, drover_on, fresh_cluster
 from bench.tail import Tail
-from events.partitions import TopicPartition
-from events.topics import DEFAULT_SHARDS, shard_of
+from drover.events.partitions import TopicPartition
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 
 PARTITIONS = 1500
 TOPIC = "light"

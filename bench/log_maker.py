@@ -6,13 +6,13 @@ from typing import Any
 
 from bench.owner import Owner
 from bench.results import check
-from drover.capability.messages import Moment
-from drover.cluster.model import ClusterModel
-from drover.cluster.simulated import SimulatedDriver
-from drover.scheduling.state import Limits
-from drover.shard.fold import ShardFold
+from drover.events.commands import Alter, AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Cancel, PartitionTarget
+from drover.fold.log import ShardFold
+from drover.reconcile.messages import Moment
 from drover.state.cluster import ClusterState
-from events.commands import Alter, AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Cancel, PartitionTarget
+from drover.state.scheduling import Limits
+from drover.testing.model import ClusterModel
+from drover.testing.simulated import SimulatedDriver
 
 CLUSTER = "prod"
 TOPIC = "orders"

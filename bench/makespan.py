@@ -10,8 +10,8 @@ from bench.makespan_drover import Drive
 from bench.makespan_instances import STREAM_SHARES, instances
 from bench.ports_model import Instance
 from bench.results import AtLeast, AtMost, Benchmark, Row, say
-from drover.scheduling.state import Limits
-from events.clusters import Budgets
+from drover.events.clusters import Budgets
+from drover.state.scheduling import Limits
 
 MOVES, SEEDS = 300, 3
 # As many partitions at a time as Cruise Control's cap lets twelve brokers copy.

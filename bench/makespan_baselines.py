@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from bench.ports_model import Instance, Network, Place, Shift, ports_of
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 
 # From the decision to the first byte: the call, and the follower's first fetch; the same for everybody.
 CALL_S = 0.05

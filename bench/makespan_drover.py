@@ -7,13 +7,13 @@ from bench.makespan_baselines import CALL_S, Outcome
 from bench.owner import Owner
 from bench.ports_model import Instance, Network
 from bench.results import check
-from drover.capability.messages import BytesSampled, Moment
-from drover.cluster.model import ClusterModel
-from drover.cluster.simulated import SimulatedDriver
-from drover.runtime.clusters import SAMPLE_MS
-from drover.scheduling.state import Limits
-from events.commands import Alter, PartitionTarget
-from events.partitions import TopicPartition
+from drover.agents.clusters import SAMPLE_MS
+from drover.events.commands import Alter, PartitionTarget
+from drover.events.partitions import TopicPartition
+from drover.reconcile.messages import BytesSampled, Moment
+from drover.state.scheduling import Limits
+from drover.testing.model import ClusterModel
+from drover.testing.simulated import SimulatedDriver
 
 LONGEST_S = 100_000
 

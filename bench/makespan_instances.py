@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 from bench.ports_model import Instance, Shift
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 
 BROKERS, RACKS, TOPICS = 12, 3, 10
 PORT = 50e6

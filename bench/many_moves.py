@@ -14,8 +14,8 @@ from bench.core_site import CLUSTER, Site
 from bench.owner import Owner, Turn
 from bench.results import AtMost, Benchmark, Row, check, say
 from bench.rig import run_apart
-from drover.scheduling.start_pace import MOST_STARTS, WINDOW_MS
-from drover.scheduling.state import Limits
+from drover.reconcile.starts.start_pace import MOST_STARTS, WINDOW_MS
+from drover.state.scheduling import Limits
 
 # Three seconds of the model's time.
 FILLING_LOOKS = 20

@@ -12,9 +12,9 @@ from bench.results import AtLeast, AtMost, Benchmark, Row, check, percentile, sa
 from bench.rig import BURST_S, MANAGED, RECORD_BYTES, SMALL_FETCHES, Rig, drover_on, fresh_cluster, run_program
 from bench.tail import Tail
 from bench.watching_moves import Watched, watching
-from events.partitions import TopicPartition
-from events.reassignments import CallAccepted, ReassignmentCompleted
-from events.topics import DEFAULT_SHARDS, shard_of
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import CallAccepted, ReassignmentCompleted
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 
 SHARD = shard_of(MANAGED, DEFAULT_SHARDS)
 BROKERS = (1, 2, 3, 4)

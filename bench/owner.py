@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from time import process_time
 
 from bench.results import check
-from drover.capability.messages import Input, Moment
+from drover.agents.calls import carry_out, look
 from drover.client.client import topic_of
 from drover.cluster.port import ClusterDriver
-from drover.runtime.calls import carry_out, look
-from drover.scheduling.state import Limits
+from drover.events.codec import encode_command, encode_record
+from drover.events.commands import AnyCommand
+from drover.events.records import SCHEMA_VERSION, Acquire, Batch, Genesis
+from drover.events.topics import TopicNames
+from drover.fold.log import RecordVerdict, ShardFold
+from drover.reconcile.messages import Input, Moment
 from drover.shard.core import ShardCore
-from drover.shard.fold import RecordVerdict, ShardFold
 from drover.shard.messages import Arrival
 from drover.state.cluster import ClusterState
-from events.codec import encode_command, encode_record
-from events.commands import AnyCommand
-from events.records import SCHEMA_VERSION, Acquire, Batch, Genesis
-from events.topics import TopicNames
+from drover.state.scheduling import Limits
 
 TOPICS = TopicNames()
 TOPIC_IDS = ("id-alter", "id-cancel", "id-blacklist", "id-broker-failed")

@@ -14,9 +14,9 @@ from playwright.async_api import Browser, Page, async_playwright
 from bench.results import AtMost, Benchmark, Row, check, percentile, say
 from bench.rig import MANAGED, Rig, drover_on, fresh_cluster, wait_until
 from drover.client.client import Client
-from events.commands import AnyCommand, Freeze, Unfreeze
-from events.partitions import TopicPartition
-from events.reassignments import Blocker, ReassignmentBlocked, ReassignmentUnblocked
+from drover.events.commands import AnyCommand, Freeze, Unfreeze
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, ReassignmentBlocked, ReassignmentUnblocked
 from tests.web.browser import find_browser
 from tests.web.scene import busy, partitions, place
 from tests.web.showing import Showing, showing

@@ -25,8 +25,8 @@ from drover.cli.looking import others_document
 from drover.cli.model_file import parse_model
 from drover.cli.reviewing import judge
 from drover.client.views.found_throttles import FoundEntries, FoundRates, Whose
-from drover.planning.goals import DEFAULT_LIMITS
-from drover.planning.model import ClusterModel
+from drover.planner.goals import DEFAULT_LIMITS
+from drover.planner.model import ClusterModel
 from drover.state.cluster import ClusterState
 from drover.web.plots import EVERY_MS, POINTS
 from drover.web.surveys import Looking, PastedPlan

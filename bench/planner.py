@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.planner_clusters import Sizes, describe, read
-from drover.planning.goals import Add, Balance, Drain, Goal
-from drover.planning.propose import propose
+from drover.planner.goals import Add, Balance, Drain, Goal
+from drover.planner.propose import propose
 
 REFUSED = 2
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drover.planning.model import Broker, ClusterModel, LogDir, Partition
+from drover.planner.model import Broker, ClusterModel, LogDir, Partition
 
 Description = dict[str, Any]
 MIB = 1 << 20

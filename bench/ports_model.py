@@ -7,7 +7,7 @@ one stream can be. Time is in seconds, sizes are bytes, rates are bytes per seco
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 
 # The rest of a copy below which it has ended: what floating-point numbers leave.
 NOTHING_BYTES = 1e-3

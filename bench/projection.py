@@ -14,19 +14,19 @@ from kazoo.client import KazooClient
 
 from bench.log_maker import CLUSTER, queued_log, varied_log
 from bench.results import AtLeast, AtMost, Benchmark, Row, check, percentile, say
+from drover.events.records import Batch
+from drover.fold.log import RecordVerdict, ShardFold
 from drover.local import LocalZooKeeper, wait_until
-from drover.runtime.process import collect_rarely
-from drover.shard.fold import RecordVerdict, ShardFold
+from drover.projections.feed import Feed
+from drover.projections.ownership import PARENTS
+from drover.projections.rebuild import rebuild
+from drover.projections.store import Create, Delete, Operation, Set, Store, nothing
+from drover.projections.tree import Tree
+from drover.projections.writer import ClusterWriter, Role
+from drover.projections.zookeeper import ZooKeeperStore
+from drover.service.process import collect_rarely
+from drover.settings.zookeeper import ZooKeeperOptions
 from drover.time_limits import time_limit
-from events.records import Batch
-from projections.feed import Feed
-from projections.options import ZooKeeperOptions
-from projections.ownership import PARENTS
-from projections.rebuild import rebuild
-from projections.store import Create, Delete, Operation, Set, Store, nothing
-from projections.tree import Tree
-from projections.writer import ClusterWriter, Role
-from projections.zookeeper import ZooKeeperStore
 
 EVENTS_PER_SECOND = 2_000
 # One pair differs from the next by up to a fifth: the middle of five moved by 0.05 from run to run.

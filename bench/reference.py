@@ -8,7 +8,7 @@ import heapq
 from dataclasses import dataclass, replace
 from time import process_time
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 
 ENTRIES = 20_000
 STRIDE = 7919

@@ -10,9 +10,9 @@ import msgspec
 
 from bench.log_maker import queued_log, varied_log
 from bench.results import AtLeast, AtMost, Benchmark, Row, check, say
-from drover.shard.fold import ShardFold
-from events.base import PartitionEvent, PartitionsEvent
-from events.records import Batch, Record
+from drover.events.base import PartitionEvent, PartitionsEvent
+from drover.events.records import Batch, Record
+from drover.fold.log import ShardFold
 
 
 async def run(*, quick: bool) -> tuple[Row, ...]:

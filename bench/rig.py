@@ -17,14 +17,14 @@ from bench.results import check
 from bench.tail import Tail
 from drover.cluster.kafka import KafkaDriver
 from drover.cluster.topics import TopicSpec, create_topics
+from drover.events.partitions import TopicPartition
+from drover.events.topics import TopicNames
+from drover.journal import topics as own_topics
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
 from drover.local import LocalCluster, local_cluster
 from drover.local.layout import Layout
-from drover.runtime import topics as own_topics
-from drover.scheduling.state import Limits
-from events.partitions import TopicPartition
-from events.topics import TopicNames
+from drover.state.scheduling import Limits
 from tests.memory import memory_directory
 
 REPOSITORY = Path(__file__).parents[1]

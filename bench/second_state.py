@@ -8,8 +8,9 @@ from typing import Any
 
 from bench.core_site import CLUSTER, Site
 from bench.owner import Owner
-from drover.scheduling.state import Limits
-from drover.shard import fold, managed
+from drover.fold import log as fold
+from drover.shard import managed
+from drover.state.scheduling import Limits
 
 
 def timed(module: Any, name: str) -> list[float]:

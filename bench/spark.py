@@ -17,13 +17,13 @@ from bench.rig import POLL_S, Rig, fresh_cluster, run_program
 from bench.spark_job import Job, running_job
 from bench.spark_log import PAUSE_MS, PROBES, SAMPLED, UNDER_WAY, Sampling, WrittenLog, script, write_log
 from drover.cluster.kafka import KafkaDriver
+from drover.events.topics import DEFAULT_SHARDS, TopicNames
+from drover.fold.log import ShardFold
 from drover.journal.connection import LogConnection
 from drover.journal.reader import FETCH_BYTES, LogReader
 from drover.local import LocalCluster
-from drover.shard.fold import ShardFold
-from events.topics import DEFAULT_SHARDS, TopicNames
-from spark.files import JobFiles
-from spark.view import open_tables
+from drover.spark.files import JobFiles
+from drover.spark.view import open_tables
 
 CLUSTERS = 12
 FEW_MS = 10

@@ -16,12 +16,12 @@ from bench.results import check
 from bench.rig import POLL_S, REPOSITORY, Rig
 from drover.errors import ConfigurationError
 from drover.jars import cache_directory
+from drover.spark.class_archive import LIST_FLAG
+from drover.spark.files import JobFiles
+from drover.spark.sinks.port import Standing
+from drover.spark.sinks.sqlite import read_rows, read_standing
+from drover.spark.view import open_tables
 from drover.time_limits import time_limit
-from spark.class_archive import LIST_FLAG
-from spark.files import JobFiles
-from spark.sinks.port import Standing
-from spark.sinks.sqlite import read_rows, read_standing
-from spark.view import open_tables
 
 STARTED = "Keeping the tables in"
 LOOK_S = 0.25

@@ -12,18 +12,18 @@ from aiokafka import AIOKafkaProducer
 from bench.log_maker import LogMaker, varied_log
 from bench.results import check
 from bench.traffic import cluster_names
+from drover.events.codec import decode_record, encode_record, record_headers
+from drover.events.commands import Freeze, Unfreeze
+from drover.events.progress import Progress, ReplicaBytes
+from drover.events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
+from drover.events.topics import DEFAULT_SHARDS, shard_of
+from drover.fold.log import ShardFold
+from drover.journal import topics
 from drover.journal.connection import LogConnection
-from drover.runtime import topics
-from drover.shard.fold import ShardFold
 from drover.state.hashing import CURRENT_FORM
-from events.codec import decode_record, encode_record, record_headers
-from events.commands import Freeze, Unfreeze
-from events.progress import Progress, ReplicaBytes
-from events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
-from events.topics import DEFAULT_SHARDS, shard_of
 
 UNDER_WAY = 300
-# What is asked for comes three times a day; a plan that has ended is kept for a day (`drover.plans`).
+# What is asked for comes three times a day; a plan that has ended is kept for a day (`drover.reconcile.plans`).
 PAUSE_MS = 8 * 3_600_000
 PROBES = 12
 CHUNK = 500

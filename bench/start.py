@@ -12,17 +12,17 @@ from bench.reference import Reference
 from bench.results import AtMost, Benchmark, Row, check, percentile, say
 from bench.rig import POLL_S, Rig, fresh_cluster
 from drover.cluster.kafka import KafkaDriver
+from drover.events.codec import decode_record, encode_record, record_headers
+from drover.events.commands import Freeze, Unfreeze
+from drover.events.topics import TopicNames
+from drover.fold.log import ShardFold
+from drover.fold.snapshot import encode_fold
+from drover.journal import topics
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.snapshots import write_snapshot
 from drover.local import LocalCluster
-from drover.runtime import topics
-from drover.scheduling.state import Limits
-from drover.shard.fold import ShardFold
-from drover.shard.snapshot import encode_fold
-from events.codec import decode_record, encode_record, record_headers
-from events.commands import Freeze, Unfreeze
-from events.topics import TopicNames
+from drover.state.scheduling import Limits
 from tests.shard.vouching import vouching
 
 HISTORY = 20_000

@@ -9,9 +9,9 @@ from typing import Self
 
 from bench.results import BenchmarkError
 from drover.client.history import FoldedLog, ValidRecord, open_log
+from drover.fold.log import ShardFold
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord
-from drover.shard.fold import ShardFold
 from drover.state.cluster import ClusterState
 from drover.time_limits import time_limit
 

@@ -9,16 +9,16 @@ from bench.results import AtMost, Benchmark, Row, check, percentile, say
 from bench.rig import EVEN_COPYING, MANAGED, Rig, drover_on, fresh_cluster
 from bench.tail import Seen, Tail
 from drover.client.client import Client
+from drover.events.base import PartitionEvent
+from drover.events.commands import BrokerFailed
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import CallAccepted
+from drover.events.records import AnyEvent
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.local import LocalCluster
-from drover.reassignment.phase import Phase
-from drover.runtime.settings import WorkerSettings
-from drover.scheduling.state import Limits
-from events.base import PartitionEvent
-from events.commands import BrokerFailed
-from events.partitions import TopicPartition
-from events.reassignments import CallAccepted
-from events.records import AnyEvent
-from events.topics import DEFAULT_SHARDS, shard_of
+from drover.settings.settings import WorkerSettings
+from drover.state.phase import Phase
+from drover.state.scheduling import Limits
 
 SHARD = shard_of(MANAGED, DEFAULT_SHARDS)
 SESSION_S = WorkerSettings().session_timeout_ms / 1000

@@ -11,10 +11,10 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 
 from drover.client.client import topic_of
+from drover.events.codec import encode_command
+from drover.events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Freeze, Unfreeze
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.journal.connection import LogConnection
-from events.codec import encode_command
-from events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Freeze, Unfreeze
-from events.topics import DEFAULT_SHARDS, shard_of
 
 CLUSTERS_PER_SHARD = 2
 REPEATED_EVERY = 20

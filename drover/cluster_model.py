@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from drover.events.partitions import TopicPartition
 from drover.facts import PartitionFacts
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker
-from drover.planning.disks import DiskRemark, closed_by_disks
-from drover.planning.model import Broker, ClusterModel, LogDir, Partition
-from events.partitions import TopicPartition
+from drover.planner.disks import DiskRemark, closed_by_disks
+from drover.planner.model import Broker, ClusterModel, LogDir, Partition
 
 Rates = Mapping[TopicPartition, float]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 
 
 class Move(Struct, frozen=True, gc=False):

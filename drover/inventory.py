@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from drover.brokers import Brokers, unreachable_brokers
+from drover.events.partitions import TopicPartition
 from drover.facts import KAFKA_STORAGE_ERROR, PartitionFacts
-from events.partitions import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

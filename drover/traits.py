@@ -8,7 +8,7 @@ agree, each trait has its careful reading: the one with which Drover promises le
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from events.traits import Completion, Retarget, Traits
+from drover.events.traits import Completion, Retarget, Traits
 
 
 @dataclass(frozen=True, slots=True)

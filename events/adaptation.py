@@ -2,8 +2,8 @@
 
 from enum import StrEnum
 
-from events.base import Event
-from events.partitions import PartitionReference
+from drover.events.base import Event
+from drover.events.partitions import PartitionReference
 
 
 class AllowanceReason(StrEnum):

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 
 
 class Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from events.commands import (
+from drover.events.commands import (
     Alter,
     BalanceLeaders,
     Blacklist,

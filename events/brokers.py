@@ -1,7 +1,7 @@
 """Events about brokers: the deprioritised list (KIP-491) and failures (KIP-46)."""
 
-from events.base import Event
-from events.leadership import ListedBroker
+from drover.events.base import Event
+from drover.events.leadership import ListedBroker
 
 
 class BlacklistSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="blacklist-set"):

@@ -4,10 +4,10 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from events.base import Event
-from events.healing import HealingLimits
-from events.plans import Stepping
-from events.traits import Traits
+from drover.events.base import Event
+from drover.events.healing import HealingLimits
+from drover.events.plans import Stepping
+from drover.events.traits import Traits
 
 
 class ClusterIdentified(Event, frozen=True, kw_only=True, omit_defaults=True, tag="cluster-identified"):
@@ -93,7 +93,7 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     even noted. `max_leader_movements` is how many leaders may be on their way to another broker. With
     `lazy_leadership` a change of the list of brokers that should not lead moves no leadership by itself (R491-4).
     `balances_after_return` lets a balance of leaders begin when a broker is back. With `adapts_to_health`
-    brokers get fewer slots while replicas there lag, see `events.adaptation`.
+    brokers get fewer slots while replicas there lag, see `drover.events.adaptation`.
     """
 
     max_partitions_in_flight: int

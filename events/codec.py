@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from events.bounds import MAX_BY_BYTES, fault_of, shortened
-from events.commands import TYPES_BY_TOPIC, AnyCommand, Command
-from events.progress import Sample
-from events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
-from events.references import MissingCommandError, shortened_batch, whole_batch
-from events.undecodable import UNDECODABLE
-from events.words import fault_of_json, mark_of, said_of
+from drover.events.bounds import MAX_BY_BYTES, fault_of, shortened
+from drover.events.commands import TYPES_BY_TOPIC, AnyCommand, Command
+from drover.events.progress import Sample
+from drover.events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
+from drover.events.references import MissingCommandError, shortened_batch, whole_batch
+from drover.events.undecodable import UNDECODABLE
+from drover.events.words import fault_of_json, mark_of, said_of
 
 MAX_COMMAND_BYTES = 1024 * 1024
 # The first byte of a map in msgpack whose number of entries takes two bytes.

@@ -8,8 +8,8 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct, ValidationError, convert, field
 
-from events.clusters import HoldRole
-from events.fields import (
+from drover.events.clusters import HoldRole
+from drover.events.fields import (
     BrokerId,
     ClusterName,
     GivenLimit,
@@ -23,10 +23,10 @@ from events.fields import (
     TopicName,
     Words,
 )
-from events.partitions import TopicPartition
-from events.plans import Priority, Stepping
-from events.refusals import RefusalCode
-from events.strays import StrayEntries, StrayRates
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Priority, Stepping
+from drover.events.refusals import RefusalCode
+from drover.events.strays import StrayEntries, StrayRates
 
 
 def _check_rise(rate: int | None, bound: int | None) -> None:

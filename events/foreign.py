@@ -1,6 +1,6 @@
 """Events about moves that others have begun: seen and shown, never fought."""
 
-from events.base import PartitionEvent
+from drover.events.base import PartitionEvent
 
 
 class ForeignMoveSeen(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="foreign-move-seen"):

@@ -4,11 +4,11 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from events.base import Event
+from drover.events.base import Event
 
 
 class HealingLimits(Struct, frozen=True, omit_defaults=True):
-    """Limits of healing; see `drover.healing`.
+    """Limits of healing; see `drover.reconcile.healing`.
 
     A broker that is away for `failure_interval_ms` is healed; -1: never by itself (R46-8). `alarm_ms` is when its
     absence is worth an alarm; -1: never. A chunk has `chunk_partitions`. Nothing begins while more brokers are away

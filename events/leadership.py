@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from events.base import Event, PartitionEvent, PartitionsEvent
+from drover.events.base import Event, PartitionEvent, PartitionsEvent
 
 
 class ListedBroker(Struct, frozen=True, kw_only=True, omit_defaults=True):

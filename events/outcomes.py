@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from events.records import Outcome
+from drover.events.records import Outcome
 
 
 def joined(parts: Sequence[Outcome]) -> Outcome:

@@ -4,11 +4,11 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from events.base import Event
+from drover.events.base import Event
 
 
 class Stepping(StrEnum):
-    """How a partition goes to its target (KIP-435): see `drover.reassignment.stepping`."""
+    """How a partition goes to its target (KIP-435): see `drover.reconcile.moves.stepping`."""
 
     GROW = "grow"
     SWAP = "swap"
@@ -16,7 +16,7 @@ class Stepping(StrEnum):
 
 
 class Priority(StrEnum):
-    """How much of what is free a plan takes beside others: see `drover.scheduling.shares`."""
+    """How much of what is free a plan takes beside others: see `drover.reconcile.starts.shares`."""
 
     HIGH = "high"
     NORMAL = "normal"

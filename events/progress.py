@@ -8,8 +8,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from events.fields import LAST_MS, BrokerId, Index
-from events.partitions import TopicPartition
+from drover.events.fields import LAST_MS, BrokerId, Index
+from drover.events.partitions import TopicPartition
 
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 WallClock = Annotated[int, Meta(ge=0, le=LAST_MS)]

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from events.base import PartitionEvent
+from drover.events.base import PartitionEvent
 
 
 class Call(StrEnum):

@@ -4,9 +4,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from events.adaptation import AdaptationEvent
-from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
-from events.clusters import (
+from drover.events.adaptation import AdaptationEvent
+from drover.events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
+from drover.events.clusters import (
     BrokerHeld,
     BrokerReleased,
     BrokersSeen,
@@ -23,11 +23,11 @@ from events.clusters import (
     LimitsSet,
     UnreachableBrokersChanged,
 )
-from events.foreign import ForeignMoveEnded, ForeignMoveSeen
-from events.healing import HealingEvent
-from events.leadership import LeadershipEvent
-from events.partitions import PartitionReference
-from events.plans import (
+from drover.events.foreign import ForeignMoveEnded, ForeignMoveSeen
+from drover.events.healing import HealingEvent
+from drover.events.leadership import LeadershipEvent
+from drover.events.partitions import PartitionReference
+from drover.events.plans import (
     ClusterThrottleSet,
     PlanCancelled,
     PlanEstimated,
@@ -41,7 +41,7 @@ from events.plans import (
     PlanThrottleRaised,
     PlanThrottleSet,
 )
-from events.reassignments import (
+from drover.events.reassignments import (
     CallAccepted,
     CallIntended,
     CallLapsed,
@@ -69,8 +69,8 @@ from events.reassignments import (
     StopRequested,
     TargetReplaced,
 )
-from events.refusals import Refusal
-from events.throttles import (
+from drover.events.refusals import Refusal
+from drover.events.throttles import (
     BrokerThrottleAdopted,
     BrokerThrottleChanged,
     BrokerThrottleIntended,
@@ -84,7 +84,7 @@ from events.throttles import (
     TopicThrottleRefused,
     TopicThrottleSet,
 )
-from events.waiting import (
+from drover.events.waiting import (
     CommandAdvanced,
     CommandBegun,
     CommandHeld,

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from events.reassignments import CancelWithdrawn, ReplacementWithdrawn, RollbackRequested, StopRequested
-from events.records import AnyEvent, Batch, Outcome
+from drover.events.reassignments import CancelWithdrawn, ReplacementWithdrawn, RollbackRequested, StopRequested
+from drover.events.records import AnyEvent, Batch, Outcome
 
 _REFERRING = (RollbackRequested, StopRequested, CancelWithdrawn, ReplacementWithdrawn)
 _REFERRING_TYPES = frozenset(_REFERRING)

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 
 
 class RefusalCode(StrEnum):

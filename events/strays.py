@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from events.fields import BrokerId, ThrottledReplica, TopicName
+from drover.events.fields import BrokerId, ThrottledReplica, TopicName
 
 
 class StrayRates(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from events.base import Event
+from drover.events.base import Event
 
 
 class Rates(Struct, frozen=True):

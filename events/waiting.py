@@ -4,8 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from events.base import Event, PartitionEvent
-from events.partitions import PartitionReference
+from drover.events.base import Event, PartitionEvent
+from drover.events.partitions import PartitionReference
 
 
 class QueueExit(StrEnum):

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from types import MappingProxyType
 
-from projections.ownership import depth_of
-from projections.reassignment_document import is_another
-from projections.store import (
+from drover.projections.ownership import depth_of
+from drover.projections.reassignment_document import is_another
+from drover.projections.store import (
     MOST_BYTES,
     MOST_OPERATIONS,
     MOST_REQUEST_BYTES,

@@ -13,16 +13,25 @@ from zlib import crc32
 
 import msgspec
 
-from events.bounds import INTAKE_BY, INTAKE_ID_PREFIX, shortened
-from events.bounds import fault_of as fault_of_command
-from events.codec import MAX_COMMAND_BYTES, encode_command
-from events.commands import Alter, AnyCommand, Blacklist, Cancel, Freeze, PartitionTarget, RequestRefused, Unfreeze
-from events.fields import Index, Replicas, TopicName
-from events.records import Outcome
-from events.refusals import Refusal, RefusalCode
-from events.undecodable import UNDECODABLE
-from events.words import said_of
-from projections.store import Examined
+from drover.events.bounds import INTAKE_BY, INTAKE_ID_PREFIX, shortened
+from drover.events.bounds import fault_of as fault_of_command
+from drover.events.codec import MAX_COMMAND_BYTES, encode_command
+from drover.events.commands import (
+    Alter,
+    AnyCommand,
+    Blacklist,
+    Cancel,
+    Freeze,
+    PartitionTarget,
+    RequestRefused,
+    Unfreeze,
+)
+from drover.events.fields import Index, Replicas, TopicName
+from drover.events.records import Outcome
+from drover.events.refusals import Refusal, RefusalCode
+from drover.events.undecodable import UNDECODABLE
+from drover.events.words import said_of
+from drover.projections.store import Examined
 
 PLAN = "/admin/reassign_partitions"
 QUEUE = "/admin/reassign_partitions_queue"

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from drover.client.history import open_log, read_log
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
-from projections.feed import Feed
-from projections.ownership import PARENTS, is_projected
-from projections.position import POSITION_PATH
-from projections.store import StoreUnavailableError
-from projections.tree import Tree
+from drover.projections.feed import Feed
+from drover.projections.ownership import PARENTS, is_projected
+from drover.projections.position import POSITION_PATH
+from drover.projections.store import StoreUnavailableError
+from drover.projections.tree import Tree
 
 READINGS = 20
 # Reads the log to its present end: a feed in which all of the cluster waits, and the cluster's shard.

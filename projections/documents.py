@@ -2,7 +2,7 @@
 
 A function yields a `Document` for every path of its kind that a scope names: its bytes (canonical JSON, below the
 cluster's own chroot), or None where nothing stands. `DOCUMENTS` lists them; a new kind is a function there, its test,
-and its row in projections/README.md. Which node may be written by whom is `projections.ownership`.
+and its row in projections/README.md. Which node may be written by whom is `drover.projections.ownership`.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from drover.plans.state import PlanStatus
-from projections.entries import Entries, Members
-from projections.ownership import REASSIGNMENTS
-from projections.reassignment_document import encode_reassignment
-from projections.view import ClusterView, Scope
+from drover.projections.entries import Entries, Members
+from drover.projections.ownership import REASSIGNMENTS
+from drover.projections.reassignment_document import encode_reassignment
+from drover.projections.view import ClusterView, Scope
+from drover.state.plans import PlanStatus
 
 # ZooKeeper takes requests of at most 1 MiB. One event touches at most one document of KIP-236, one topic's, one piece
 # of a plan and four small ones: within these limits they always fit one transaction of 512 kB.
@@ -190,7 +190,7 @@ DOCUMENTS: tuple[Callable[[ClusterView, Scope], Iterator[Document]], ...] = (
 
 
 def standing(view: ClusterView) -> tuple[str, ...]:
-    """Tell which of the nodes that operators write as well stand there by the fold; see `projections.ownership`."""
+    """Tell which of the nodes that operators write as well stand there by the fold (`drover.projections.ownership`)."""
     there = {
         "/admin/reassign_partitions": bool(view.accepted.by_key),
         "/admin/reassign_partitions_queue": bool(view.queue.by_key),

@@ -8,7 +8,7 @@ from bisect import bisect_left, insort
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 
 Key = TypeVar("Key", bound=Any)
 

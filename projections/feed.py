@@ -12,14 +12,14 @@ from typing import get_args
 
 import msgspec
 
-from drover.plans.evolve import Ending
-from drover.reassignment.evolve import EVOLVING
-from events.base import PartitionEvent
-from events.healing import HealAssignment, HealChunkPlanned, HealEnded, HealPlanned
-from events.reassignments import ReassignmentAdopted, ReassignmentQueued
-from events.records import AnyEvent, Batch
-from events.waiting import QueueEntryAdded, QueueEntryRemoved
-from projections.documents import (
+from drover.events.base import PartitionEvent
+from drover.events.healing import HealAssignment, HealChunkPlanned, HealEnded, HealPlanned
+from drover.events.reassignments import ReassignmentAdopted, ReassignmentQueued
+from drover.events.records import AnyEvent, Batch
+from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
+from drover.fold.moves import EVOLVING
+from drover.fold.plans import Ending
+from drover.projections.documents import (
     CHUNK_LIMIT_BYTES,
     PLAN_LIMIT_BYTES,
     SMALL_LIMIT_BYTES,
@@ -27,10 +27,10 @@ from projections.documents import (
     documents,
     standing,
 )
-from projections.entries import Entries
-from projections.position import START, Place
-from projections.store import MOST_BYTES, MOST_OPERATIONS, OPERATION_OVERHEAD_BYTES
-from projections.view import CHUNK_PARTITIONS, ClusterView, Scope, chunk_of
+from drover.projections.entries import Entries
+from drover.projections.position import START, Place
+from drover.projections.store import MOST_BYTES, MOST_OPERATIONS, OPERATION_OVERHEAD_BYTES
+from drover.projections.view import CHUNK_PARTITIONS, ClusterView, Scope, chunk_of
 
 # One event changes at most its reassignment (twice), its topic's three nodes, its pieces, plans and the single nodes;
 # only those that end a heal's plan change more, see `_most_operations`.

@@ -14,13 +14,13 @@ from enum import Enum
 from typing import NamedTuple
 
 from drover.errors import ConfigurationError, LogUnavailableError
-from events.bounds import INTAKE_BY
-from events.commands import AnyCommand
-from events.outcomes import joined
-from events.records import Batch, Outcome
-from events.refusals import Refusal
-from projections.changes import transactions
-from projections.commands import (
+from drover.events.bounds import INTAKE_BY
+from drover.events.commands import AnyCommand
+from drover.events.outcomes import joined
+from drover.events.records import Batch, Outcome
+from drover.events.refusals import Refusal
+from drover.projections.changes import transactions
+from drover.projections.commands import (
     BLACKLIST,
     BUSY,
     CANCEL,
@@ -40,10 +40,10 @@ from projections.commands import (
     refused_request,
     request_number,
 )
-from projections.monitor import Monitor
-from projections.ownership import PARENTS, SHARED
-from projections.position import POSITION_PATH, Place, Position, decode_position, is_marked
-from projections.store import (
+from drover.projections.monitor import Monitor
+from drover.projections.ownership import PARENTS, SHARED
+from drover.projections.position import POSITION_PATH, Place, Position, decode_position, is_marked
+from drover.projections.store import (
     MOST_OPERATIONS,
     ConflictError,
     Create,
@@ -56,7 +56,7 @@ from projections.store import (
     StoreError,
     nodes_below,
 )
-from projections.writer import ClusterWriter, Role
+from drover.projections.writer import ClusterWriter, Role
 
 LOOK_S = 0.5
 RETRY_S = 2.0

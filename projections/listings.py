@@ -10,10 +10,10 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Reassignment
-from drover.unmanaged.state import UnmanagedMove
-from projections.entries import Members
+from drover.projections.entries import Members
+from drover.state.phase import Phase
+from drover.state.reassignment import Reassignment
+from drover.state.unmanaged import UnmanagedMove
 
 # Kafka lists the move of the running step in these: from the moment it may have been sent until it is gone for certain.
 _LISTED = frozenset(

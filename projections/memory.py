@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from projections.ownership import parent_of
-from projections.store import (
+from drover.projections.ownership import parent_of
+from drover.projections.store import (
     ConflictError,
     Create,
     Delete,

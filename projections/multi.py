@@ -15,7 +15,7 @@ from kazoo.protocol.serialization import SetData as SetRequest
 from kazoo.protocol.serialization import Transaction
 from kazoo.security import ACL
 
-from projections.store import Create, Operation, Set
+from drover.projections.store import Create, Operation, Set
 
 # The header of each operation (its kind, whether it is the last, its error) and the length of the path behind it.
 _BEGINNING = struct.Struct("!i?ii")

@@ -4,8 +4,8 @@ import time
 from collections import deque
 from collections.abc import Iterable
 
-from projections.store import ConflictError
-from projections.tree import Tree
+from drover.projections.store import ConflictError
+from drover.projections.tree import Tree
 
 LOOKED_AT_A_TIME = 200
 

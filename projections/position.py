@@ -4,7 +4,7 @@ import hashlib
 
 import msgspec
 
-from events.undecodable import UNDECODABLE
+from drover.events.undecodable import UNDECODABLE
 
 POSITION_PATH = "/drover/position"
 
@@ -28,8 +28,8 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
     The tree is the fold of the shard's events before (`offset`, `event_index`), as decided under `epoch`; `at_ms` is
     the log's time of the last of them. `writer` is the process that wrote it. While `building` is true the tree is
     being made anew: it will be the fold of that prefix as soon as that is over. `standing` has the nodes that operators
-    write as well (`projections.ownership`) and that hold a document now, each with the `mark_of` its bytes, made when
-    that document came to stand there: what stands there with other bytes, or at any other of them, is a request.
+    write as well (`drover.projections.ownership`) and that hold a document now, each with the `mark_of` its bytes, made
+    when that document came to stand there: what stands there with other bytes, or at any other of them, is a request.
     """
 
     cluster: str

@@ -7,9 +7,9 @@ as long, and most writes are of these nodes.
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from drover.reassignment.values import Reassignment
-from events.undecodable import UNDECODABLE
-from projections.ownership import REASSIGNMENTS
+from drover.events.undecodable import UNDECODABLE
+from drover.projections.ownership import REASSIGNMENTS
+from drover.state.reassignment import Reassignment
 
 _encoder = msgspec.json.Encoder()
 

@@ -9,12 +9,12 @@ projects meanwhile is beaten, follows, and carries on behind.
 import asyncio
 from dataclasses import dataclass
 
-from projections.changes import transactions
-from projections.comparing import FeedReader, differences
-from projections.monitor import Monitor
-from projections.store import Delete, Store, StoreError, read_subtree
-from projections.tree import BeatenError, KeptError, Tree
-from projections.writer import ClusterWriter
+from drover.projections.changes import transactions
+from drover.projections.comparing import FeedReader, differences
+from drover.projections.monitor import Monitor
+from drover.projections.store import Delete, Store, StoreError, read_subtree
+from drover.projections.tree import BeatenError, KeptError, Tree
+from drover.projections.writer import ClusterWriter
 
 STAGING = ".rebuild"
 ATTEMPTS = 5

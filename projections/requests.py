@@ -2,11 +2,11 @@
 
 from typing import Protocol
 
-from events.records import Batch
+from drover.events.records import Batch
 
 
 class Requests(Protocol):
-    """Reads requests and sees to them; `projections.intake` is the one that does."""
+    """Reads requests and sees to them; `drover.projections.intake` is the one that does."""
 
     def recorded(self, offset: int, batch: Batch) -> None:
         """Take note of what a record says about commands."""

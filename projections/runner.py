@@ -8,11 +8,11 @@ from drover.client.history import FoldedLog, ValidRecord, follow_log, open_log, 
 from drover.errors import LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
-from projections.feed import Feed
-from projections.intake import Intake
-from projections.monitor import Monitor
-from projections.tree import Tree
-from projections.writer import ClusterWriter, WriterTimes
+from drover.projections.feed import Feed
+from drover.projections.intake import Intake
+from drover.projections.monitor import Monitor
+from drover.projections.tree import Tree
+from drover.projections.writer import ClusterWriter, WriterTimes
 
 # How many events may wait for a store that is away; beyond, the log is not read on. Each takes about half a kilobyte.
 MOST_WAITING = 100_000

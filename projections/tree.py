@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from drover.errors import ConfigurationError
-from events.undecodable import UNDECODABLE
-from projections.changes import absorb
-from projections.ownership import FOREIGN_MARKS, FOREIGN_TOPS, PARENTS, PROJECTED, SHARED, SUBTREES, parent_of
-from projections.position import POSITION_PATH, Position, decode_position, encode_position
-from projections.store import (
+from drover.events.undecodable import UNDECODABLE
+from drover.projections.changes import absorb
+from drover.projections.ownership import FOREIGN_MARKS, FOREIGN_TOPS, PARENTS, PROJECTED, SHARED, SUBTREES, parent_of
+from drover.projections.position import POSITION_PATH, Position, decode_position, encode_position
+from drover.projections.store import (
     ANY_VERSION,
     ConflictError,
     Create,

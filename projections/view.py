@@ -1,6 +1,6 @@
 """PURE: one cluster's state at a place of the log, and what an event changes of what is shown of it.
 
-The fold is `drover.reassignment.evolve`, event by event. Beside the state this keeps the pieces that documents are put
+The fold is `drover.fold.moves`, event by event. Beside the state this keeps the pieces that documents are put
 together from, so that an event costs the same however much is under way; `Scope` says which documents may differ.
 """
 
@@ -9,14 +9,9 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from drover.reassignment.evolve import EVOLVING
-from drover.reassignment.values import Reassignment
-from drover.scheduling.state import QueueEntry
-from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.base import PartitionEvent
-from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
-from events.healing import (
+from drover.events.base import PartitionEvent
+from drover.events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
+from drover.events.healing import (
     BrokerOutageEnded,
     BrokerOutageNoted,
     HealChunkBegun,
@@ -24,14 +19,16 @@ from events.healing import (
     HealEnded,
     HealPlanned,
 )
-from events.leadership import LeaderBalanceBegun, LeaderBalanceEnded
-from events.partitions import TopicPartition
-from events.plans import PlansForgotten
-from events.reassignments import TargetReplaced
-from events.records import AnyEvent, FreezeEvent, PlanEvent
-from events.waiting import QueueEntryAdded, QueueEntryRemoved
-from projections.entries import Entries
-from projections.listings import (
+from drover.events.leadership import LeaderBalanceBegun, LeaderBalanceEnded
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlansForgotten
+from drover.events.reassignments import TargetReplaced
+from drover.events.records import AnyEvent, FreezeEvent, PlanEvent
+from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
+from drover.fold.evolve import apply
+from drover.fold.moves import EVOLVING
+from drover.projections.entries import Entries
+from drover.projections.listings import (
     BatchEntry,
     Listing,
     TopicBatch,
@@ -41,6 +38,9 @@ from projections.listings import (
     listing_of,
     step_of,
 )
+from drover.state.cluster import ClusterState
+from drover.state.reassignment import Reassignment
+from drover.state.scheduling import QueueEntry
 
 # A plan's partitions are shown in pieces of so many, by order of acceptance: a piece is never rearranged.
 CHUNK_PARTITIONS = 256

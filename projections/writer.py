@@ -17,18 +17,18 @@ from functools import partial
 from msgspec.structs import replace
 
 from drover.errors import ConfigurationError, LogUnavailableError
+from drover.events.records import Batch
+from drover.projections.changes import changes, fits, flat, left_by, transactions
+from drover.projections.documents import standing
+from drover.projections.feed import Feed, Group, Recorded
+from drover.projections.monitor import Monitor
+from drover.projections.ownership import SHARED, is_projected
+from drover.projections.patrol import Patrol
+from drover.projections.position import START, Place, Position, mark_of
+from drover.projections.requests import NoRequests, Requests
+from drover.projections.store import ConflictError, Operation, StoreDeniedError, StoreError, WriteUnknownError, nothing
+from drover.projections.tree import BeatenError, Tree
 from drover.time_limits import time_limit
-from events.records import Batch
-from projections.changes import changes, fits, flat, left_by, transactions
-from projections.documents import standing
-from projections.feed import Feed, Group, Recorded
-from projections.monitor import Monitor
-from projections.ownership import SHARED, is_projected
-from projections.patrol import Patrol
-from projections.position import START, Place, Position, mark_of
-from projections.requests import NoRequests, Requests
-from projections.store import ConflictError, Operation, StoreDeniedError, StoreError, WriteUnknownError, nothing
-from projections.tree import BeatenError, Tree
 
 FIRST_RETRY_S, MOST_RETRY_S = 0.05, 2.0
 DENIED_RETRY_S, LEAST_LOOKS = 5.0, 4

@@ -29,10 +29,8 @@ from kazoo.exceptions import (
 )
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id, Permissions
 
-from drover.time_limits import time_limit
-from projections.multi import Multi, encode, encode_acl
-from projections.options import ZooKeeperOptions
-from projections.store import (
+from drover.projections.multi import Multi, encode, encode_acl
+from drover.projections.store import (
     UNREADABLE,
     ConflictError,
     Create,
@@ -44,6 +42,8 @@ from projections.store import (
     Znode,
     nothing,
 )
+from drover.settings.zookeeper import ZooKeeperOptions
+from drover.time_limits import time_limit
 
 _CONFLICTS = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 _DENIALS = (AuthFailedError, InvalidACLError, NoAuthError)

@@ -9,10 +9,10 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
 from drover.errors import SparkJobError
-from spark.executing import contributions
-from spark.folding.contribution import Contribution
-from spark.merging import part_of
-from spark.sinks.port import BEGINNING, Applied, Sink
+from drover.spark.executing import contributions
+from drover.spark.folding.contribution import Contribution
+from drover.spark.merging import part_of
+from drover.spark.sinks.port import BEGINNING, Applied, Sink
 
 MOST_SAID = 500
 # The first words are those that Spark searches for.

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from drover.jars import cache_directory
 from drover.jars.class_archives import Archives, archives_for
-from spark.java_home import own_java
+from drover.spark.java_home import own_java
 
 KIND = "spark-"
 LIST_FLAG = "-XX:DumpLoadedClassList="

@@ -1,4 +1,4 @@
-"""Records to contributions inside Spark: `mapInArrow` around the pure `spark.folding`, one task for each shard.
+"""Records to contributions inside Spark: `mapInArrow` around the pure `drover.spark.folding`, one task for each shard.
 
 Runs in Spark's Python workers, which import this module by name: it must not open a session when it is imported.
 """
@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own documentation gives it
 
-from spark.folding.contribution import Contribution
-from spark.folding.parts import Stored, folded
+from drover.spark.folding.contribution import Contribution
+from drover.spark.folding.parts import Stored, folded
 
 DDL = "table string, rows binary"
 _SCHEMA = pa.schema([("table", pa.string()), ("rows", pa.binary())])

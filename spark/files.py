@@ -24,7 +24,7 @@ class JobFiles(NamedTuple):
 
     @property
     def alive(self) -> Path:
-        """The job's sign of life (`spark.heartbeat`)."""
+        """The job's sign of life (`drover.spark.heartbeat`)."""
         return self.directory / "alive"
 
     @property

@@ -14,19 +14,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from drover.errors import SparkJobError
-from events.undecodable import UNDECODABLE
-from spark.applying import JAVA_SAID, batch_applier, checkpoint_identity
-from spark.class_archive import archive_maker
-from spark.files import DAMAGED, JobFiles
-from spark.heartbeat import Heartbeat, JobState, heartbeat
-from spark.java_process import end_of_java
-from spark.only_one import only_job, remember_jvm
-from spark.reading import LogSource, read_stream
-from spark.session import close_session, jvm_pid, open_session
-from spark.sinks.parquet import ParquetSink
-from spark.sinks.port import Sink
-from spark.sinks.sqlite import SqliteSink
-from spark.warming import workers_warmed_up
+from drover.events.undecodable import UNDECODABLE
+from drover.spark.applying import JAVA_SAID, batch_applier, checkpoint_identity
+from drover.spark.class_archive import archive_maker
+from drover.spark.files import DAMAGED, JobFiles
+from drover.spark.heartbeat import Heartbeat, JobState, heartbeat
+from drover.spark.java_process import end_of_java
+from drover.spark.only_one import only_job, remember_jvm
+from drover.spark.reading import LogSource, read_stream
+from drover.spark.session import close_session, jvm_pid, open_session
+from drover.spark.sinks.parquet import ParquetSink
+from drover.spark.sinks.port import Sink
+from drover.spark.sinks.sqlite import SqliteSink
+from drover.spark.warming import workers_warmed_up
 
 APPLICATION = "drover"
 _QUERY = "drover_"

@@ -6,10 +6,10 @@ A part of the log is what one batch of the stream holds; `Part` is everything it
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from drover.tables.schema import Table
-from drover.tables.sheet import Key, joined
-from spark.folding.contribution import CARRY, NEWEST, Contribution, rows_of
-from spark.schema import TABLES
+from drover.spark.folding.contribution import CARRY, NEWEST, Contribution, rows_of
+from drover.spark.schema import TABLES
+from drover.spark.tables.schema import Table
+from drover.spark.tables.sheet import Key, joined
 
 Row = dict[str, Any]
 

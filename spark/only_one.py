@@ -11,8 +11,8 @@ from filelock import FileLock, Timeout
 from msgspec import Struct, json
 
 from drover.errors import ConfigurationError
-from events.undecodable import UNDECODABLE
-from spark.files import JobFiles
+from drover.events.undecodable import UNDECODABLE
+from drover.spark.files import JobFiles
 
 JVM_GONE_S = 30.0
 

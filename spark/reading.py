@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
-from events.topics import TopicNames
+from drover.events.topics import TopicNames
 
 # Spark asks for a partition's ends right after it has read it, on a connection on which Kafka's consumer already waits
 # for more: by default 500 ms, once for each partition of every batch.

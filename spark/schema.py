@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from drover.tables.registry import CAPABILITIES, tables_of
-from drover.tables.schema import CLUSTER, INTEGER, PARTITION, REAL, TOPIC, Table, latest
-from spark.folding.records import LOG_TABLES
+from drover.spark.folding.records import LOG_TABLES
+from drover.spark.tables.registry import CAPABILITIES, tables_of
+from drover.spark.tables.schema import CLUSTER, INTEGER, PARTITION, REAL, TOPIC, Table, latest
 
 # Tables of another version are made anew from the log; raise it with every change of a table or of what is carried.
 SCHEMA_VERSION = 4

@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 
 from drover.errors import SparkJobError
 from drover.jars import ensure
-from spark.class_archive import java_options
-from spark.java_home import java_home
-from spark.java_process import end_of_java, keep_accumulators_quiet, start_java
-from spark.warming import imported_meanwhile
+from drover.spark.class_archive import java_options
+from drover.spark.java_home import java_home
+from drover.spark.java_process import end_of_java, keep_accumulators_quiet, start_java
+from drover.spark.warming import imported_meanwhile
 
 LOCAL_MASTER = "local[2]"
 PROGRAM_ROOT = Path(__file__).parents[1]
@@ -55,7 +55,7 @@ DEFAULTS: Mapping[str, str] = {
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.python.worker.reuse": "true",
-    "spark.python.daemon.module": "spark.worker_daemon",
+    "spark.python.daemon.module": "drover.spark.worker_daemon",
     "spark.cleaner.referenceTracking.blocking": "false",
 }
 LOCAL: Mapping[str, str] = {

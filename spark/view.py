@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from drover.errors import ConfigurationError
-from drover.tables.measures import WINDOW_MS, bucket_end_ms
-from events.fields import LAST_MS
-from spark.files import DAMAGED, JobFiles
-from spark.heartbeat import JobState, state_of_job
-from spark.merging import Row
-from spark.schema import SCHEMA_VERSION
-from spark.sinks.port import Standing
-from spark.sinks.sqlite import OPEN, UNDER_WAY, read_rows, read_standing
+from drover.events.fields import LAST_MS
+from drover.spark.files import DAMAGED, JobFiles
+from drover.spark.heartbeat import JobState, state_of_job
+from drover.spark.merging import Row
+from drover.spark.schema import SCHEMA_VERSION
+from drover.spark.sinks.port import Standing
+from drover.spark.sinks.sqlite import OPEN, UNDER_WAY, read_rows, read_standing
+from drover.spark.tables.measures import WINDOW_MS, bucket_end_ms
 
 # A copy that has not grown for so long, by its own samples, has stalled.
 STALLED_MS = 60_000

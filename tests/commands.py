@@ -29,7 +29,7 @@ from tests.memory import memory_directory
 
 # What commands import when they run, and not with their modules.
 LATER = (
-    *("drover.cluster.kafka", "drover.client.client", "drover.runtime.topics", "drover.runtime.wiring"),
+    *("drover.cluster.kafka", "drover.client.client", "drover.journal.topics", "drover.agents.wiring"),
     *("rich.live", "rich.table", "yaml"),
 )
 INPUT, OUTPUT, ERRORS = "input", "output", "errors"

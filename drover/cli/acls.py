@@ -7,7 +7,7 @@ import click
 from drover.cli.invocation import Invocation, pass_invocation, settings_options
 from drover.cli.output import output_option, print_document, say
 from drover.client.acls import Need, Part, Place, needs
-from drover.runtime.settings import Settings
+from drover.settings.settings import Settings
 
 
 @click.command()

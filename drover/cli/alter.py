@@ -11,8 +11,8 @@ from drover.cli.altering import alter_options, check_rate_of, make_commands, sub
 from drover.cli.invocation import Invocation, pass_invocation
 from drover.cli.plan_reading import name_of, plan_file_type, read_plans
 from drover.cli.submitting import connect, make_request, require_reason, write_options_of_trial
+from drover.events.commands import PartitionTarget
 from drover.journal.connection import LogConnection
-from events.commands import PartitionTarget
 
 
 @click.command()

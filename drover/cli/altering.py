@@ -10,10 +10,10 @@ from drover.cli.output import console, plural, print_document, say, table
 from drover.cli.parameters import Rate, check_rate
 from drover.cli.plan_file import AlterRequest, alter_commands
 from drover.cli.submitting import Request, checked, plain, send
+from drover.events.codec import encode_command
+from drover.events.commands import Alter, PartitionTarget
+from drover.events.plans import Priority, Stepping
 from drover.journal.connection import LogConnection
-from events.codec import encode_command
-from events.commands import Alter, PartitionTarget
-from events.plans import Priority, Stepping
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 NOTHING: Mapping[str, Any] = {}

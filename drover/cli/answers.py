@@ -7,9 +7,9 @@ from drover.cli.exits import ExitCode
 from drover.cli.output import console, plural, print_document, say, table
 from drover.client.answers import Answer
 from drover.client.views.answer_rows import answer_row
-from events.partitions import TopicPartition
-from events.records import Outcome
-from events.refusals import RefusalCode
+from drover.events.partitions import TopicPartition
+from drover.events.records import Outcome
+from drover.events.refusals import RefusalCode
 
 NOTHING_ELSE: Mapping[str, Any] = {}
 # Refusals by a rule that protects the cluster: the request was understood, but something has to be corrected first.

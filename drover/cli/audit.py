@@ -4,29 +4,29 @@ import asyncio
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from drover import __version__
 from drover.cli.audit_trees import compare_trees
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import output_option, say
 from drover.cli.parameters import NamedPath, parse_duration
 from drover.errors import ConfigurationError
+from drover.events.topics import shard_of
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
-from drover.runtime.settings import Settings
-from events.topics import shard_of
-from spark.audit.shard_report import Wanted
+from drover.settings.settings import Settings
+from drover.spark.audit.shard_report import Wanted
 
 if TYPE_CHECKING:
-    from spark.audit.page import Made
-    from spark.audit.parts import Wish
-    from spark.audit.report import Report
-    from spark.audit.running import Log
+    from drover.spark.audit.page import Made
+    from drover.spark.audit.parts import Wish
+    from drover.spark.audit.report import Report
+    from drover.spark.audit.running import Log
 
 FORMATS = ("table", "json", "csv", "parquet", "html")
 _NOTHING: Mapping[int, tuple[int, int]] = {}
@@ -102,7 +102,7 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
     wish = _wish(asked)
     log = asyncio.run(_open(settings, wish.offsets))
     # Spark is not loaded to say that a flag is wrong.
-    from spark.audit.running import audited  # noqa: PLC0415
+    from drover.spark.audit.running import audited  # noqa: PLC0415
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
     sections = SECTIONS if asked["section"] is None else (asked["section"],)
@@ -164,7 +164,7 @@ def _obstacle(place: Path, *, is_directory: bool) -> str | None:
 
 
 def _wish(asked: dict[str, Any]) -> "Wish":
-    from spark.audit.parts import Wish, parse_offsets  # noqa: PLC0415 - see audit
+    from drover.spark.audit.parts import Wish, parse_offsets  # noqa: PLC0415 - see audit
 
     try:
         offsets = {} if asked["offsets"] is None else parse_offsets(asked["offsets"])
@@ -182,9 +182,9 @@ async def _open(settings: Settings, wanted: Mapping[int, tuple[int, int]] = _NOT
             raise ConfigurationError(f"the log has shards 0 to {len(ends) - 1}, not {shard}")
         if last >= ends[shard]:
             raise ConfigurationError(f"shard {shard} of the log ends with offset {ends[shard] - 1}, before {last}")
-    from drover.runtime.java_options import java_client_options  # noqa: PLC0415 - see audit
-    from spark.audit.running import Log  # noqa: PLC0415
-    from spark.reading import LogSource  # noqa: PLC0415
+    from drover.settings.java_options import java_client_options  # noqa: PLC0415 - see audit
+    from drover.spark.audit.running import Log  # noqa: PLC0415
+    from drover.spark.reading import LogSource  # noqa: PLC0415
 
     security = java_client_options(settings.log.security, "log.security")
     options = {f"kafka.{name}": value for name, value in security.items()}
@@ -223,14 +223,14 @@ def _show(found: "Report", log: "Log", asked: dict[str, Any], named: dict[str, s
 
 
 def _made(log: "Log", asked: dict[str, Any], named: dict[str, str]) -> "Made":
-    from spark.audit.page import Made  # noqa: PLC0415 - drawing is loaded only to draw
+    from drover.spark.audit.page import Made  # noqa: PLC0415 - drawing is loaded only to draw
 
     now_ms = round(datetime.now(UTC).timestamp() * 1000)
     # Nothing is known of what is to come, nor of when the records were written that somebody has named.
     until_ms = now_ms if asked["until_ms"] is None else min(asked["until_ms"], now_ms)
     return Made(
         log=log.source.topics.events,
-        version=metadata.version("drover"),
+        version=__version__,
         made_ms=now_ms,
         end_ms=until_ms if asked["offsets"] is None else None,
         since_ms=asked["since_ms"],
@@ -254,7 +254,7 @@ def verify(invocation: Invocation, output: str) -> None:
     cluster = invocation.cluster_wanted(settings)
     log = asyncio.run(_open(settings))
     from drover.cli import audit_view  # noqa: PLC0415 - see audit
-    from spark.audit.running import verified  # noqa: PLC0415
+    from drover.spark.audit.running import verified  # noqa: PLC0415
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
     found = verified(log, None if cluster is None else shard_of(cluster, len(log.ends)))

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from drover.cli.output import plural
 from drover.errors import DroverError
-from drover.runtime.settings import Settings
-from events.topics import shard_of
+from drover.events.topics import shard_of
+from drover.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from projections.comparing import Comparison
+    from drover.projections.comparing import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ async def compare_trees(settings: Settings, only: str | None, shards: int, broke
     """
     if settings.zookeeper.hosts is None or not settings.zookeeper.project:
         return []
-    from drover.runtime.projecting import compare_tree  # noqa: PLC0415 - kazoo is loaded only where it is needed
+    from drover.projections.projecting import compare_tree  # noqa: PLC0415 - kazoo is loaded only where it is needed
 
     compared = []
     for cluster in sorted(settings.clusters) if only is None else [only]:

@@ -8,15 +8,15 @@ import msgspec
 
 from drover.cli.audit_trees import Compared
 from drover.cli.output import at_least, console, duration, plural, print_document, say, table, timestamp
-from drover.shard.inspection import Summary
-from spark.audit.facts import Row
-from spark.audit.files import csv_text, write_csv, write_parquet
-from spark.audit.report import Report
-from spark.audit.sections import SECTIONS
-from spark.audit.verifying import Found, Verification
+from drover.fold.inspection import Summary
+from drover.spark.audit.facts import Row
+from drover.spark.audit.files import csv_text, write_csv, write_parquet
+from drover.spark.audit.report import Report
+from drover.spark.audit.sections import SECTIONS
+from drover.spark.audit.verifying import Found, Verification
 
 if TYPE_CHECKING:
-    from spark.audit.page import Made
+    from drover.spark.audit.page import Made
 
 Cell = Callable[[Row], str]
 
@@ -176,7 +176,7 @@ def print_csv(found: Report, section: str) -> None:
 
 def write_page(found: Report, made: "Made", file: Path | None) -> None:
     """Write the HTML page to a file, or print it; raises `OSError`."""
-    from spark.audit.page import page  # noqa: PLC0415 - drawing is loaded only to draw
+    from drover.spark.audit.page import page  # noqa: PLC0415 - drawing is loaded only to draw
 
     text = page(found, made)
     if file is None:

@@ -11,7 +11,7 @@ from drover.cli.parameters import brokers_argument
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
 from drover.errors import ConfigurationError
-from events.commands import Blacklist
+from drover.events.commands import Blacklist
 
 
 @click.group()

@@ -12,8 +12,8 @@ from drover.cli.output import say
 from drover.cli.parameters import Duration, Sighting
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, send, write_options
-from events.clusters import HoldRole
-from events.commands import BrokerFailed, BrokerReturned, Demote, HoldBroker, ReleaseBroker, Restore
+from drover.events.clusters import HoldRole
+from drover.events.commands import BrokerFailed, BrokerReturned, Demote, HoldBroker, ReleaseBroker, Restore
 
 at_option = click.option("--at", type=Sighting(), help="When: 5m for five minutes ago, or an ISO date.  [default: now]")
 number_argument = click.argument("number", metavar="N", type=click.IntRange(min=0, max=2**31 - 1))

@@ -15,9 +15,9 @@ from drover.cli.submitting import connect, make_request, send, write_options
 from drover.client.answers import Answer
 from drover.client.views.restore_rows import RestoreRow
 from drover.errors import ConfigurationError, LogUnavailableError
+from drover.events.commands import Cancel, PartitionName
+from drover.events.partitions import TopicPartition
 from drover.journal.connection import LogConnection
-from events.commands import Cancel, PartitionName
-from events.partitions import TopicPartition
 
 # Of a large cancel the first lists are shown.
 SHOWN_LISTS = 20

@@ -21,13 +21,13 @@ from drover.cli.web import Tables
 from drover.client.history import FoldedLog, fold_shards
 from drover.cluster.kafka import KafkaDriver
 from drover.errors import LogUnavailableError
+from drover.events.partitions import TopicPartition
 from drover.journal.connection import LogConnection
 from drover.local import LocalCluster, local_cluster, prepare, wait_until
 from drover.local.seed import assignment
-from drover.runtime.settings_sources import load_settings
+from drover.settings.settings_sources import load_settings
 from drover.state.cluster import ClusterState
 from drover.web.serving import serving
-from events.partitions import TopicPartition
 
 BROKERS = 4
 TOPIC, PARTITIONS, MEGABYTES = "orders", 8, 8

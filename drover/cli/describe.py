@@ -25,8 +25,8 @@ from drover.client.views.describe_rows import (
     totals_of,
 )
 from drover.errors import ConfigurationError
-from drover.planning.disks import disk_remarks
-from drover.planning.model import ClusterModel, Partition
+from drover.planner.disks import disk_remarks
+from drover.planner.model import ClusterModel, Partition
 
 EVERY = ""
 

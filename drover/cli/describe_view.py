@@ -6,9 +6,9 @@ from typing import Any
 from drover.cli.columns import Fit
 from drover.cli.output import amount, console, plural, say, table
 from drover.client.views.describe_rows import BrokerRow, PartitionRow, RackRow, Row, TopicRow, Totals
-from drover.planning.assess import assess
-from drover.planning.model import ClusterModel
-from drover.planning.proposal import BalanceFigures, Spread
+from drover.planner.assess import assess
+from drover.planner.model import ClusterModel
+from drover.planner.proposal import BalanceFigures, Spread
 from drover.unreachable import unreachable_sentence
 
 RIGHT = frozenset(

@@ -5,7 +5,7 @@ from typing import Any
 
 from drover.cli.past import place_document
 from drover.client.differences import Change
-from drover.shard.fold import ShardFold
+from drover.fold.log import ShardFold
 
 COLUMNS = ("what", "of", "before", "after")
 # Of something that came or went, what tells most; the rest is in the document.

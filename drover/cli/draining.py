@@ -10,8 +10,8 @@ from drover.cli.exits import ExitCode, Failure
 from drover.cli.output import plural
 from drover.client.watching import View, watch
 from drover.journal.connection import LogConnection
-from drover.leadership.state import KeptOrder
 from drover.state.cluster import ClusterState
+from drover.state.leaders import KeptOrder
 
 PAUSE_S = 0.5
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from drover.cli.output import amount, console, duration, say, table
 from drover.client.views.estimate_rows import Taken
-from events.plans import BrokerBytes, PlanEstimate
+from drover.events.plans import BrokerBytes, PlanEstimate
 
 COLUMNS = ("figure", "estimated", "came true")
 UNKNOWN = "?"

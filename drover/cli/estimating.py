@@ -7,18 +7,18 @@ from typing import Any
 from drover.cli.output import amount, duration, plural, say
 from drover.cli.proposal_view import print_brokers
 from drover.client.views.proposal_rows import changed_brokers
+from drover.events.commands import Alter
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
 from drover.facts import Observation
-from drover.planning.assess import assess
-from drover.planning.goals import Limits as PlanningLimits
-from drover.planning.model import ClusterModel
-from drover.planning.proposal import Proposal
-from drover.scheduling.estimate import Accepted, Around, Course, course_as_accepted, least_time_s
-from drover.scheduling.play import expected_time_s
-from drover.scheduling.state import Limits
+from drover.planner.assess import assess
+from drover.planner.goals import Limits as PlanningLimits
+from drover.planner.model import ClusterModel
+from drover.planner.proposal import Proposal
+from drover.reconcile.starts.estimate import Accepted, Around, Course, course_as_accepted, least_time_s
+from drover.reconcile.starts.play import expected_time_s
 from drover.state.cluster import ClusterState
-from events.commands import Alter
-from events.partitions import TopicPartition
-from events.plans import Stepping
+from drover.state.scheduling import Limits
 
 SHOWN_PROBLEMS = 20
 Targets = Mapping[TopicPartition, tuple[int, ...]]

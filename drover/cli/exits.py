@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from drover.errors import ClusterAccessError, ConfigurationError, CorruptLogError, DroverError, LogAccessError
-from events.bounds import visible
+from drover.events.bounds import visible
 
 # The disk is full, wherever something was being written.
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})

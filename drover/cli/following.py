@@ -16,7 +16,7 @@ from drover.client.views.shard_rows import shard_rows
 from drover.client.views.status_rows import StatusRow
 from drover.client.watching import View, watch
 from drover.journal.connection import LogConnection
-from drover.plans.state import Plan
+from drover.state.plans import Plan
 
 PAUSE_S = 0.5
 # A plan that was accepted is in the log by then, even where a broker of the log lags.

@@ -7,7 +7,7 @@ import click
 from drover.cli.invocation import Invocation, pass_invocation
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
-from events.commands import Freeze, Unfreeze
+from drover.events.commands import Freeze, Unfreeze
 
 
 @click.command()

@@ -16,15 +16,15 @@ from drover.client.views.present import clusters_of
 from drover.client.watching import look
 from drover.cluster_model import Knowledge, model_of
 from drover.errors import ConfigurationError
-from drover.healing.patient import patient_of
-from drover.healing.planning import HealPlan, plan_heal
+from drover.events.commands import HealCommand
+from drover.events.healing import HealingLimits
 from drover.inventory import Inventory
-from drover.planning.disks import closed_brokers
-from drover.runtime.settings import Settings
+from drover.planner.disks import closed_brokers
+from drover.reconcile.healing.patient import patient_of
+from drover.reconcile.healing.planning import HealPlan, plan_heal
+from drover.settings.settings import Settings
 from drover.state.cluster import ClusterState
 from drover.unreachable import unreachable_in_words, unreachable_sentence
-from events.commands import HealCommand
-from events.healing import HealingLimits
 
 LOOK_TIMEOUT_MS = 60_000
 number_argument = click.argument("number", metavar="N", type=click.IntRange(min=0, max=2**31 - 1))

@@ -13,10 +13,10 @@ import click
 
 from drover.cli.parameters import NamedPath
 from drover.errors import ConfigurationError
-from drover.runtime.settings import Settings
-from drover.runtime.settings_sources import load_settings
-from events.bounds import visible
-from events.commands import is_cluster_name
+from drover.events.bounds import visible
+from drover.events.commands import is_cluster_name
+from drover.settings.settings import Settings
+from drover.settings.settings_sources import load_settings
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

@@ -11,7 +11,7 @@ from drover.cli.parameters import Duration
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
 from drover.client.views.leader_rows import leaders_document
-from events.commands import BalanceLeaders, Demote, Restore
+from drover.events.commands import BalanceLeaders, Demote, Restore
 
 number_argument = click.argument("number", metavar="N", type=click.IntRange(min=0, max=2**31 - 1))
 topic_option = click.option("--topic", "topics", metavar="TOPIC", multiple=True, help="Only this; may be repeated.")

@@ -12,9 +12,9 @@ from drover.cli.parameters import parse_duration, parse_rate, parse_size
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
 from drover.client.views.limit_rows import limit_rows
-from drover.scheduling.limit_names import KnownLimit, Unit, find, in_words, nearest
-from events.clusters import LimitValue
-from events.commands import ChangeLimits
+from drover.events.clusters import LimitValue
+from drover.events.commands import ChangeLimits
+from drover.state.limit_names import KnownLimit, Unit, find, in_words, nearest
 
 
 class Assignment(click.ParamType):

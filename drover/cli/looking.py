@@ -8,7 +8,7 @@ from typing import Any
 from drover.cli.reviewing import Reviewer
 from drover.cli.throttles import find_throttles
 from drover.client.views.found_throttles import FoundEntries, FoundRates, Whose
-from drover.runtime.settings import Settings
+from drover.settings.settings import Settings
 from drover.web.surveys import Looking
 
 SHOWN_ROWS = 200

@@ -6,9 +6,9 @@ import msgspec
 from msgspec import Meta
 
 from drover.errors import ConfigurationError
-from drover.planning.model import Broker, ClusterModel, LogDir, Partition
-from events.fields import BrokerId, Index
-from events.undecodable import UNDECODABLE
+from drover.events.fields import BrokerId, Index
+from drover.events.undecodable import UNDECODABLE
+from drover.planner.model import Broker, ClusterModel, LogDir, Partition
 
 VERSION = 1
 Bytes = Annotated[int, Meta(ge=0, le=2**63 - 1)]

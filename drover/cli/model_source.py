@@ -19,12 +19,12 @@ from drover.cli.parameters import Brokers, Duration, NamedPath
 from drover.cluster.port import ClusterDriver
 from drover.cluster_model import Knowledge, Rates, hidden_topics, model_of, rates_between
 from drover.errors import ConfigurationError, LogUnavailableError
+from drover.events.topics import TopicNames
 from drover.inventory import Inventory
-from drover.planning.model import ClusterModel
-from drover.runtime.settings import Settings
+from drover.planner.model import ClusterModel
+from drover.settings.settings import Settings
 from drover.state.cluster import ClusterState
 from drover.state.destinations import destinations, targets
-from events.topics import TopicNames
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 CONNECT_TIMEOUT_MS = 5_000

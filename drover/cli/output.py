@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from drover.cli.columns import Arrangement, Column, Fit, arrange
-from events.bounds import visible
-from events.fields import LAST_MS
+from drover.events.bounds import visible
+from drover.events.fields import LAST_MS
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from drover.runtime.addresses import parse_address
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
+from drover.settings.addresses import parse_address
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)(i?)(B?)(?:/s|ps)?")

@@ -7,7 +7,7 @@ import click
 from drover.cli.output import timestamp
 from drover.cli.parameters import parse_duration
 from drover.client.time_travel import Point
-from drover.shard.fold import ShardFold
+from drover.fold.log import ShardFold
 
 
 def parse_point(text: str, now: datetime) -> Point:

@@ -7,7 +7,7 @@ import click
 from drover.cli.invocation import Invocation, pass_invocation
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
-from events.commands import PausePlan, ResumePlan
+from drover.events.commands import PausePlan, ResumePlan
 
 
 @click.command()

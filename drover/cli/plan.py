@@ -11,7 +11,7 @@ from drover.cli.parameters import Names, Rate, Size, brokers_argument
 from drover.cli.plan_check import check_plan
 from drover.cli.plan_reading import plan_file_type
 from drover.cli.planning import judging_options, plan_goal, planning_options
-from drover.planning import goals
+from drover.planner import goals
 
 
 @click.group()

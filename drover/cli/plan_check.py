@@ -14,9 +14,9 @@ from drover.cli.plan_file import lists_of
 from drover.cli.plan_reading import name_of, read_plans
 from drover.cli.planning import disk_limit_of, save_proposal, show, targets_of
 from drover.client.views.proposal_rows import Request
-from drover.planning.assess import assess
-from drover.planning.goals import Limits
-from drover.planning.judgement import broken, emptied
+from drover.planner.assess import assess
+from drover.planner.goals import Limits
+from drover.planner.judgement import broken, emptied
 
 
 def check_plan(invocation: Invocation, files: Sequence[Path], options: dict[str, Any]) -> None:

@@ -7,11 +7,11 @@ import msgspec
 
 from drover.cli.plan_formats import Entry, SavedProposal, plan_in
 from drover.errors import ConfigurationError
-from events.codec import MAX_COMMAND_BYTES
-from events.commands import Alter, PartitionTarget
-from events.plans import Priority, Stepping
-from events.undecodable import UNDECODABLE
-from events.words import said_of
+from drover.events.codec import MAX_COMMAND_BYTES
+from drover.events.commands import Alter, PartitionTarget
+from drover.events.plans import Priority, Stepping
+from drover.events.undecodable import UNDECODABLE
+from drover.events.words import said_of
 
 ANY_LOG_DIRECTORY = "any"
 # What the fields beside `partitions` may take of a command; they are bounded by the contract.

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from drover.errors import ConfigurationError
-from drover.planning.proposal import Basis
-from events.bounds import visible
-from events.fields import Index, Replicas
-from events.undecodable import UNDECODABLE
-from events.words import fault_of_json
+from drover.events.bounds import visible
+from drover.events.fields import Index, Replicas
+from drover.events.undecodable import UNDECODABLE
+from drover.events.words import fault_of_json
+from drover.planner.proposal import Basis
 
 PROPOSED_HEADING = "Proposed partition reassignment configuration"
 CURRENT_HEADING = "Current partition replica assignment"

@@ -4,9 +4,9 @@ from drover.cli.exits import ExitCode, Failure
 from drover.cli.invocation import Invocation
 from drover.cli.model_source import Source, read_model
 from drover.cli.plan_file import PlanFile, lists_of
-from drover.planning.assess import basis_of, changes, digest_of
-from drover.planning.model import ClusterModel
-from events.commands import PartitionTarget
+from drover.events.commands import PartitionTarget
+from drover.planner.assess import basis_of, changes, digest_of
+from drover.planner.model import ClusterModel
 
 
 def hold_to_hash(invocation: Invocation, plan: PlanFile, name: str, wanted: str) -> tuple[PartitionTarget, ...]:

@@ -36,12 +36,12 @@ from drover.client.views.proposal_rows import (
     proposal_document,
     unmet_lines,
 )
-from drover.planning.goals import DEFAULT_LIMITS, Goal, Limits, SetReplicationFactor
-from drover.planning.model import ClusterModel
-from drover.planning.proposal import Proposal
-from drover.planning.propose import propose
-from drover.planning.solving import filled_by, leaving_of
-from events.commands import PartitionTarget
+from drover.events.commands import PartitionTarget
+from drover.planner.goals import DEFAULT_LIMITS, Goal, Limits, SetReplicationFactor
+from drover.planner.model import ClusterModel
+from drover.planner.proposal import Proposal
+from drover.planner.propose import propose
+from drover.planner.solving import filled_by, leaving_of
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

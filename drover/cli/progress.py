@@ -26,9 +26,9 @@ from drover.cli.output import (
 )
 from drover.cli.parameters import NamedPath
 from drover.cli.spark import directory_of
-from spark.files import JobFiles
-from spark.sinks.sqlite import read_rows, read_standing
-from spark.view import (
+from drover.spark.files import JobFiles
+from drover.spark.sinks.sqlite import read_rows, read_standing
+from drover.spark.view import (
     Overview,
     PlanProgress,
     Progress,

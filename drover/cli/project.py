@@ -31,7 +31,7 @@ def project(invocation: Invocation, context: click.Context, listen: str | None) 
         return
     settings = invocation.settings({"zookeeper": {"listen": listen}} if listen is not None else None)
     cluster = invocation.cluster_wanted(settings)
-    from drover.runtime.projecting import serve_projection  # noqa: PLC0415 - kazoo is not loaded for a wrong flag
+    from drover.projections.projecting import serve_projection  # noqa: PLC0415 - kazoo is not loaded for a wrong flag
 
     raise click.exceptions.Exit(serve_projection(settings, cluster))
 
@@ -46,7 +46,7 @@ def rebuild(invocation: Invocation) -> None:
     """
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
-    from drover.runtime.projecting import rebuild_tree  # noqa: PLC0415 - see project
+    from drover.projections.projecting import rebuild_tree  # noqa: PLC0415 - see project
 
     made = asyncio.run(rebuild_tree(settings, cluster))
     say(f"{cluster}: {plural(made.nodes, 'node')}, the log up to offset {made.offset}.{made.event_index}.")
@@ -60,7 +60,7 @@ def verify(invocation: Invocation, output: str) -> None:
     """Compare a cluster's tree with the log, up to where the tree follows it; exit code 1 if they differ."""
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
-    from drover.runtime.projecting import compare_tree  # noqa: PLC0415 - see project
+    from drover.projections.projecting import compare_tree  # noqa: PLC0415 - see project
 
     found = asyncio.run(compare_tree(settings, cluster))
     if output != "table":

@@ -12,10 +12,10 @@ from drover.client.views.proposal_rows import (
     move_rows,
     unmet_lines,
 )
-from drover.planning.disks import DiskRemark
-from drover.planning.judgement import broken
-from drover.planning.model import ClusterModel
-from drover.planning.proposal import BrokerFigures, Proposal, Spread
+from drover.planner.disks import DiskRemark
+from drover.planner.judgement import broken
+from drover.planner.model import ClusterModel
+from drover.planner.proposal import BrokerFigures, Proposal, Spread
 
 SHOWN_MOVES = 20
 SHOWN_BROKERS = 40

@@ -7,7 +7,7 @@ import click
 from drover.cli.asking import confirmed
 from drover.cli.invocation import Invocation, author_option, common_options, pass_invocation
 from drover.cli.output import plural, say, timestamp
-from drover.shard.fold import ShardFold
+from drover.fold.log import ShardFold
 
 
 @click.command()
@@ -30,7 +30,7 @@ def recover(invocation: Invocation, shard: int, offset: int | None, *, yes: bool
     adopted, as after every takeover. docs/recovery.md says when this is right.
     """
     # The Kafka client costs start-up time.
-    from drover.runtime.recovery import folded_to_end, resume_shard  # noqa: PLC0415
+    from drover.journal.recovery import folded_to_end, resume_shard  # noqa: PLC0415
 
     connection = invocation.settings().log.connection()
     fold = asyncio.run(folded_to_end(connection, shard))

@@ -8,8 +8,8 @@ from drover.cli.invocation import Invocation, pass_invocation
 from drover.cli.parameters import Partition
 from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
-from events.commands import PartitionName, Repair
-from events.partitions import TopicPartition
+from drover.events.commands import PartitionName, Repair
+from drover.events.partitions import TopicPartition
 
 
 @click.command()

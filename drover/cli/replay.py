@@ -12,10 +12,10 @@ from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import console, output_option, plural, print_document, say, table
 from drover.client.history import ValidRecord, open_log
 from drover.client.verifying import SnapshotCheck
+from drover.fold.log import ShardFold
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.journal.snapshots import stored_snapshots
-from drover.shard.fold import ShardFold
 
 COLUMNS = ("shard", "records", "batches", "events", "commands", "fenced", "active", "owner", "epoch", "state hash")
 

@@ -13,11 +13,11 @@ from drover.cli.parameters import parse_rate
 from drover.cli.plan_file import Lists, lists_of, parse_plan
 from drover.client.views.broker_marks import broker_marks
 from drover.client.views.proposal_rows import Request, changed_brokers, proposal_document, unmet_lines
-from drover.planning.assess import assess, basis_of, digest_of
-from drover.planning.goals import Limits
-from drover.planning.judgement import broken
-from drover.planning.model import ClusterModel
-from drover.runtime.settings import Settings
+from drover.planner.assess import assess, basis_of, digest_of
+from drover.planner.goals import Limits
+from drover.planner.judgement import broken
+from drover.planner.model import ClusterModel
+from drover.settings.settings import Settings
 from drover.state.cluster import ClusterState
 from drover.threads import in_daemon_thread
 from drover.web.surveys import PastedPlan

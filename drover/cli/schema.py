@@ -1,10 +1,9 @@
 """`drover schema`: print the wire contract for clients in other languages."""
 
-from importlib.metadata import version
-
 import click
 import msgspec
 
+from drover import __version__
 from drover.cli.invocation import settings_options
 from drover.cli.output import say
 from drover.client.asyncapi import asyncapi
@@ -20,5 +19,5 @@ def schema(*, with_topics: bool) -> None:
     events/schema.json holds the same, and events/asyncapi.json what --asyncapi prints. The command needs no settings
     and no log.
     """
-    document = asyncapi(version("drover")) if with_topics else wire_schema()
+    document = asyncapi(__version__) if with_topics else wire_schema()
     say(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())

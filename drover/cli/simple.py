@@ -3,8 +3,8 @@
 import click
 
 from drover.cli.submitting import Request, send
+from drover.events.commands import Command
 from drover.journal.connection import LogConnection
-from events.commands import Command
 
 
 def send_one(connection: LogConnection, command: Command, request: Request) -> None:

@@ -14,11 +14,11 @@ from drover.cli.parameters import NamedPath
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
-from drover.runtime.section_settings import SparkSettings
-from drover.runtime.settings import Settings
+from drover.settings.section_settings import SparkSettings
+from drover.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from spark.job import JobOptions
+    from drover.spark.job import JobOptions
 
 
 @click.group()
@@ -45,7 +45,7 @@ def run(invocation: Invocation, master: str | None, directory: Path | None, *, h
     settings = invocation.settings()
     asyncio.run(_check_topics(settings.log.connection()))
     options = _options(settings, master, directory, history=history)
-    from spark.job import run as run_job  # noqa: PLC0415 - Spark is not loaded to say that a flag is wrong
+    from drover.spark.job import run as run_job  # noqa: PLC0415 - Spark is not loaded to say that a flag is wrong
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -74,9 +74,9 @@ async def _check_topics(connection: LogConnection) -> None:
 
 
 def _options(settings: Settings, master: str | None, directory: Path | None, *, history: bool) -> "JobOptions":
-    from drover.runtime.java_options import java_client_options  # noqa: PLC0415 - see run
-    from spark.job import JobOptions  # noqa: PLC0415
-    from spark.reading import LogSource  # noqa: PLC0415
+    from drover.settings.java_options import java_client_options  # noqa: PLC0415 - see run
+    from drover.spark.job import JobOptions  # noqa: PLC0415
+    from drover.spark.reading import LogSource  # noqa: PLC0415
 
     security = java_client_options(settings.log.security, "log.security")
     chosen = settings.spark

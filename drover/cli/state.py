@@ -10,7 +10,7 @@ from drover.cli.output import console, print_document
 from drover.cli.past import Place, place_document, place_text
 from drover.cli.state_view import layout, state_document
 from drover.client.time_travel import Point, travel
-from drover.shard.fold import ShardFold
+from drover.fold.log import ShardFold
 from drover.state.cluster import ClusterState
 
 

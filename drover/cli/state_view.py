@@ -8,11 +8,11 @@ from rich.console import Group, RenderableType
 from drover.cli.columns import Fit
 from drover.cli.output import amount, plural, styled, table, timestamp
 from drover.client.differences import plain
-from drover.reassignment.values import Block
-from drover.scheduling.state import Limits
+from drover.events.throttles import Rates
 from drover.state.cluster import ClusterState
 from drover.state.declared import declarations
-from events.throttles import Rates
+from drover.state.reassignment import Block
+from drover.state.scheduling import Limits
 
 
 def state_document(state: ClusterState) -> dict[str, Any]:

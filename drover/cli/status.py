@@ -15,7 +15,7 @@ from drover.client.views.shard_rows import shard_rows
 from drover.client.views.status_rows import cluster_document, totals
 from drover.client.views.waiting_rows import held_rows
 from drover.client.watching import View, look
-from drover.reassignment.phase import Phase
+from drover.state.phase import Phase
 
 STOCK = "stock"
 

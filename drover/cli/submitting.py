@@ -16,11 +16,11 @@ from drover.cli.invocation import Invocation, author_option, common_options
 from drover.cli.output import FORMATS, print_document, say, timestamp
 from drover.cli.parameters import Duration
 from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
+from drover.decide.deferral import MAX_DEFERRAL_MS
+from drover.events.bounds import visible
+from drover.events.codec import Malformed, decode_command, encode_command
+from drover.events.commands import Command
 from drover.journal.connection import LogConnection
-from drover.shard.deferral import MAX_DEFERRAL_MS
-from events.bounds import visible
-from events.codec import Malformed, decode_command, encode_command
-from events.commands import Command
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 # An owner gives a sign of life every two seconds.

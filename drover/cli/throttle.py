@@ -13,8 +13,8 @@ from drover.cli.simple import send_one
 from drover.cli.submitting import connect, make_request, write_options
 from drover.cli.throttles import look_at_throttles, show_throttles
 from drover.client.views.found_throttles import FoundEntries, FoundRates
-from events.commands import RestoreThrottles, Throttle
-from events.strays import StrayEntries, StrayRates
+from drover.events.commands import RestoreThrottles, Throttle
+from drover.events.strays import StrayEntries, StrayRates
 
 
 @click.group()

@@ -11,8 +11,8 @@ from drover.cli.log_state import read_state
 from drover.cli.model_source import open_driver
 from drover.cli.output import amount, console, output_option, plural, print_document, say, table, timestamp
 from drover.client.views.found_throttles import FoundEntries, FoundRates, found_entries, found_rates
-from drover.plans.state import ClusterThrottle
-from drover.runtime.settings import Settings
+from drover.settings.settings import Settings
+from drover.state.plans import ClusterThrottle
 
 LOOK_TIMEOUT_MS = 10_000
 _SHOWN_ENTRIES = 6

@@ -8,8 +8,8 @@ import click
 from drover.cli.exits import ExitCode
 from drover.cli.invocation import Invocation, pass_invocation, settings_options
 from drover.cli.output import output_option, print_document, say
-from drover.runtime import topics as own_topics
-from events.topics import DEFAULT_SHARDS
+from drover.events.topics import DEFAULT_SHARDS
+from drover.journal import topics as own_topics
 
 
 @click.group()

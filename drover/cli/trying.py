@@ -5,23 +5,23 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from drover.capability.decision import Decision
 from drover.cli.altering import show_commands
 from drover.cli.estimating import Estimate, Known, estimate, print_estimate
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.model_source import CONNECT_TIMEOUT_MS, Source, live_model, open_driver, state_of
 from drover.cli.output import plural, say
 from drover.cli.submitting import checked
+from drover.decide.decision import Decision
+from drover.decide.targets import refused_anywhere
+from drover.decide.trial import partitions_to_see, trial
 from drover.errors import ClusterError, ConfigurationError
+from drover.events.commands import Alter
+from drover.events.partitions import TopicPartition
+from drover.events.refusals import Refusal
 from drover.facts import Observation
-from drover.planning.judgement import broken
-from drover.reassignment.targets import refused_anywhere
-from drover.runtime.settings import Settings
-from drover.shard.trial import partitions_to_see, trial
+from drover.planner.judgement import broken
+from drover.settings.settings import Settings
 from drover.state.cluster import ClusterState
-from events.commands import Alter
-from events.partitions import TopicPartition
-from events.refusals import Refusal
 
 MOST_REFUSALS = 20
 # The two lists of a partition that has just changed may differ.

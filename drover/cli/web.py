@@ -16,14 +16,14 @@ from drover.cli.output import say
 from drover.cli.parameters import Address
 from drover.cli.spark import directory_of
 from drover.errors import ConfigurationError
-from drover.runtime.logs import configure_logging
-from drover.runtime.settings import Settings
+from drover.service.logs import configure_logging
+from drover.settings.settings import Settings
+from drover.spark.files import JobFiles
+from drover.spark.heartbeat import state_of_job
+from drover.spark.sinks.sqlite import read_rows, read_standing
+from drover.spark.view import durations, now_ms, open_tables
 from drover.web.identity import Doorkeeper
 from drover.web.serving import serving
-from spark.files import JobFiles
-from spark.heartbeat import state_of_job
-from spark.sinks.sqlite import read_rows, read_standing
-from spark.view import durations, now_ms, open_tables
 
 # Rows of a table that grows with time: so many, the latest first.
 SHOWN_ROWS = 100

@@ -30,6 +30,6 @@ def worker(invocation: Invocation, **flags: Any) -> None:
     """
     overrides = {name: value for name, value in flags.items() if value is not None}
     settings = invocation.settings({"worker": overrides} if overrides else None)
-    from drover.runtime.wiring import serve  # noqa: PLC0415 - Faust is not loaded to say that a flag is wrong
+    from drover.agents.wiring import serve  # noqa: PLC0415 - Faust is not loaded to say that a flag is wrong
 
     raise click.exceptions.Exit(serve(settings))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from drover.cluster.acls import CLUSTER_NAME, Acl, Operation, Resource
-from events.topics import TopicNames
+from drover.events.topics import TopicNames
 
 EVERY = "*"
 

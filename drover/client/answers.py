@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from drover.errors import DroverError
-from drover.identity.state import Outage
-from drover.shard.fold import Folded, RecordVerdict, ShardFold
-from events.commands import Command
-from events.outcomes import joined
-from events.records import Batch, Outcome
+from drover.events.commands import Command
+from drover.events.outcomes import joined
+from drover.events.records import Batch, Outcome
+from drover.fold.log import Folded, RecordVerdict, ShardFold
+from drover.state.identity import Outage
 
 
 @dataclass(frozen=True, slots=True)

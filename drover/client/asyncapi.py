@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from drover.client.schema import wire_schema
-from events.codec import CONTENT_TYPE_HEADER, JSON_CONTENT_TYPE, MSGPACK_CONTENT_TYPE
-from events.commands import TYPES_BY_TOPIC, Command
-from events.progress import Progress, ProjectionSample, WorkerSample
-from events.records import Record
-from events.topics import TopicNames
+from drover.events.codec import CONTENT_TYPE_HEADER, JSON_CONTENT_TYPE, MSGPACK_CONTENT_TYPE
+from drover.events.commands import TYPES_BY_TOPIC, Command
+from drover.events.progress import Progress, ProjectionSample, WorkerSample
+from drover.events.records import Record
+from drover.events.topics import TopicNames
 
 ASYNCAPI_VERSION = "3.0.0"
 KAFKA_BINDING_VERSION = "0.5.0"

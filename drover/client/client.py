@@ -14,19 +14,25 @@ from drover.client.answers import Answer, Answers, OutcomeMissingError, Ownershi
 from drover.client.history import warn_unused
 from drover.client.watching import signs_of_life
 from drover.errors import ConfigurationError, CorruptLogError, DroverError
+from drover.events.bounds import fault_of
+from drover.events.codec import (
+    CONTENT_TYPE_HEADER,
+    MAX_COMMAND_BYTES,
+    MSGPACK_CONTENT_TYPE,
+    decode_record,
+    encode_command,
+)
+from drover.events.commands import TYPES_BY_TOPIC, Command
+from drover.events.records import Cursor
+from drover.events.topics import TopicNames, shard_of
+from drover.fold.log import Folded, RecordVerdict, ShardFold
 from drover.journal.access import could_not_connect, unreachable
 from drover.journal.closing import stop_client
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord, count_partitions
 from drover.journal.silent_brokers import go_round_silent_brokers, saying_who_is_silent
 from drover.journal.snapshots import load_snapshots
-from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from drover.time_limits import time_limit
-from events.bounds import fault_of
-from events.codec import CONTENT_TYPE_HEADER, MAX_COMMAND_BYTES, MSGPACK_CONTENT_TYPE, decode_record, encode_command
-from events.commands import TYPES_BY_TOPIC, Command
-from events.records import Cursor
-from events.topics import TopicNames, shard_of
 
 REQUEST_TIMEOUT_MS = 10_000
 # A leader that hangs costs its broker session (9 s by default) before another one takes a command.

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from drover.client.time_travel import Ended
-from drover.plans.state import Plan, PlanStatus
-from drover.reassignment.values import Reassignment
+from drover.events.partitions import TopicPartition
 from drover.state.cluster import ClusterState
 from drover.state.declared import declarations
-from events.partitions import TopicPartition
+from drover.state.plans import Plan, PlanStatus
+from drover.state.reassignment import Reassignment
 
 # What can be told of a cluster's state: each value, and each map with what its entries are called.
 _TOLD = {name: declared for name, declared in declarations(ClusterState).items() if declared.told_as}

@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass
 
 from drover.errors import CorruptLogError
+from drover.events.records import Batch
+from drover.events.topics import shard_of
+from drover.fold.log import Folded, RecordVerdict, ShardFold
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord
 from drover.journal.snapshots import load_snapshots
-from drover.shard.fold import Folded, RecordVerdict, ShardFold
 from drover.state.cluster import ClusterState
-from events.records import Batch
-from events.topics import shard_of
 
 # Of each shard the last takeovers are kept: enough to see that it goes to and fro.
 KEPT_TAKEOVERS = 16

@@ -9,9 +9,9 @@ from typing import Any, get_args
 
 import msgspec
 
-from events.commands import AnyCommand
-from events.progress import Progress, ProjectionSample, WorkerSample
-from events.records import Record
+from drover.events.commands import AnyCommand
+from drover.events.progress import Progress, ProjectionSample, WorkerSample
+from drover.events.records import Record
 
 SCHEMA_ID = "https://drover.invalid/schema/1"
 

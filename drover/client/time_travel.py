@@ -9,15 +9,15 @@ import msgspec
 
 from drover.client.history import warn_unused
 from drover.errors import ConfigurationError
+from drover.events.partitions import TopicPartition
+from drover.events.records import Batch
+from drover.events.topics import shard_of
+from drover.events.undecodable import UNDECODABLE
+from drover.fold.log import RecordVerdict, ShardFold
+from drover.fold.plans import Ending
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.journal.snapshots import load_snapshots
-from drover.plans.evolve import Ending
-from drover.shard.fold import RecordVerdict, ShardFold
-from events.partitions import TopicPartition
-from events.records import Batch
-from events.topics import shard_of
-from events.undecodable import UNDECODABLE
 
 _log = logging.getLogger(__name__)
 

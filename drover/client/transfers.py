@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from drover.reassignment.copy_pace import HALF_MS
-from events.partitions import TopicPartition
-from events.progress import Progress
+from drover.decide.copy_pace import HALF_MS
+from drover.events.partitions import TopicPartition
+from drover.events.progress import Progress
 
 WINDOW_MS = 15_000
 # A rate is only shown while samples come: several of them, however far apart they are.

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 
 from drover.client.history import ValidRecord, open_log, read_log
 from drover.errors import NothingToUndoError
+from drover.events.commands import PartitionTarget
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanOpened
+from drover.events.reassignments import ReassignmentAdopted, ReassignmentCompleted, ReassignmentQueued
+from drover.events.records import AnyEvent
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
-from events.commands import PartitionTarget
-from events.partitions import TopicPartition
-from events.plans import PlanOpened
-from events.reassignments import ReassignmentAdopted, ReassignmentCompleted, ReassignmentQueued
-from events.records import AnyEvent
 
 
 @dataclass(frozen=True, slots=True)

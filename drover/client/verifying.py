@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from drover.errors import UnusableSnapshotError
-from drover.shard.fold import ShardFold
-from drover.shard.snapshot import Manifest, differences, restore
+from drover.fold.log import ShardFold
+from drover.fold.snapshot import Manifest, differences, restore
 
 
 class SnapshotCheck:

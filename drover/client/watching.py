@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from drover.client.history import FoldedLog, ValidRecord, fold_to_end, follow_log
 from drover.client.transfers import HISTORY_MS, Transfers
 from drover.errors import LogAccessError
+from drover.events.codec import decode_progress
+from drover.events.progress import ProjectionSample, WorkerSample
+from drover.events.topics import shard_of
 from drover.journal.connection import LogConnection
 from drover.journal.reader import COMMAND_ISOLATION, LogReader, LogRecord
 from drover.journal.waiting import Place, Waiting
-from events.codec import decode_progress
-from events.progress import ProjectionSample, WorkerSample
-from events.topics import shard_of
 
 # Samples older than this say nothing about a move that is still copying.
 SAMPLES_MS = HISTORY_MS

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
+from drover.events.partitions import TopicPartition
 from drover.facts import Move, PartitionFacts
-from events.partitions import TopicPartition
 
 Moves = Mapping[TopicPartition, Move]
 Described = Mapping[TopicPartition, PartitionFacts | None]

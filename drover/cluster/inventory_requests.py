@@ -6,9 +6,9 @@ from typing import Any
 from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 
 from drover.cluster.messages import Metadata, read_log_dirs
+from drover.events.partitions import TopicPartition
 from drover.facts import NONE
 from drover.inventory import LogDirectories, LogDirectory, RegisteredBroker
-from events.partitions import TopicPartition
 
 FENCED_BROKERS_VERSION = 2
 """The first version of DescribeCluster that names fenced brokers (KIP-1073)."""

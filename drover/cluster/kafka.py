@@ -22,6 +22,7 @@ from drover.cluster.port import (
 from drover.cluster.throttle_lists import parse_throttled
 from drover.cluster.wire import Deadline, Lane
 from drover.errors import ClusterAccessError, ClusterUnavailableError, OutcomeUnknownError
+from drover.events.partitions import TopicPartition
 from drover.facts import (
     NONE,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -34,7 +35,6 @@ from drover.facts import (
 )
 from drover.inventory import Inventory, LogDirectories, LogDirectory, named_brokers
 from drover.traits import BrokerVersion
-from events.partitions import TopicPartition
 
 MIN_ISR_MAX_AGE_S = 30.0
 """For how long a topic's min.insync.replicas is cached."""

@@ -23,9 +23,9 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from drover.cluster.port import AlterRequest
 from drover.cluster.throttle_lists import ConfigOperation
+from drover.events.partitions import TopicPartition
 from drover.facts import NONE, UNKNOWN_SERVER_ERROR, CallResult, Move, PartitionFacts
 from drover.traits import BrokerVersion
-from events.partitions import TopicPartition
 
 CONTROLLER_TIMEOUT_MS = 3000
 PREFERRED_ELECTION = 0

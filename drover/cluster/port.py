@@ -4,10 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from drover.events.partitions import TopicPartition
 from drover.facts import NO_REPLICAS, BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
 from drover.inventory import Inventory, LogDirectories
 from drover.traits import BrokerVersion
-from events.partitions import TopicPartition
 
 MAX_PARTITIONS_PER_ALTER = 1000
 MAX_PARTITIONS_PER_ELECTION = 1000

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from events.topics import TopicNames
+from drover.events.topics import TopicNames
 
 
 @dataclass(frozen=True, slots=True)

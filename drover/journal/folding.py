@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from drover.errors import AppendUnknownError, CorruptLogError, LogUnavailableError
+from drover.events.codec import record_headers
+from drover.events.records import Record
+from drover.fold.log import Damage, Folded, ShardFold
 from drover.journal.port import Journal, TailRecord
-from drover.shard.fold import Damage, Folded, ShardFold
 from drover.time_limits import time_limit
-from events.codec import record_headers
-from events.records import Record
 
 FOLD_TIMEOUT_S = 60.0
 REPLAY_RETRIES = 6

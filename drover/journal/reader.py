@@ -1,6 +1,6 @@
 """Read Drover's topics without a group: everything up to the present end, or on and on from given positions.
 
-Reading only: nothing here produces, commits or judges. What a record counts for is `drover.shard.fold`'s to say.
+Reading only: nothing here produces, commits or judges. What a record counts for is `drover.fold.log`'s to say.
 """
 
 import asyncio

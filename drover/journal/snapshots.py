@@ -13,9 +13,11 @@ from dataclasses import dataclass
 import msgspec
 
 from drover.errors import LogUnavailableError, UnusableSnapshotError
-from drover.journal.port import Journal, Reading
-from drover.shard.fold import ShardFold
-from drover.shard.snapshot import (
+from drover.events.codec import chain_hash
+from drover.events.topics import TopicNames
+from drover.events.undecodable import UNDECODABLE
+from drover.fold.log import ShardFold
+from drover.fold.snapshot import (
     Chunk,
     Manifest,
     chunk_key,
@@ -25,10 +27,8 @@ from drover.shard.snapshot import (
     manifest_key,
     restore,
 )
+from drover.journal.port import Journal, Reading
 from drover.time_limits import time_limit
-from events.codec import chain_hash
-from events.topics import TopicNames
-from events.undecodable import UNDECODABLE
 
 # Replaying is quicker than looking for a snapshot while the log is as short as this.
 SHORT_LOG = 100

@@ -14,6 +14,7 @@ from typing import Any
 from drover.client.acls import Part, needs
 from drover.cluster.acls import create_acls
 from drover.errors import ClusterUnavailableError, ConfigurationError
+from drover.events.topics import TopicNames
 from drover.jars import KAFKA_VERSION
 from drover.journal.connection import LogConnection
 from drover.local import files, probe, security
@@ -34,7 +35,6 @@ from drover.local.programs import Programs, node_command, prepare
 from drover.local.starting import Start
 from drover.local.waiting import wait_until
 from drover.local.wanted import DEFAULT_BROKERS, DEFAULT_RACKS, Wanted
-from events.topics import TopicNames
 
 SERVE_TIMEOUT_S = 120.0
 # A clean stop saves a recovery of the data that are kept.

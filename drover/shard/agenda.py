@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from drover.capability.batch import BatchBuilder
-from drover.capability.messages import Effect, Input, Moment
+from drover.reconcile.batch import BatchBuilder
+from drover.reconcile.messages import Effect, Input, Moment
 from drover.shard.managed import ManagedClusters
 
 

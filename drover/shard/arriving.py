@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from drover.events.codec import CONTENT_TYPE_HEADER, decode_command
 from drover.shard.messages import Arrival
-from events.codec import CONTENT_TYPE_HEADER, decode_command
 
 FORWARDED_HEADER = "drover-forwarded"
 MAX_HEADER_BYTES = 4096

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from drover.capability.batch import BatchBuilder
-from drover.shard.fold import ShardFold
+from drover.events.codec import encode_record
+from drover.events.records import SCHEMA_VERSION, AnyEvent, Batch, Cursor, Outcome
+from drover.events.references import as_recorded
+from drover.fold.log import ShardFold
+from drover.reconcile.batch import BatchBuilder
 from drover.shard.intake import Intake
 from drover.shard.messages import ProposedBatch
 from drover.state.hashing import CURRENT_FORM
-from events.codec import encode_record
-from events.records import SCHEMA_VERSION, AnyEvent, Batch, Cursor, Outcome
-from events.references import as_recorded
 
 # A record of the log may have 8 MiB. What a decision adds beyond this goes into the next record.
 RECORD_BYTES = 4 * 1024 * 1024

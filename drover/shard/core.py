@@ -6,22 +6,22 @@ append, `commit` notes that it is durable and valid, and only then `effects` say
 
 from collections.abc import Mapping, Sequence
 
-from drover.capability.batch import BatchBuilder
-from drover.capability.messages import Effect, Input, Moment
-from drover.scheduling.state import Limits
+from drover.events.partitions import TopicPartition
+from drover.events.records import AnyEvent
+from drover.events.topics import TopicNames, shard_of
+from drover.fold.log import ShardFold
+from drover.reconcile.batch import BatchBuilder
+from drover.reconcile.messages import Effect, Input, Moment
 from drover.shard import deferred, unfinished
 from drover.shard.agenda import Agenda
 from drover.shard.batch_records import divided
 from drover.shard.deciding import CommandIndex
-from drover.shard.fold import ShardFold
 from drover.shard.intake import Intake, decide_arrivals, named_partitions, refuse_too_large
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.shard.proposals import Proposals
 from drover.shard.scope import ShardScope
-from events.partitions import TopicPartition
-from events.records import AnyEvent
-from events.topics import TopicNames, shard_of
+from drover.state.scheduling import Limits
 
 
 class ShardCore:

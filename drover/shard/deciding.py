@@ -5,25 +5,25 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from drover.capability.batch import BatchBuilder
-from drover.capability.decision import Decision, Facts, Looks, refuse
-from drover.capability.observations import FRESH_MS
+from drover.decide.cancel import looked_through
+from drover.decide.commands import decide
+from drover.decide.decision import Decision, Facts, Looks, refuse
+from drover.events.bounds import shortened
+from drover.events.codec import command_digest
+from drover.events.commands import AnyCommand, Cancel
+from drover.events.partitions import PartitionReference, TopicPartition
+from drover.events.records import Outcome
+from drover.events.references import as_recorded
+from drover.events.refusals import Refusal, RefusalCode
+from drover.events.waiting import CommandReleased
 from drover.facts import PartitionFacts
-from drover.reassignment.cancel import looked_through
+from drover.fold.known import IDENTITY_RETENTION_MS, KnownCommand, KnownCommands
+from drover.reconcile.batch import BatchBuilder
+from drover.reconcile.observations import FRESH_MS
 from drover.shard import partly
-from drover.shard.decide import decide
-from drover.shard.known import IDENTITY_RETENTION_MS, KnownCommand, KnownCommands
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.scope import ShardScope
 from drover.state.cluster import ClusterState
-from events.bounds import shortened
-from events.codec import command_digest
-from events.commands import AnyCommand, Cancel
-from events.partitions import PartitionReference, TopicPartition
-from events.records import Outcome
-from events.references import as_recorded
-from events.refusals import Refusal, RefusalCode
-from events.waiting import CommandReleased
 
 OutcomeVerdict = Literal["accepted", "refused", "duplicate", "held"]
 

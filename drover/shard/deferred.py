@@ -2,21 +2,21 @@
 
 from functools import partial
 
-from drover.capability.batch import BatchBuilder
-from drover.capability.decision import Decision, Looks, refuse, refuse_partition
-from drover.scheduling.state import DeferredCommand
-from drover.scheduling.withdrawing import without
+from drover.decide.commands import looks_for
+from drover.decide.decision import Decision, Looks, refuse, refuse_partition
+from drover.decide.deferral import MAX_DEFERRAL_MS, Released
+from drover.decide.withdrawing import without
+from drover.events.codec import command_digest
+from drover.events.commands import AnyCommand
+from drover.events.partitions import TopicPartition
+from drover.events.refusals import RefusalCode
+from drover.events.waiting import CommandHeld, CommandReleased
+from drover.reconcile.batch import BatchBuilder
 from drover.shard import partly
-from drover.shard.decide import looks_for
 from drover.shard.deciding import CommandIndex, Position, conclude, outcome_of
-from drover.shard.deferral import MAX_DEFERRAL_MS, Released
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.messages import Arrival
-from events.codec import command_digest
-from events.commands import AnyCommand
-from events.partitions import TopicPartition
-from events.refusals import RefusalCode
-from events.waiting import CommandHeld, CommandReleased
+from drover.state.scheduling import DeferredCommand
 
 # Deferred commands are part of the state: a client that names commands that never come must not fill it.
 MAX_DEFERRED = 1000

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from drover.events.codec import Malformed
+from drover.events.commands import Alter, AnyCommand, Cancel, Freeze, Unfreeze
+from drover.events.topics import COMMAND_KINDS
 from drover.shard.messages import Arrival
 from drover.shard.preview import MOST_OF_ONE, Preview
 from drover.shard.queues import Queue, Turns, group_of, groups_of, weight_of
-from events.codec import Malformed
-from events.commands import Alter, AnyCommand, Cancel, Freeze, Unfreeze
-from events.topics import COMMAND_KINDS
 
 CLOSE_BYTES = 1024 * 1024
 HIGH_COUNT, LOW_COUNT = 4000, 2000

@@ -5,21 +5,21 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from drover.capability.batch import BatchBuilder
-from drover.capability.decision import NO_LOOKS, Decision, Looks, refuse
-from drover.shard.decide import looks_for
+from drover.decide.commands import looks_for
+from drover.decide.decision import NO_LOOKS, Decision, Looks, refuse
+from drover.events.codec import Malformed, command_digest
+from drover.events.commands import TYPES_BY_TOPIC, AnyCommand
+from drover.events.fields import ClusterName, Identifier
+from drover.events.partitions import TopicPartition
+from drover.events.records import Cursor, Outcome
+from drover.events.refusals import RefusalCode
+from drover.events.topics import shard_of
+from drover.reconcile.batch import BatchBuilder
 from drover.shard.deciding import CommandIndex, Position, conclude, outcome_of
 from drover.shard.deferred import defer
 from drover.shard.managed import ManagedClusters
 from drover.shard.messages import Arrival
 from drover.shard.scope import ShardScope
-from events.codec import Malformed, command_digest
-from events.commands import TYPES_BY_TOPIC, AnyCommand
-from events.fields import ClusterName, Identifier
-from events.partitions import TopicPartition
-from events.records import Cursor, Outcome
-from events.refusals import RefusalCode
-from events.topics import shard_of
 
 # Of one batch: each is written by itself.
 MOST_DEAD_LETTERS = 1000

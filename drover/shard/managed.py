@@ -3,41 +3,41 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from drover.adaptation.reconciler import AdaptationReconciler
-from drover.capability.backoff import Backoff
-from drover.capability.batch import BatchBuilder
-from drover.capability.contract import Reconciler, Urgency
-from drover.capability.messages import BytesSampled, Effect, Identified, Input, Moment
-from drover.capability.observations import ObservationCache
+from drover.decide.cancellation import succession
+from drover.decide.deferral import Deferral
+from drover.decide.order_endings import order_after, order_before
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import CallIntended
+from drover.events.records import AnyEvent
 from drover.facts import Move, Observation, Survey
-from drover.healing.reconciler import HealingReconciler
-from drover.identity.reconciler import IdentityReconciler
-from drover.leadership.endings import order_after, order_before
-from drover.leadership.reconciler import LeadershipReconciler
-from drover.plans.evolve import Ending, is_ending
-from drover.plans.reconciler import PlansReconciler
-from drover.reassignment.call_pace import CallPace
-from drover.reassignment.cancellation import succession
-from drover.reassignment.copy_sizes import CopySizes
-from drover.reassignment.gone_topics import GoneTopics
-from drover.reassignment.phase import Phase
-from drover.reassignment.reconciler import ReassignmentReconciler
-from drover.scheduling.estimates_reconciler import EstimatesReconciler
-from drover.scheduling.limits_reconciler import LimitsReconciler
-from drover.scheduling.queue_reconciler import QueueReconciler
-from drover.scheduling.starter import Starter
-from drover.scheduling.state import Limits
-from drover.shard.deferral import Deferral
-from drover.shard.fold import ShardState
+from drover.fold.evolve import apply
+from drover.fold.log import ShardState
+from drover.fold.plans import Ending, is_ending
+from drover.reconcile.adaptation.reconciler import AdaptationReconciler
+from drover.reconcile.backoff import Backoff
+from drover.reconcile.batch import BatchBuilder
+from drover.reconcile.contract import Reconciler, Urgency
+from drover.reconcile.healing.reconciler import HealingReconciler
+from drover.reconcile.identity.reconciler import IdentityReconciler
+from drover.reconcile.leaders.reconciler import LeadershipReconciler
+from drover.reconcile.messages import BytesSampled, Effect, Identified, Input, Moment
+from drover.reconcile.moves.call_pace import CallPace
+from drover.reconcile.moves.copy_sizes import CopySizes
+from drover.reconcile.moves.gone_topics import GoneTopics
+from drover.reconcile.moves.reconciler import ReassignmentReconciler
+from drover.reconcile.observations import ObservationCache
+from drover.reconcile.plans.reconciler import PlansReconciler
+from drover.reconcile.starts.estimates_reconciler import EstimatesReconciler
+from drover.reconcile.starts.limits_reconciler import LimitsReconciler
+from drover.reconcile.starts.queue_reconciler import QueueReconciler
+from drover.reconcile.starts.starter import Starter
+from drover.reconcile.throttles.raising import ThrottleRaiser
+from drover.reconcile.throttles.reconciler import ThrottlingReconciler
+from drover.reconcile.unmanaged.reconciler import UnmanagedReconciler
 from drover.shard.scope import ShardScope
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from drover.throttling.raising import ThrottleRaiser
-from drover.throttling.reconciler import ThrottlingReconciler
-from drover.unmanaged.reconciler import UnmanagedReconciler
-from events.partitions import TopicPartition
-from events.reassignments import CallIntended
-from events.records import AnyEvent
+from drover.state.phase import Phase
+from drover.state.scheduling import Limits
 
 # How often a cluster is reconciled where the one that is meant does not answer.
 WITHOUT_CLUSTER_MS = 1000

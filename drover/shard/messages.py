@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from events.codec import Malformed
-from events.commands import AnyCommand
-from events.records import Batch
+from drover.events.codec import Malformed
+from drover.events.commands import AnyCommand
+from drover.events.records import Batch
 
 
 class Arrival(msgspec.Struct, frozen=True):

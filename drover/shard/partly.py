@@ -10,16 +10,16 @@ from operator import itemgetter
 
 from msgspec.structs import replace
 
-from drover.capability.batch import BatchBuilder
-from drover.capability.decision import Decision, Facts, Looks
-from drover.scheduling.state import PartlyDecided
-from drover.shard.decide import decide_part, looks_for, narrowed
+from drover.decide.commands import decide_part, looks_for, narrowed
+from drover.decide.decision import Decision, Facts, Looks
+from drover.events.codec import decode_deferred, encode_command
+from drover.events.commands import Alter, AnyCommand, Cancel
+from drover.events.partitions import TopicPartition
+from drover.events.waiting import CommandAdvanced, CommandBegun, CommandNarrowed, PartitionRun
+from drover.reconcile.batch import BatchBuilder
 from drover.shard.managed import ManagedCluster
 from drover.state.cluster import ClusterState
-from events.codec import decode_deferred, encode_command
-from events.commands import Alter, AnyCommand, Cancel
-from events.partitions import TopicPartition
-from events.waiting import CommandAdvanced, CommandBegun, CommandNarrowed, PartitionRun
+from drover.state.scheduling import PartlyDecided
 
 # What one part is meant to take in its record.
 PART_BYTES = 512 * 1024

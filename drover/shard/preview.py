@@ -3,9 +3,9 @@
 from array import array
 from zlib import crc32
 
+from drover.events.commands import AnyCommand, Cancel, Unfreeze
 from drover.shard.messages import Arrival
 from drover.shard.queues import weight_of
-from events.commands import AnyCommand, Cancel, Unfreeze
 
 # Decided before their turn, they are named in every record until the cursor has passed them: drover/shard/inbox.py.
 MOST_PREVIEWED = 128

@@ -1,12 +1,12 @@
 """The record that an owner proposes next, what follows it, and the deadline of the calls that it allows."""
 
-from drover.capability.messages import Moment
+from drover.events.records import Cursor
+from drover.fold.log import ShardFold
+from drover.reconcile.messages import Moment
 from drover.shard.batch_records import Draft, proposed_batch
-from drover.shard.fold import ShardFold
 from drover.shard.intake import Intake, following
 from drover.shard.messages import ProposedBatch
 from drover.state.hashing import is_hash_due
-from events.records import Cursor
 
 CALL_START_MS = 1000
 # Clocks of brokers differ a little, and log time waits for the slower ones. What is further ahead is put right.

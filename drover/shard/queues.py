@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import NamedTuple
 from zlib import crc32
 
+from drover.events.codec import Malformed
 from drover.shard.messages import Arrival
-from events.codec import Malformed
 
 ARRIVAL_OVERHEAD_BYTES = 64
 # Clusters share so many places in the order of a topic.

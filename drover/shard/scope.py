@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from events.topics import TopicNames
+from drover.events.topics import TopicNames
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from drover.capability.batch import BatchBuilder
+from drover.reconcile.batch import BatchBuilder
 from drover.shard.deciding import CommandIndex, go_on
 from drover.shard.deferred import release
 from drover.shard.managed import ManagedClusters

@@ -3,15 +3,15 @@
 from dataclasses import dataclass, fields
 from typing import Self
 
-from drover.adaptation.state import AdaptationState
-from drover.healing.state import HealingState
-from drover.identity.state import IdentityState
-from drover.leadership.state import LeadershipState
-from drover.reassignment.state import ReassignmentState
-from drover.scheduling.state import SchedulingState
+from drover.state.adaptation import AdaptationState
 from drover.state.declared import copy_of
-from drover.throttling.state import ThrottlingState
-from drover.unmanaged.state import UnmanagedState
+from drover.state.healing import HealingState
+from drover.state.identity import IdentityState
+from drover.state.leaders import LeadershipState
+from drover.state.moves import ReassignmentState
+from drover.state.scheduling import SchedulingState
+from drover.state.throttles import ThrottlingState
+from drover.state.unmanaged import UnmanagedState
 
 
 @dataclass(eq=False)
@@ -25,7 +25,7 @@ class ClusterState(
     SchedulingState,
     ReassignmentState,
 ):
-    """One managed cluster as the log says it is; changed by `drover.state.evolve.apply` alone.
+    """One managed cluster as the log says it is; changed by `drover.fold.evolve.apply` alone.
 
     A new capability adds its slice as one more base. Functions take the narrowest slice that they need.
     """

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from drover.reassignment.values import Reassignment
+from drover.events.partitions import TopicPartition
 from drover.state.cluster import ClusterState
-from events.partitions import TopicPartition
+from drover.state.reassignment import Reassignment
 
 
 def destinations(state: ClusterState) -> Mapping[TopicPartition, tuple[int, ...]]:

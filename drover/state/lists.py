@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from drover.events.partitions import TopicPartition
 from drover.state.declared import ClusterSlice, recorded
-from events.partitions import TopicPartition
 
 # Brokers' metadata lags by two seconds at most; the rest is for clocks that differ.
 LISTS_KEPT_MS = 10_000

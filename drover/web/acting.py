@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from events.codec import Malformed, decode_command
-from events.commands import (
+from drover.events.codec import Malformed, decode_command
+from drover.events.commands import (
     AnyCommand,
     Cancel,
     ChangeLimits,

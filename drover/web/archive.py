@@ -11,7 +11,7 @@ from itertools import islice, pairwise
 
 from drover.client.history import ValidRecord
 from drover.client.views.history_rows import Chronicle, HistoryRow
-from events.throttles import BrokerThrottleIntended, BrokerThrottleLeft, BrokerThrottleSet
+from drover.events.throttles import BrokerThrottleIntended, BrokerThrottleLeft, BrokerThrottleSet
 
 MAX_ROWS = 200_000
 # More partitions than that of one command are not indexed one by one: their own events tell their stories.

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
-from events.undecodable import UNDECODABLE
-from events.words import said_of
+from drover.events.undecodable import UNDECODABLE
+from drover.events.words import said_of
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 # An HTTP status and a document.

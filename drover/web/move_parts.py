@@ -7,13 +7,13 @@ from msgspec import to_builtins
 
 from drover.client.views.broker_marks import broker_marks
 from drover.client.views.status_rows import status_row
+from drover.client.views.waiting_reason import waiting_reason
 from drover.client.views.waiting_rows import queue_rows
 from drover.client.watching import View
-from drover.reassignment.values import Reassignment
-from drover.reassignment.waiting_reason import waiting_reason
+from drover.events.partitions import TopicPartition
 from drover.state.cluster import ClusterState
+from drover.state.reassignment import Reassignment
 from drover.web.query import MoveFilter, Query, pages
-from events.partitions import TopicPartition
 
 _BROKER = "broker:"
 

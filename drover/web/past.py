@@ -12,7 +12,7 @@ from drover.client.history import FoldedLog
 from drover.client.time_travel import Point, Travel
 from drover.client.transfers import Transfers
 from drover.client.watching import View
-from drover.shard.fold import ShardFold
+from drover.fold.log import ShardFold
 from drover.state.cluster import ClusterState
 from drover.state.declared import declarations
 from drover.web.archive import Archive

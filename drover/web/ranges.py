@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 
 
 def ranges(keys: Iterable[TopicPartition]) -> list[dict[str, str]]:

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib.metadata import version
 
 from aiohttp import web
 
+from drover import __version__
 from drover.client.time_travel import travel
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
@@ -60,7 +60,7 @@ async def serving(
     writes = None if doorkeeper is None else Writes(page, doorkeeper, sender(connection))
     surveys = None if looking is None else Surveys(page, looking)
     names = {*LOOPBACK, *(name.lower() for name in hosts), _host_name(address[0])}
-    server = Server(page, Past(partial(travel, connection)), version("drover"), telemetry, names, writes, surveys)
+    server = Server(page, Past(partial(travel, connection)), __version__, telemetry, names, writes, surveys)
     # First the address: one that cannot be used is said without a word about the log.
     async with listening(server, *address) as port:
         following = asyncio.create_task(Sources(connection, page).run())

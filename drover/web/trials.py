@@ -9,17 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from drover.capability.decision import Decision, Facts
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Reassignment
-from drover.shard.decide import decide
-from drover.shard.deferral import deferred_commands
-from drover.state.cluster import ClusterState
-from drover.web.acting import EVERYTHING, needs_word
-from drover.web.ranges import ranges
-from events.base import PartitionEvent
-from events.clusters import ClusterUnfrozen, HoldRole
-from events.commands import (
+from drover.decide.commands import decide
+from drover.decide.decision import Decision, Facts
+from drover.decide.deferral import deferred_commands
+from drover.events.base import PartitionEvent
+from drover.events.clusters import ClusterUnfrozen, HoldRole
+from drover.events.commands import (
     AnyCommand,
     Cancel,
     ChangeLimits,
@@ -31,8 +26,13 @@ from events.commands import (
     Throttle,
     Unfreeze,
 )
-from events.partitions import TopicPartition
-from events.reassignments import ReassignmentRolledBack, ReassignmentStopped, RollbackRequested, StopRequested
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import ReassignmentRolledBack, ReassignmentStopped, RollbackRequested, StopRequested
+from drover.state.cluster import ClusterState
+from drover.state.phase import Phase
+from drover.state.reassignment import Reassignment
+from drover.web.acting import EVERYTHING, needs_word
+from drover.web.ranges import ranges
 
 Groups = Mapping[str, Iterable[TopicPartition]]
 

@@ -14,15 +14,15 @@ from drover.client.answers import Answer, OutcomeMissingError
 from drover.client.client import Client
 from drover.client.views.answer_rows import answer_row
 from drover.errors import DroverError, LogUnavailableError
+from drover.events.codec import Malformed
+from drover.events.commands import AnyCommand
+from drover.events.partitions import TopicPartition
 from drover.journal.connection import LogConnection
 from drover.web.acting import EVERYTHING, NO_REASON, SHOWN_FIRST, is_same, needs_word, read_command
 from drover.web.bodies import Reply, read_body
 from drover.web.identity import Denied, Doorkeeper
 from drover.web.page_state import PageState
 from drover.web.trials import Trial, trial
-from events.codec import Malformed
-from events.commands import AnyCommand
-from events.partitions import TopicPartition
 
 _log = structlog.get_logger(__name__)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from spark.audit.facts import Row
+from drover.spark.audit.facts import Row
 
 _SIZES = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 _SPANS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from events.records import Outcome
+from drover.events.records import Outcome
 
 Row = dict[str, Any]
 

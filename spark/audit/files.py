@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from drover.tables.schema import Kind
-from spark.audit.facts import Row
-from spark.audit.report import Report
-from spark.audit.sections import SECTIONS, Section
+from drover.spark.audit.facts import Row
+from drover.spark.audit.report import Report
+from drover.spark.audit.sections import SECTIONS, Section
+from drover.spark.tables.schema import Kind
 
 _ARROW: dict[Kind, Any] = {Kind.TEXT: pa.string(), Kind.INTEGER: pa.int64(), Kind.REAL: pa.float64()}
 # What spreadsheets take for a formula: also behind blanks, and in the wide forms that some turn into these.

@@ -11,12 +11,12 @@ import pyarrow as pa
 from msgspec import msgpack
 from pyspark.sql import DataFrame
 
-from spark.audit.kept import NOTHING_KEPT, Kept, KeptShard
-from spark.audit.parts import Wish
-from spark.audit.report import Offsets, Report, report
-from spark.audit.shard_report import ShardReport, Wanted
-from spark.audit.shards import Line, Stale, audited
-from spark.executing import records_in, stored
+from drover.spark.audit.kept import NOTHING_KEPT, Kept, KeptShard
+from drover.spark.audit.parts import Wish
+from drover.spark.audit.report import Offsets, Report, report
+from drover.spark.audit.shard_report import ShardReport, Wanted
+from drover.spark.audit.shards import Line, Stale, audited
+from drover.spark.executing import records_in, stored
 
 
 class Gathered(NamedTuple):
@@ -49,8 +49,8 @@ def gather(
     """Read the log up to the end of the part `wish`, and report the rows that are `wanted`.
 
     `records` has the columns of Spark's Kafka source, holds the log's topic only, and is read once. It begins with the
-    first record of each shard, or where it was kept; its partitions are as `spark.executing.contributions` wants them.
-    `starts` and `ends` are where each shard of the log begins and ends.
+    first record of each shard, or where it was kept; its partitions are as `drover.spark.executing.contributions` wants
+    them. `starts` and `ends` are where each shard of the log begins and ends.
     """
     found = stored(records, _NO_SAMPLES).mapInArrow(functools.partial(_audit, wish, wanted, kept), _DDL).collect()
     lines = [_decoder.decode(line) for (line,) in found]

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, msgpack
 
-from drover.tables.sheet import Key, Row
-from events.undecodable import UNDECODABLE
-from spark.audit.parts import Wish
-from spark.schema import SCHEMA_VERSION
+from drover.events.undecodable import UNDECODABLE
+from drover.spark.audit.parts import Wish
+from drover.spark.schema import SCHEMA_VERSION
+from drover.spark.tables.sheet import Key, Row
 
 # Kept shards of another version are not used; raise it with every change of what an audit keeps.
 KEPT_VERSION = (2, SCHEMA_VERSION)

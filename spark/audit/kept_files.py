@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from spark.audit.kept import KeptShard, Place, decoded, places_before, places_before_plan, thinned
-from spark.audit.parts import Wish
+from drover.spark.audit.kept import KeptShard, Place, decoded, places_before, places_before_plan, thinned
+from drover.spark.audit.parts import Wish
 
 # So many for each shard: of a log of any length, the one to begin with is rarely further away than a tenth of it.
 MOST_PER_SHARD = 16

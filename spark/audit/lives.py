@@ -8,16 +8,16 @@ from typing import Any
 
 from msgspec import Struct
 
-from drover.plans.evolve import ENDINGS
-from drover.reassignment.state import ReassignmentState
-from drover.reassignment.tables import END_STATES, copied_at_end, is_unknown_at_end, reassignment_of
-from drover.reassignment.values import Reassignment
-from drover.tables.measures import listed
-from drover.tables.schema import CLUSTER, INTEGER, PARTITION, TEXT, TOPIC, Column, Kind, Table, key, latest
-from drover.tables.sheet import Row
-from drover.tables.telling import CapabilityTables, Telling, Told
-from events import reassignments
-from events.reassignments import Call
+from drover.events import reassignments
+from drover.events.reassignments import Call
+from drover.fold.plans import ENDINGS
+from drover.spark.tables.measures import listed
+from drover.spark.tables.moves import END_STATES, copied_at_end, is_unknown_at_end, reassignment_of
+from drover.spark.tables.schema import CLUSTER, INTEGER, PARTITION, TEXT, TOPIC, Column, Kind, Table, key, latest
+from drover.spark.tables.sheet import Row
+from drover.spark.tables.telling import CapabilityTables, Telling, Told
+from drover.state.moves import ReassignmentState
+from drover.state.reassignment import Reassignment
 
 _COLUMNS: dict[str, Kind] = {
     **dict.fromkeys(("plan", "requester", "plan_reason", "state", "original", "target", "why"), TEXT),

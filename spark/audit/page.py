@@ -12,12 +12,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from events.fields import LAST_MS
-from spark.audit import plots
-from spark.audit.cells import Cell, cell, copied, span
-from spark.audit.facts import Row
-from spark.audit.report import Report
-from spark.audit.sections import SECTIONS
+from drover.events.fields import LAST_MS
+from drover.spark.audit import plots
+from drover.spark.audit.cells import Cell, cell, copied, span
+from drover.spark.audit.facts import Row
+from drover.spark.audit.report import Report
+from drover.spark.audit.sections import SECTIONS
 
 # A browser takes seconds for more; the other forms have all rows.
 MAX_ROWS = 5000
@@ -51,7 +51,7 @@ class Made:
 def page(report: Report, made: Made) -> str:
     """Return the page of an audit."""
     environment = Environment(
-        loader=PackageLoader("spark.audit"),
+        loader=PackageLoader("drover.spark.audit"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import EngFormatter
 
-from spark.audit.facts import Row
+from drover.spark.audit.facts import Row
 
 # So many lines are drawn as lines; more of them as one picture, or the page would not open.
 MAX_LINES = 2000

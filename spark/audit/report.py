@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from spark.audit.facts import Row, ShardDamage
-from spark.audit.parts import ShardPart, Wish, written
-from spark.audit.sections import SECTIONS
-from spark.audit.shard_report import COUNTS, REQUESTERS, ShardReport, in_order
+from drover.spark.audit.facts import Row, ShardDamage
+from drover.spark.audit.parts import ShardPart, Wish, written
+from drover.spark.audit.sections import SECTIONS
+from drover.spark.audit.shard_report import COUNTS, REQUESTERS, ShardReport, in_order
 
 Rows = tuple[Row, ...]
 Offsets = Mapping[int, int]

@@ -11,21 +11,21 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from drover.errors import ConfigurationError, SparkJobError
-from spark.audit.kept_files import KeptFiles
-from spark.audit.parts import Wish
-from spark.audit.report import Report
-from spark.audit.shard_report import Wanted
-from spark.java_process import end_of_java
-from spark.reading import LogSource, read_batch
-from spark.session import close_session, open_session
-from spark.warming import workers_warmed_up
+from drover.spark.audit.kept_files import KeptFiles
+from drover.spark.audit.parts import Wish
+from drover.spark.audit.report import Report
+from drover.spark.audit.shard_report import Wanted
+from drover.spark.java_process import end_of_java
+from drover.spark.reading import LogSource, read_batch
+from drover.spark.session import close_session, open_session
+from drover.spark.warming import workers_warmed_up
 
 if TYPE_CHECKING:
-    from spark.audit.gathering import Gathered
-    from spark.audit.verifying import Verification
+    from drover.spark.audit.gathering import Gathered
+    from drover.spark.audit.verifying import Verification
 
 # Imported while Java starts: they bring Arrow, and every capability's tables.
-_NEEDED = ("spark.audit.gathering", "spark.audit.verifying", "spark.audit.files")
+_NEEDED = ("drover.spark.audit.gathering", "drover.spark.audit.verifying", "drover.spark.audit.files")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _gathered(
     unusable: Collection[int] = (),
 ) -> "Gathered":
     """Read each shard from where it was kept nearest; those that are `unusable` from the first record."""
-    from spark.audit.gathering import gather  # noqa: PLC0415 - see _NEEDED
+    from drover.spark.audit.gathering import gather  # noqa: PLC0415 - see _NEEDED
 
     shards = (shard for shard in log.ends if wish.has_shard(shard) and shard not in unusable)
     nearest = {shard: files.nearest(shard, log.ends[shard], wish, wanted.plan) for shard in shards}
@@ -115,7 +115,7 @@ def _gathered(
 
 def verified(log: Log, shard: int | None = None) -> "Verification":
     """Hold every shard of the log, or one, against the log's rules; see `Log.reading` for what it raises."""
-    from spark.audit.verifying import verify  # noqa: PLC0415 - see _NEEDED
+    from drover.spark.audit.verifying import verify  # noqa: PLC0415 - see _NEEDED
 
     starts = {number: start if shard in {None, number} else log.ends[number] for number, start in log.starts.items()}
     with log.reading() as read:

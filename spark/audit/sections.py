@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from drover.tables.schema import Kind
+from drover.spark.tables.schema import Kind
 
 
 class Field(NamedTuple):

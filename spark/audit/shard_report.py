@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from spark.audit.facts import Decided, Row, ShardDamage, ShardFacts
-from spark.audit.sections import SECTIONS
-from spark.folding.records import PART
+from drover.spark.audit.facts import Decided, Row, ShardDamage, ShardFacts
+from drover.spark.audit.sections import SECTIONS
+from drover.spark.folding.records import PART
 
 REQUESTERS, PLANS, COMMANDS, REASSIGNMENTS, REFUSALS = SECTIONS
 # The totals that are sums.

@@ -10,21 +10,21 @@ from operator import attrgetter
 from msgspec import Struct
 
 from drover.errors import UnusableSnapshotError
-from drover.shard.fold import RecordVerdict
-from drover.tables.registry import tables_of
-from drover.tables.sheet import Sheet
-from events.codec import chain_hash
-from events.plans import PlanOpened
-from events.records import Batch
-from spark.audit.facts import Decided, ShardDamage, ShardFacts
-from spark.audit.kept import NOTHING_KEPT, Kept, KeptShard, Place, encoded
-from spark.audit.lives import LIVES, under_way
-from spark.audit.parts import Wish
-from spark.audit.shard_report import ShardReport, Wanted, shard_report
-from spark.folding.carry import packed, unpacked
-from spark.folding.parts import Stored
-from spark.folding.records import verdicts
-from spark.folding.shard import TELLING, TellingFold, Tellings, shards_by
+from drover.events.codec import chain_hash
+from drover.events.plans import PlanOpened
+from drover.events.records import Batch
+from drover.fold.log import RecordVerdict
+from drover.spark.audit.facts import Decided, ShardDamage, ShardFacts
+from drover.spark.audit.kept import NOTHING_KEPT, Kept, KeptShard, Place, encoded
+from drover.spark.audit.lives import LIVES, under_way
+from drover.spark.audit.parts import Wish
+from drover.spark.audit.shard_report import ShardReport, Wanted, shard_report
+from drover.spark.folding.carry import packed, unpacked
+from drover.spark.folding.parts import Stored
+from drover.spark.folding.records import verdicts
+from drover.spark.folding.shard import TELLING, TellingFold, Tellings, shards_by
+from drover.spark.tables.registry import tables_of
+from drover.spark.tables.sheet import Sheet
 
 _PLANS, _LIVES = "plans", "lives"
 _TELLING = (*TELLING, LIVES)

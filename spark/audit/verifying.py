@@ -1,6 +1,6 @@
 """The log held against its own rules in Spark: each shard is inspected by one task, all of them side by side.
 
-Around `drover.shard.inspection`, which runs the fold that every reader runs (R8). Spark's workers import this module by
+Around `drover.fold.inspection`, which runs the fold that every reader runs (R8). Spark's workers import this module by
 name.
 """
 
@@ -14,8 +14,8 @@ import pyarrow as pa
 from msgspec import json
 from pyspark.sql import DataFrame
 
-from drover.shard.inspection import Finding, Inspection, Summary
-from spark.executing import records_in, stored
+from drover.fold.inspection import Finding, Inspection, Summary
+from drover.spark.executing import records_in, stored
 
 _NO_SAMPLES = ""
 
@@ -53,8 +53,8 @@ def verify(records: DataFrame, shards: int) -> Verification:
     """Inspect every shard of the log, from the first record to the last that `records` has.
 
     `records` has the columns of Spark's Kafka source and holds the log's topic only; `shards` is how many partitions
-    that has. The frame's partitions are as `spark.executing.contributions` wants them. A shard without any record has
-    no summary.
+    that has. The frame's partitions are as `drover.spark.executing.contributions` wants them. A shard without any
+    record has no summary.
     """
     lines = inspected(records, shards).collect()
     findings = [Found(_finding.decode(line.finding), line.appended_ms) for line in lines if line.finding is not None]

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Raw, Struct, msgpack
 
-from drover.shard.fold import Damage, ShardFold
-from drover.shard.known import KnownCommands
-from drover.shard.snapshot import Manifest, decode_record, encode_fold, restore
-from drover.tables.telling import CapabilityTables
+from drover.fold.known import KnownCommands
+from drover.fold.log import Damage, ShardFold
+from drover.fold.snapshot import Manifest, decode_record, encode_fold, restore
+from drover.spark.tables.telling import CapabilityTables
 
 # By cluster and capability.
 Memories = dict[str, dict[str, Struct]]

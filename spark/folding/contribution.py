@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec import msgpack
 
-from drover.tables.sheet import Sheet
+from drover.spark.tables.sheet import Sheet
 
 # Under these names travel what is carried on, and when Kafka appended the newest record, and the newest of the log.
 CARRY, NEWEST = "carry", "newest"

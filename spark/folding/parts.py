@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from drover.tables.schema import Table
-from spark.folding.contribution import Contribution
-from spark.folding.samples import SamplesPart
-from spark.folding.shard import ShardPart
-from spark.schema import BOUNDED, TABLES
+from drover.spark.folding.contribution import Contribution
+from drover.spark.folding.samples import SamplesPart
+from drover.spark.folding.shard import ShardPart
+from drover.spark.schema import BOUNDED, TABLES
+from drover.spark.tables.schema import Table
 
 
 class Stored(NamedTuple):

@@ -2,23 +2,12 @@
 
 from collections.abc import Iterator
 
-from drover.shard.fold import RecordVerdict
-from drover.tables.measures import window
-from drover.tables.schema import (
-    CLUSTER,
-    INTEGER,
-    REQUESTER,
-    TEXT,
-    WINDOW,
-    Table,
-    count,
-    key,
-    known,
-    most,
-)
-from drover.tables.sheet import Sheet
-from events.records import Batch, Record
-from events.waiting import CommandAdvanced
+from drover.events.records import Batch, Record
+from drover.events.waiting import CommandAdvanced
+from drover.fold.log import RecordVerdict
+from drover.spark.tables.measures import window
+from drover.spark.tables.schema import CLUSTER, INTEGER, REQUESTER, TEXT, WINDOW, Table, count, key, known, most
+from drover.spark.tables.sheet import Sheet
 
 REQUESTS_TABLE = Table(
     "requests",

@@ -6,8 +6,8 @@ joined (`Table.begins_by`), one of the same part here.
 
 from typing import Any
 
-from drover.tables.telling import CapabilityTables, NoMemory, Telling, Told
-from events.plans import PlanOpened
+from drover.events.plans import PlanOpened
+from drover.spark.tables.telling import CapabilityTables, NoMemory, Telling, Told
 
 _PLANS = "plans"
 

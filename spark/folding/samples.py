@@ -13,13 +13,13 @@ from typing import Any
 from msgspec import Struct, msgpack
 
 from drover.client.transfers import WINDOW_MS, rates_between
-from drover.tables.measures import window
-from drover.tables.sheet import Row, Sheet
-from events.progress import Progress, Sample
-from events.undecodable import UNDECODABLE
-from spark.folding.contribution import Contribution, contributions
-from spark.folding.records import SAMPLES, put_unreadable
-from spark.schema import TABLES
+from drover.events.progress import Progress, Sample
+from drover.events.undecodable import UNDECODABLE
+from drover.spark.folding.contribution import Contribution, contributions
+from drover.spark.folding.records import SAMPLES, put_unreadable
+from drover.spark.schema import TABLES
+from drover.spark.tables.measures import window
+from drover.spark.tables.sheet import Row, Sheet
 
 # A sample so much later is the first of something new: what was carried of the partition is forgotten by then.
 FORGET_MS = 600_000

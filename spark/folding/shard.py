@@ -1,6 +1,6 @@
 """One shard's part of the log: folded by the log's own rules, and every event told to the tables beside it.
 
-Which records count is the fold's verdict (R1, R2, R9), and what an event does is `drover.state.evolve`: nothing of it
+Which records count is the fold's verdict (R1, R2, R9), and what an event does is `drover.fold.evolve`: nothing of it
 is here. After a damaged record nothing counts until an acquire resumes the shard, as for every reader of the log.
 """
 
@@ -9,20 +9,20 @@ from typing import Any
 
 from msgspec import Struct
 
-from drover.shard.fold import ShardFold
-from drover.state.evolve import apply
-from drover.tables.registry import CAPABILITIES
-from drover.tables.schema import Table
-from drover.tables.sheet import Key, Row, Sheet
-from drover.tables.telling import CapabilityTables, Told
-from events.base import Event
-from events.codec import UndecodableError, decode_record
-from events.records import Batch, Genesis
-from spark.folding.carry import Memories, packed, unpacked
-from spark.folding.contribution import Contribution, contributions
-from spark.folding.records import LOG, put_record, put_unreadable
-from spark.folding.reused_names import REUSED_NAMES
-from spark.schema import TABLES
+from drover.events.base import Event
+from drover.events.codec import UndecodableError, decode_record
+from drover.events.records import Batch, Genesis
+from drover.fold.evolve import apply
+from drover.fold.log import ShardFold
+from drover.spark.folding.carry import Memories, packed, unpacked
+from drover.spark.folding.contribution import Contribution, contributions
+from drover.spark.folding.records import LOG, put_record, put_unreadable
+from drover.spark.folding.reused_names import REUSED_NAMES
+from drover.spark.schema import TABLES
+from drover.spark.tables.registry import CAPABILITIES
+from drover.spark.tables.schema import Table
+from drover.spark.tables.sheet import Key, Row, Sheet
+from drover.spark.tables.telling import CapabilityTables, Told
 
 RowOf = Callable[[Any, Any, Key], Row | None]
 # A capability's name, and the functions of a `Telling`.

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct, json, msgpack
 
-from drover.tables.schema import Kind, Table
-from drover.tables.sheet import Key
-from spark.merging import Row, merge
-from spark.schema import SCHEMA_VERSION, TABLES
-from spark.sinks.port import BEGINNING, Applied, Position, Standing, check_follows
+from drover.spark.merging import Row, merge
+from drover.spark.schema import SCHEMA_VERSION, TABLES
+from drover.spark.sinks.port import BEGINNING, Applied, Position, Standing, check_follows
+from drover.spark.tables.schema import Kind, Table
+from drover.spark.tables.sheet import Key
 
 # So many files of one level become one of the next: what is written again grows with the logarithm of the history only.
 FILES_PER_LEVEL = 16

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from drover.adaptation.judging import LOWER_EVERY_MS, RECOVER_EVERY_MS
-from drover.adaptation.reconciler import MOST_ASKED, SURVEY_EVERY_MS, SURVEY_SHARE
 from drover.client.views.status_rows import notices
+from drover.client.views.waiting_reason import waiting_reason
+from drover.events.adaptation import BrokerAllowanceChanged, StartsResumed, StartsSuspended
+from drover.events.clusters import LimitValue
+from drover.events.commands import ChangeLimits
+from drover.events.partitions import TopicPartition
 from drover.facts import Survey
-from drover.reassignment.ports import Port
-from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling.state import Limits
-from events.adaptation import BrokerAllowanceChanged, StartsResumed, StartsSuspended
-from events.clusters import LimitValue
-from events.commands import ChangeLimits
-from events.partitions import TopicPartition
+from drover.reconcile.adaptation.judging import LOWER_EVERY_MS, RECOVER_EVERY_MS
+from drover.reconcile.adaptation.reconciler import MOST_ASKED, SURVEY_EVERY_MS, SURVEY_SHARE
+from drover.state.ports import Port
+from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(8))

@@ -6,7 +6,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drover.adaptation.judging import (
+from drover.events.adaptation import AllowanceReason, BrokerAllowanceChanged, StartsResumed, StartsSuspended
+from drover.events.partitions import TopicPartition
+from drover.facts import PartitionFacts
+from drover.fold.evolve import apply
+from drover.reconcile.adaptation.judging import (
     LOWER_EVERY_MS,
     MOST_HALVINGS,
     MOST_NAMED,
@@ -18,11 +22,7 @@ from drover.adaptation.judging import (
     switch_off,
     unexplained,
 )
-from drover.facts import PartitionFacts
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.adaptation import AllowanceReason, BrokerAllowanceChanged, StartsResumed, StartsSuspended
-from events.partitions import TopicPartition
 
 KEY, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 LIVE = frozenset({1, 2, 3, 4})

@@ -9,10 +9,10 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.structs import TopicPartition
 
-from agents.driver import assigned_partitions, new_group_consumer
-from agents.settings import GroupSettings
+from drover.agents.driver import assigned_partitions, new_group_consumer
+from drover.agents.settings import GroupSettings
+from drover.events.topics import TopicNames
 from drover.journal.connection import LogConnection
-from events.topics import TopicNames
 
 TOPICS = TopicNames().commands
 SHARDS = 6

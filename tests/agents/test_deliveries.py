@@ -8,8 +8,8 @@ import pytest
 from faust.types import TP
 from mode.services import Service
 
-from agents.driver import Consumer
-from agents.records import BYTES_TOGETHER, RECORDS_TOGETHER, Record, delivered, in_groups
+from drover.agents.driver import Consumer
+from drover.agents.records import BYTES_TOGETHER, RECORDS_TOGETHER, Record, delivered, in_groups
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from typing import Any, NoReturn
 
 import pytest
 
-from agents import alter, blacklist, broker_failed, cancel
+from drover.agents import alter, blacklist, broker_failed, cancel
+from drover.events.codec import CONTENT_TYPE_HEADER, JSON_CONTENT_TYPE, Malformed, encode_command
+from drover.events.commands import TYPES_BY_TOPIC, Freeze
+from drover.events.topics import COMMAND_KINDS
 from drover.shard.arriving import FORWARDED_HEADER, MAX_HEADER_BYTES
 from drover.shard.messages import Arrival
-from events.codec import CONTENT_TYPE_HEADER, JSON_CONTENT_TYPE, Malformed, encode_command
-from events.commands import TYPES_BY_TOPIC, Freeze
-from events.topics import COMMAND_KINDS
 
 FREEZE = Freeze(id="f1", cluster="c", by="me", reason="test")
 
@@ -134,6 +134,6 @@ async def test_a_fault_in_the_host_ends_the_process_and_does_not_escape_into_fau
 def test_each_agent_serves_its_own_topic() -> None:
     modules = (alter, cancel, blacklist, broker_failed)
     assert [module.TOPIC_INDEX for module in modules] == [0, 1, 2, 3]
-    names = [module.__name__.removeprefix("agents.").replace("_", "-") for module in modules]
+    names = [module.__name__.removeprefix("drover.agents.").replace("_", "-") for module in modules]
     assert tuple(names) == COMMAND_KINDS
     assert len(TYPES_BY_TOPIC) == len(modules)

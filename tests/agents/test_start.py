@@ -7,12 +7,12 @@ import pytest
 from aiokafka.errors import InvalidSessionTimeoutError
 from faust.tables.manager import TableManager
 
-from agents.app import CommandGroup, DroverApp, NoTables
-from agents.driver import Consumer, ConsumerThread
-from agents.settings import GroupSettings
+from drover.agents.app import CommandGroup, DroverApp, NoTables
+from drover.agents.driver import Consumer, ConsumerThread
+from drover.agents.settings import GroupSettings
 from drover.errors import ConfigurationError
+from drover.events.topics import TopicNames
 from drover.journal.connection import LogConnection
-from events.topics import TopicNames
 from tests.agents.test_intake import RecordingHost
 
 

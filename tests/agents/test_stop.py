@@ -9,13 +9,13 @@ import pytest
 from aiokafka.errors import ConsumerStoppedError
 from mode.threads import QueueServiceThread
 
-from agents import app
-from agents.app import CommandGroup
-from agents.driver import Consumer, closed_as_fault
-from agents.settings import GroupSettings
+from drover.agents import app
+from drover.agents.app import CommandGroup
+from drover.agents.driver import Consumer, closed_as_fault
+from drover.agents.settings import GroupSettings
 from drover.errors import GroupNotLeftError
+from drover.events.topics import TopicNames
 from drover.journal.connection import LogConnection
-from events.topics import TopicNames
 from tests.agents.test_intake import RecordingHost
 
 

@@ -14,10 +14,10 @@ BROAD_EXCEPT_ALLOWED = {
     "agents/app.py": "Faust would go on half way through a rebalance",
     "agents/intake.py": "an agent that dies loses a command",
     "drover/threads.py": "a thread hands its fault to whoever waits",
-    "drover/runtime/host.py": "the supervisor of every task of a worker",
-    "drover/runtime/projecting.py": "the supervisor of a view: the worker goes on, and says that it has ended",
-    "drover/runtime/snapshots.py": "the supervisor of an optimisation: the shard goes on without it",
-    "drover/runtime/worker.py": "Faust half started can only be ended with the process",
+    "agents/host.py": "the supervisor of every task of a worker",
+    "projections/projecting.py": "the supervisor of a view: the worker goes on, and says that it has ended",
+    "agents/snapshots.py": "the supervisor of an optimisation: the shard goes on without it",
+    "agents/worker.py": "Faust half started can only be ended with the process",
     "drover/web/sources.py": "the supervisor of what the page shows: it says so, and tries again",
 }
 

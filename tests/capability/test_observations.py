@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from drover.capability.observations import FRESH_MS, METADATA_LAG_MS, CallEffect, ObservationCache
-from drover.capability.unconfirmed import Unconfirmed
+from drover.decide.copy_pace import SizeSample
+from drover.events.partitions import TopicPartition
 from drover.facts import Move, Observation, PartitionFacts
-from drover.reassignment.copy_pace import SizeSample
-from drover.reassignment.copy_sizes import CopySizes
-from events.partitions import TopicPartition
+from drover.reconcile.moves.copy_sizes import CopySizes
+from drover.reconcile.observations import FRESH_MS, METADATA_LAG_MS, CallEffect, ObservationCache
+from drover.reconcile.unconfirmed import Unconfirmed
 
 KEY = TopicPartition("orders", 0)
 SEEN = PartitionFacts("id", 1, (1, 2, 3), (1, 2, 3))

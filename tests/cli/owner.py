@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 
+from drover.events.clusters import ClusterFrozen, ClusterUnfrozen
+from drover.events.codec import command_digest, decode_command, encode_record, record_headers
+from drover.events.commands import AnyCommand, Freeze, Unfreeze
+from drover.events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Cursor, Outcome, Record
+from drover.events.refusals import Refusal, RefusalCode
+from drover.fold.log import ShardFold
+from drover.journal import topics
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.reader import LogReader, LogRecord
-from drover.runtime import topics
-from drover.shard.fold import ShardFold
 from drover.state.hashing import CURRENT_FORM
-from events.clusters import ClusterFrozen, ClusterUnfrozen
-from events.codec import command_digest, decode_command, encode_record, record_headers
-from events.commands import AnyCommand, Freeze, Unfreeze
-from events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Cursor, Outcome, Record
-from events.refusals import Refusal, RefusalCode
 
 SHARDS = 3
 

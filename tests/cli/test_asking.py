@@ -23,8 +23,8 @@ from drover.cli import cancel, recover, throttle
 from drover.cli.main import main
 from drover.cli.throttles import Throttles
 from drover.client.views.found_throttles import FoundRates, Whose
-from drover.runtime import recovery
-from drover.shard.fold import Damage, ShardFold
+from drover.journal import recovery
+from drover.fold.log import Damage, ShardFold
 from drover.state.cluster import ClusterState
 
 async def folded(*_):

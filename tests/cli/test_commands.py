@@ -13,7 +13,6 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from drover.capability.decision import Decision, refuse_partition
 from drover.cli.answers import exit_code, print_answers
 from drover.cli.exits import ExitCode, failure_of
 from drover.cli.main import COMMANDS, cli
@@ -22,16 +21,17 @@ from drover.client.answers import Answer
 from drover.client.history import FoldedLog, ValidRecord
 from drover.client.undo import Undo
 from drover.client.views.dead_letter_rows import shown
+from drover.decide.decision import Decision, refuse_partition
 from drover.errors import ClusterUnavailableError, ConfigurationError, CorruptLogError, LogUnavailableError
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Reassignment
-from drover.shard.fold import ShardFold
-from events.commands import Command
-from events.partitions import PartitionReference, TopicPartition
-from events.plans import PlanOpened
-from events.reassignments import ReassignmentCompleted, ReassignmentQueued
-from events.records import AnyEvent
-from events.refusals import Refusal, RefusalCode
+from drover.events.commands import Command
+from drover.events.partitions import PartitionReference, TopicPartition
+from drover.events.plans import PlanOpened
+from drover.events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from drover.events.records import AnyEvent
+from drover.events.refusals import Refusal, RefusalCode
+from drover.fold.log import ShardFold
+from drover.state.phase import Phase
+from drover.state.reassignment import Reassignment
 from tests.client.log import Writer, outcome
 
 PLAN = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}

@@ -16,12 +16,12 @@ from drover.client.answers import Answer
 from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
 from drover.client.watching import View
-from drover.leadership.state import Balance, KeptOrder, LeaderTally
-from drover.shard.fold import ShardFold
+from drover.events.brokers import BlacklistSet
+from drover.events.leadership import LeaderElectionIntended, ListedBroker
+from drover.fold.evolve import apply
+from drover.fold.log import ShardFold
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.brokers import BlacklistSet
-from events.leadership import LeaderElectionIntended, ListedBroker
+from drover.state.leaders import Balance, KeptOrder, LeaderTally
 from tests.client.log import outcome
 from tests.leadership.support import FIRST, balance, demote, lazy, restore, world
 from tests.shard.world import CLUSTER, World

@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from drover.capability.decision import Decision
 from drover.cli import trying
 from drover.cli.estimating import Known, estimate, print_estimate
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.model_file import parse_model
 from drover.cli.trying import Tried
+from drover.decide.decision import Decision
+from drover.events.commands import Alter, PartitionTarget
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanOpened, PlanThrottleSet, Stepping
 from drover.facts import Observation, PartitionFacts
-from drover.planning.goals import DEFAULT_LIMITS
-from drover.plans.state import ClusterThrottle
-from drover.runtime.section_settings import PlanningSettings
-from drover.runtime.settings import ClusterSettings, LogSettings, Settings
-from drover.scheduling.state import Limits
+from drover.fold.evolve import apply
+from drover.planner.goals import DEFAULT_LIMITS
+from drover.settings.section_settings import PlanningSettings
+from drover.settings.settings import ClusterSettings, LogSettings, Settings
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.commands import Alter, PartitionTarget
-from events.partitions import TopicPartition
-from events.plans import PlanOpened, PlanThrottleSet, Stepping
+from drover.state.plans import ClusterThrottle
+from drover.state.scheduling import Limits
 from tests.cli.models import GIGABYTE, write_model
 
 ORDERS, NOWHERE = TopicPartition("orders", 0), TopicPartition("orders", 77)

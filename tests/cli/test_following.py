@@ -14,10 +14,10 @@ from drover.cli.exits import ExitCode, Failure
 from drover.cli.following import follow_plan
 from drover.cli.output import print_document
 from drover.client.watching import View
+from drover.events.plans import PlanOpened
+from drover.events.reassignments import FailureReason, ReassignmentCompleted, ReassignmentFailed, ReassignmentQueued
 from drover.journal.connection import LogConnection
-from drover.plans.state import Plan
-from events.plans import PlanOpened
-from events.reassignments import FailureReason, ReassignmentCompleted, ReassignmentFailed, ReassignmentQueued
+from drover.state.plans import Plan
 from tests.client.log import CLUSTER
 from tests.web.scene import Scene
 

@@ -8,14 +8,14 @@ from click.testing import CliRunner
 from drover.cli import heal
 from drover.cli.exits import ExitCode
 from drover.cli.main import cli
+from drover.events.healing import HealingLimits
+from drover.events.partitions import TopicPartition
 from drover.facts import PartitionFacts
-from drover.healing.state import HealedBroker
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
-from drover.runtime.settings import Settings
-from drover.scheduling.state import Limits
+from drover.settings.settings import Settings
 from drover.state.cluster import ClusterState
-from events.healing import HealingLimits
-from events.partitions import TopicPartition
+from drover.state.healing import HealedBroker
+from drover.state.scheduling import Limits
 
 
 @pytest.mark.parametrize(

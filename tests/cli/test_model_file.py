@@ -7,7 +7,7 @@ import pytest
 
 from drover.cli.model_file import parse_model, save_model
 from drover.errors import ConfigurationError
-from drover.planning.model import Broker, ClusterModel, LogDir, Partition
+from drover.planner.model import Broker, ClusterModel, LogDir, Partition
 
 MODEL = ClusterModel.of(
     [

@@ -4,14 +4,14 @@ import pytest
 
 from drover.cli import model_source
 from drover.cli.model_source import Source, knowledge_of, live_model
+from drover.events.brokers import BlacklistSet
+from drover.events.clusters import HoldRole
+from drover.events.leadership import ListedBroker
+from drover.fold.evolve import apply
 from drover.inventory import Inventory, RegisteredBroker
-from drover.runtime.settings import LogSettings, Settings
-from drover.scheduling.state import HeldBroker
+from drover.settings.settings import LogSettings, Settings
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.brokers import BlacklistSet
-from events.clusters import HoldRole
-from events.leadership import ListedBroker
+from drover.state.scheduling import HeldBroker
 
 
 def test_a_plan_gives_nothing_to_brokers_that_are_held_and_takes_off_them_what_it_likes() -> None:

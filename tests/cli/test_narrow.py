@@ -14,13 +14,13 @@ from drover.client.transfers import Transfers
 from drover.client.views.describe_rows import PartitionRow
 from drover.client.views.history_rows import HistoryRow
 from drover.client.watching import View
-from drover.plans.state import Plan
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Reassignment, Step
-from drover.scheduling.state import Freeze
-from drover.shard.fold import ShardFold
-from events.partitions import TopicPartition
-from events.progress import Progress
+from drover.events.partitions import TopicPartition
+from drover.events.progress import Progress
+from drover.fold.log import ShardFold
+from drover.state.phase import Phase
+from drover.state.plans import Plan
+from drover.state.reassignment import Reassignment, Step
+from drover.state.scheduling import Freeze
 
 WHY = "withheld, frozen by ann (the disks of rack b are being replaced until noon): `drover unfreeze`"
 WIDTHS = (40, 80, 100, 140)

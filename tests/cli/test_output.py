@@ -9,7 +9,7 @@ import yaml
 
 from drover.cli.exits import Failure
 from drover.cli.output import console, print_document, print_line, say, styled, table
-from events.bounds import visible
+from drover.events.bounds import visible
 from tests.architecture.repository import ROOT
 
 HOSTILE = "\x1b[2Jclear \x9b1m \u202etxt.exe \u2066 \x7f \x07 \r end"

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from drover.cli.main import cli
 from drover.cli.output import amount, duration, plural, timestamp
 from drover.cli.parameters import check_rate, parse_duration, parse_moment, parse_partition, parse_rate, parse_size
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from drover.cli.state import state
 from drover.cli.state_view import layout, state_document
 from drover.client.differences import diff
 from drover.client.time_travel import Point
-from drover.shard.fold import ShardFold
+from drover.events.partitions import TopicPartition
+from drover.fold.log import ShardFold
 from drover.state.cluster import ClusterState
 from drover.state.declared import declarations
-from events.partitions import TopicPartition
 from tests.client.test_differences import SILENT
 from tests.shard.world import CLUSTER, World, alter
 

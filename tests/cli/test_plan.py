@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from drover.cli.exits import ExitCode
 from drover.cli.main import cli
 from drover.cli.plan_file import parse_plan
-from drover.planning.assess import digest_of
+from drover.planner.assess import digest_of
 from tests.cli.models import BROKERS, GIGABYTE, ORDERS, broker, partition, write_model
 
 GOALS = (

@@ -6,8 +6,8 @@ import pytest
 
 from drover.cli.plan_file import MAX_PARTITIONS, AlterRequest, alter_commands, parse_plan
 from drover.errors import ConfigurationError
-from events.codec import MAX_COMMAND_BYTES, encode_command
-from events.commands import PartitionTarget
+from drover.events.codec import MAX_COMMAND_BYTES, encode_command
+from drover.events.commands import PartitionTarget
 
 REQUEST = AlterRequest(id="a1", cluster="prod", by="me", reason="a test")
 

@@ -14,8 +14,8 @@ from drover.cli.exits import ExitCode
 from drover.cli.main import cli
 from drover.cli.model_file import parse_model
 from drover.cli.planning import stopping
-from events.commands import Alter
-from events.partitions import TopicPartition
+from drover.events.commands import Alter
+from drover.events.partitions import TopicPartition
 from tests.cli.models import BROKERS, GIGABYTE, OFFSETS, ORDERS, broker, write_model
 
 CONFIG = '[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n'

@@ -14,17 +14,16 @@ import pytest_asyncio
 
 from drover.client import Client, OutcomeMissingError, Sent, fold_shards
 from drover.client.time_travel import Point, travel
-from drover.journal import snapshots
+from drover.events.commands import Freeze
+from drover.events.topics import TopicNames, shard_of
+from drover.fold.log import ShardFold
+from drover.fold.snapshot import differences
+from drover.journal import snapshots, topics
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.reader import LogReader
 from drover.journal.snapshots import write_snapshot
 from drover.local import LocalCluster
-from drover.runtime import topics
-from drover.shard.fold import ShardFold
-from drover.shard.snapshot import differences
-from events.commands import Freeze
-from events.topics import TopicNames, shard_of
 from tests.architecture.repository import ROOT
 from tests.cli.owner import SHARDS, TinyOwner, tiny_owner
 from tests.commands import Finished, run_drover

@@ -15,13 +15,13 @@ from drover.cli.main import cli
 from drover.client.answers import Answer
 from drover.client.time_travel import Travel
 from drover.errors import LogUnavailableError
-from drover.shard.fold import ShardFold
+from drover.events.foreign import ForeignMoveSeen
+from drover.events.partitions import PartitionReference, TopicPartition
+from drover.events.plans import PlanEstimate, PlanEstimated
+from drover.events.reassignments import RollbackRequested, StepConfirmed, StopRequested
+from drover.events.records import Outcome
+from drover.fold.log import ShardFold
 from drover.state.cluster import ClusterState
-from events.foreign import ForeignMoveSeen
-from events.partitions import PartitionReference, TopicPartition
-from events.plans import PlanEstimate, PlanEstimated
-from events.reassignments import RollbackRequested, StepConfirmed, StopRequested
-from events.records import Outcome
 from tests.client.log import CLUSTER
 from tests.web.scene import BYTES, Scene, keys, lists, place
 

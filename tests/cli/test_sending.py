@@ -15,12 +15,12 @@ from drover.cli.exits import ExitCode, Failure
 from drover.cli.main import cli
 from drover.cli.submitting import Request, _tell_waiting, send
 from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
-from drover.identity.state import Outage
+from drover.events.codec import command_digest
+from drover.events.commands import Command, Freeze
+from drover.events.records import Outcome
+from drover.events.topics import TopicNames
 from drover.journal.connection import LogConnection
-from events.codec import command_digest
-from events.commands import Command, Freeze
-from events.records import Outcome
-from events.topics import TopicNames
+from drover.state.identity import Outage
 from tests.cli.test_commands import CONFIG
 
 PLAN = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}

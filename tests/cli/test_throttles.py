@@ -14,14 +14,14 @@ from drover.cli import throttle, throttles
 from drover.cli.exits import ExitCode
 from drover.cli.main import cli
 from drover.cli.submitting import Request
-from drover.cluster.model import ClusterModel
 from drover.cluster.port import AddThrottledReplicas, SetBrokerRates, ThrottleChange
-from drover.cluster.simulated import SimulatedDriver
+from drover.events.commands import Command, RestoreThrottles, Throttle
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.journal.connection import LogConnection
-from drover.plans.state import ClusterThrottle
 from drover.state.cluster import ClusterState
-from events.commands import Command, RestoreThrottles, Throttle
+from drover.state.plans import ClusterThrottle
+from drover.testing.model import ClusterModel
+from drover.testing.simulated import SimulatedDriver
 
 CLUSTER = "prod"
 # Nothing listens there.

@@ -8,12 +8,12 @@ from click.testing import CliRunner
 
 from drover.cli.main import cli
 from drover.cli.web import SHOWN_ROWS, Tables
-from drover.runtime.section_settings import SparkSettings
-from drover.runtime.settings import LogSettings, Settings
-from spark.merging import Part, Row
-from spark.schema import TABLES
-from spark.sinks.port import Applied
-from spark.sinks.sqlite import SqliteSink
+from drover.settings.section_settings import SparkSettings
+from drover.settings.settings import LogSettings, Settings
+from drover.spark.merging import Part, Row
+from drover.spark.schema import TABLES
+from drover.spark.sinks.port import Applied
+from drover.spark.sinks.sqlite import SqliteSink
 
 
 def tables(directory: Path) -> Tables:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from drover.shard.fold import ShardFold
-from events.codec import encode_record
-from events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Cursor, Genesis, Outcome, Record
+from drover.events.codec import encode_record
+from drover.events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Cursor, Genesis, Outcome, Record
+from drover.fold.log import ShardFold
 
 CLUSTER = "prod"
 

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from drover.client.answers import Answer, Answers, Sent
-from drover.shard.fold import ShardFold
-from events.commands import Freeze
-from events.partitions import PartitionReference
-from events.records import Outcome
-from events.refusals import Refusal, RefusalCode
+from drover.events.commands import Freeze
+from drover.events.partitions import PartitionReference
+from drover.events.records import Outcome
+from drover.events.refusals import Refusal, RefusalCode
+from drover.fold.log import ShardFold
 from tests.client.log import CLUSTER, Writer, outcome
 
 

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,15 @@ import jsonschema
 import msgspec
 import pytest
 
+from drover import __version__
 from drover.client.asyncapi import asyncapi
-from events.commands import TYPES_BY_TOPIC
-from events.topics import TopicNames
+from drover.events.commands import TYPES_BY_TOPIC
+from drover.events.topics import TopicNames
 
 ROOT = Path(__file__).parents[2]
 VENDOR = Path(__file__).parent / "vendor"
 REFERENCE = json.loads((VENDOR / "asyncapi-3.0.0.json").read_text(encoding="utf-8"))
-DOCUMENT = json.loads(msgspec.json.encode(asyncapi(version("drover"))))
+DOCUMENT = json.loads(msgspec.json.encode(asyncapi(__version__)))
 
 
 def faults(document: Any) -> list[str]:

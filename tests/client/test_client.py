@@ -16,13 +16,13 @@ from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
 from drover.client.watching import Heard, View
 from drover.errors import ConfigurationError, LogUnavailableError
-from drover.identity.state import Outage
+from drover.events.clusters import ClusterOutOfReach
+from drover.events.commands import Freeze
+from drover.events.records import Cursor
+from drover.fold.log import ShardFold
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogRecord
-from drover.shard.fold import ShardFold
-from events.clusters import ClusterOutOfReach
-from events.commands import Freeze
-from events.records import Cursor
+from drover.state.identity import Outage
 from tests.client.log import CLUSTER, OneShard, Writer, outcome
 
 

@@ -7,15 +7,15 @@ from msgspec.structs import replace
 from drover.client import differences
 from drover.client.differences import Change, diff
 from drover.client.time_travel import Ended
-from drover.plans.state import Plan, PlanStatus
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Reassignment
-from drover.scheduling.state import Freeze, Limits
-from drover.shard.snapshot import CLUSTER_FIELDS
+from drover.events.partitions import TopicPartition
+from drover.events.throttles import Rates
+from drover.fold.snapshot import CLUSTER_FIELDS
 from drover.state.cluster import ClusterState
-from drover.throttling.state import BrokerThrottle
-from events.partitions import TopicPartition
-from events.throttles import Rates
+from drover.state.phase import Phase
+from drover.state.plans import Plan, PlanStatus
+from drover.state.reassignment import Reassignment
+from drover.state.scheduling import Freeze, Limits
+from drover.state.throttles import BrokerThrottle
 
 KEY = TopicPartition("orders", 0)
 PLAN = Plan(name="friday", by="ana", reason="drain", opened_ms=1)

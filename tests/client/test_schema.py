@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from drover.client.schema import wire_schema
-from events.codec import decode_command
-from events.commands import AnyCommand
+from drover.events.codec import decode_command
+from drover.events.commands import AnyCommand
 from tests.events.progress_samples import PROGRESS
 from tests.events.samples import EVENTS, RECORDS
 

@@ -8,13 +8,13 @@ import pytest
 
 from drover.client import time_travel
 from drover.client.time_travel import Point, Travel, travel
+from drover.events.clusters import ClusterFrozen, ClusterUnfrozen
+from drover.events.codec import encode_record
+from drover.events.partitions import TopicPartition
+from drover.events.records import AnyEvent
+from drover.fold.log import ShardFold
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogRecord
-from drover.shard.fold import ShardFold
-from events.clusters import ClusterFrozen, ClusterUnfrozen
-from events.codec import encode_record
-from events.partitions import TopicPartition
-from events.records import AnyEvent
 from tests.client.log import CLUSTER, OneShard, Writer
 from tests.shard.world import World, alter, rollback
 

@@ -3,8 +3,8 @@
 from msgspec import structs
 
 from drover.client.transfers import WINDOW_MS, Transfers
-from events.partitions import TopicPartition
-from events.progress import Progress, ReplicaBytes
+from drover.events.partitions import TopicPartition
+from drover.events.progress import Progress, ReplicaBytes
 
 KEY = TopicPartition("t", 0)
 

@@ -7,11 +7,11 @@ import pytest
 from drover.client.history import FoldedLog
 from drover.client.undo import Undo
 from drover.errors import NothingToUndoError
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanOpened
+from drover.events.reassignments import ReassignmentCompleted, ReassignmentQueued, ReassignmentRolledBack
+from drover.events.records import AnyEvent
 from drover.journal.reader import LogRecord
-from events.partitions import TopicPartition
-from events.plans import PlanOpened
-from events.reassignments import ReassignmentCompleted, ReassignmentQueued, ReassignmentRolledBack
-from events.records import AnyEvent
 from tests.client.log import CLUSTER, Writer
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)

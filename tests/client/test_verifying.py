@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import msgspec
 
 from drover.client.verifying import SnapshotCheck
-from drover.shard.fold import ShardFold
-from drover.shard.snapshot import Image, Manifest, decode_record, encode_fold
-from events.clusters import ClusterFrozen
+from drover.events.clusters import ClusterFrozen
+from drover.fold.log import ShardFold
+from drover.fold.snapshot import Image, Manifest, decode_record, encode_fold
 from tests.client.log import CLUSTER, Writer
 
 

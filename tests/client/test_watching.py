@@ -14,15 +14,15 @@ from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
 from drover.client.watching import SAMPLES_MS, View, _see, watch
 from drover.errors import LogAccessError
+from drover.events.codec import encode_progress
+from drover.events.partitions import TopicPartition
+from drover.events.progress import OwnedShard, Progress, ProjectionSample, ReplicaBytes, Sample, WorkerSample
+from drover.events.records import Cursor
+from drover.events.topics import TopicNames
+from drover.fold.log import ShardFold
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogRecord
 from drover.journal.waiting import Waiting
-from drover.shard.fold import ShardFold
-from events.codec import encode_progress
-from events.partitions import TopicPartition
-from events.progress import OwnedShard, Progress, ProjectionSample, ReplicaBytes, Sample, WorkerSample
-from events.records import Cursor
-from events.topics import TopicNames
 from tests.client.log import OneShard, Writer
 
 PROJECTION: dict[str, Any] = {"cluster": "prod", "lag_events": 0, "lag_ms": 0}

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from drover.events.traits import Traits
 from drover.local import LocalCluster
 from drover.traits import LATEST, known_traits
-from events.traits import Traits
 from tests.cluster.support import ClusterUnderTest, RealCluster, SimulatedCluster
 
 REAL = "real"

@@ -11,15 +11,15 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import TopicAlreadyExistsError
 
 from drover.cluster.kafka import KafkaDriver
-from drover.cluster.model import ClusterModel
 from drover.cluster.port import ClusterDriver
-from drover.cluster.simulated import SimulatedDriver
 from drover.cluster.sockets import DIRECT
+from drover.events.partitions import TopicPartition
+from drover.events.traits import Traits
 from drover.facts import Observation, PartitionFacts
 from drover.local import LocalCluster
+from drover.testing.model import ClusterModel
+from drover.testing.simulated import SimulatedDriver
 from drover.traits import known_traits
-from events.partitions import TopicPartition
-from events.traits import Traits
 
 Value = TypeVar("Value")
 RECORD_BYTES = 1 << 16

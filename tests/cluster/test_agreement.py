@@ -1,8 +1,8 @@
 """What is kept of List, Describe, List."""
 
 from drover.cluster.agreement import agreed_moves, agreed_partitions, with_known_min_isr
+from drover.events.partitions import TopicPartition
 from drover.facts import Move, PartitionFacts
-from events.partitions import TopicPartition
 
 STEADY, BEGAN, ENDED, CHANGED, IDLE = (TopicPartition("t", number) for number in range(5))
 MOVE = Move((4, 1, 2), (4,), ())

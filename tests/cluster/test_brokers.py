@@ -3,14 +3,14 @@
 import pytest
 
 from drover.brokers import Brokers, BrokerStanding, unreachable_brokers
-from drover.capability.observations import ObservationCache
-from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest
-from drover.cluster.simulated import SimulatedDriver
+from drover.events.partitions import TopicPartition
 from drover.facts import INVALID_REPLICA_ASSIGNMENT, NONE, CallResult, Observation, PartitionFacts, Survey
 from drover.inventory import RegisteredBroker
+from drover.reconcile.observations import ObservationCache
+from drover.testing.model import ClusterModel
+from drover.testing.simulated import SimulatedDriver
 from drover.traits import LATEST, known_traits
-from events.partitions import TopicPartition
 
 KEY, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 UNREGISTERED = CallResult(

@@ -1,14 +1,14 @@
 """A planner's model of a live cluster, read from the simulated one."""
 
-from drover.cluster.model import ClusterModel
-from drover.cluster.model_directories import DISK_BYTES
 from drover.cluster.port import AlterRequest
-from drover.cluster.simulated import SimulatedDriver
 from drover.cluster_model import Knowledge, hidden_topics, model_of, rates_between
+from drover.events.partitions import TopicPartition
 from drover.facts import PartitionFacts
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker
-from drover.planning.model import Broker, LogDir
-from events.partitions import TopicPartition
+from drover.planner.model import Broker, LogDir
+from drover.testing.model import ClusterModel
+from drover.testing.model_directories import DISK_BYTES
+from drover.testing.simulated import SimulatedDriver
 
 ORDERS = TopicPartition("orders", 0)
 NOTHING_MORE = Knowledge()

@@ -12,6 +12,8 @@ from drover.cluster.port import (
     AlterRequest,
     SetBrokerRates,
 )
+from drover.events.partitions import TopicPartition
+from drover.events.traits import Completion, Retarget
 from drover.facts import (
     INVALID_REPLICA_ASSIGNMENT,
     NO_REASSIGNMENT_IN_PROGRESS,
@@ -21,9 +23,7 @@ from drover.facts import (
     Move,
     ThrottledReplicas,
 )
-from drover.reassignment.call_pace import FIRST_IN_ZOOKEEPER_MODE
-from events.partitions import TopicPartition
-from events.traits import Completion, Retarget
+from drover.reconcile.moves.call_pace import FIRST_IN_ZOOKEEPER_MODE
 from tests.cluster.support import (
     RECORD_BYTES,
     ClusterUnderTest,

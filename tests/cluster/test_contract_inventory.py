@@ -3,9 +3,9 @@
 import pytest
 
 from drover.cluster.port import AlterRequest
+from drover.events.partitions import TopicPartition
 from drover.facts import NONE, PartitionFacts
 from drover.inventory import Inventory, RegisteredBroker, named_brokers
-from events.partitions import TopicPartition
 from tests.cluster.support import RECORD_BYTES, ClusterUnderTest, RealCluster, eventually, settled
 
 RECORDS = 2

@@ -3,6 +3,7 @@
 import pytest
 
 from drover.cluster.port import AlterRequest
+from drover.events.partitions import TopicPartition
 from drover.facts import (
     ELECTION_NOT_NEEDED,
     NONE,
@@ -10,7 +11,6 @@ from drover.facts import (
     UNKNOWN_TOPIC_OR_PARTITION,
     PartitionFacts,
 )
-from events.partitions import TopicPartition
 from tests.cluster.support import ClusterUnderTest, eventually, facts, settled
 
 

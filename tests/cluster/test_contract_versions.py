@@ -2,10 +2,10 @@
 
 import pytest
 
+from drover.events.partitions import TopicPartition
+from drover.events.traits import Completion
 from drover.facts import NONE, Move
 from drover.traits import traits_of
-from events.partitions import TopicPartition
-from events.traits import Completion
 from tests.cluster.support import ClusterUnderTest, eventually, facts, settled
 from tests.cluster.test_contract import BROKERS, alter_one
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from drover.cluster.controller_model import (
+from drover.testing.controller_model import (
     Election,
     Partition,
     Rules,

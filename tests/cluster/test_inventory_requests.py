@@ -11,8 +11,8 @@ from drover.cluster.inventory_requests import (
     read_log_directories,
 )
 from drover.cluster.messages import Metadata
+from drover.events.partitions import TopicPartition
 from drover.inventory import LogDirectory, RegisteredBroker
-from events.partitions import TopicPartition
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

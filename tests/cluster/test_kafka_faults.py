@@ -22,9 +22,9 @@ from drover.cluster.port import AlterRequest
 from drover.cluster.topics import TOPIC_ALREADY_EXISTS, TopicSpec, create_topics, describe_topics
 from drover.cluster.wire import MAX_CLIENTS_CLOSING, Deadline, Lane
 from drover.errors import ClusterUnavailableError, ConfigurationError, OutcomeUnknownError
+from drover.events.partitions import TopicPartition
 from drover.facts import NONE, NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION
 from drover.local import LocalCluster
-from events.partitions import TopicPartition
 from tests.hanging import hanging
 
 ANYTHING = [AlterRequest(TopicPartition("no-such-topic", 0), (1,))]

@@ -10,8 +10,8 @@ from kafka.protocol.metadata import MetadataRequest
 
 from drover.cluster.kafka import KafkaDriver
 from drover.cluster.wire import Lane
+from drover.events.partitions import TopicPartition
 from drover.local import LocalCluster
-from events.partitions import TopicPartition
 
 LIST, DESCRIBE = ListPartitionReassignmentsRequest, MetadataRequest
 SLOWNESS_S = 0.002

@@ -5,8 +5,6 @@ TV-073 is in test_model_brokers.py, with all that happens to brokers; test_model
 
 import pytest
 
-from drover.cluster.controller_model import Election, Partition
-from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest
 from drover.cluster.throttle_lists import (
     FOLLOWER_RATE,
@@ -16,8 +14,10 @@ from drover.cluster.throttle_lists import (
     ConfigOperation,
     OperationKind,
 )
+from drover.events.partitions import TopicPartition
 from drover.facts import Move
-from events.partitions import TopicPartition
+from drover.testing.controller_model import Election, Partition
+from drover.testing.model import ClusterModel
 
 FOO = [TopicPartition("foo", number) for number in range(4)]
 BAR = TopicPartition("bar", 0)

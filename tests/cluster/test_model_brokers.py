@@ -6,13 +6,13 @@ What the recorder found out about Kafka 4.3.1 is here too, each as a test of its
 import pytest
 from msgspec.structs import replace
 
-from drover.cluster.controller_model import Election, Partition
-from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest
 from drover.cluster.throttle_lists import LEADER_RATE, LEADER_REPLICAS, ConfigOperation, OperationKind
+from drover.events.partitions import TopicPartition
 from drover.facts import Move
+from drover.testing.controller_model import Election, Partition
+from drover.testing.model import ClusterModel
 from drover.traits import LATEST, known_traits
-from events.partitions import TopicPartition
 
 LONG = TopicPartition("long", 0)
 OTHER = TopicPartition("long", 1)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from drover.cluster.controller_model import Election
-from drover.cluster.model import ClusterModel
+from drover.events.partitions import TopicPartition
 from drover.facts import Move
+from drover.testing.controller_model import Election
+from drover.testing.model import ClusterModel
 from drover.traits import known_traits
-from events.partitions import TopicPartition
 from tests.cluster.test_model import LONG, alter, cancel, cluster, state
 
 FOO = [TopicPartition("foo", number) for number in range(4)]

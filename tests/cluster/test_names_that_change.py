@@ -11,7 +11,7 @@ from drover.cluster.kafka import KafkaDriver
 from drover.cluster.port import AlterRequest
 from drover.cluster.sockets import ClosingSocket
 from drover.errors import ClusterUnavailableError
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 from tests.scripted import ALTER, LIST, ScriptedKafka, serving
 
 NAME = "kafka.example"

@@ -2,13 +2,13 @@
 
 import pytest
 
-from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest, SetBrokerRates
-from drover.cluster.simulated import Loss, SimulatedDriver
 from drover.cluster.throttle_lists import rate_operations
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
+from drover.events.partitions import TopicPartition
 from drover.facts import NOT_CONTROLLER, REQUEST_TIMED_OUT, BrokerRates, CallResult, ThrottledReplicas
-from events.partitions import TopicPartition
+from drover.testing.model import ClusterModel
+from drover.testing.simulated import Loss, SimulatedDriver
 
 PARTITION = TopicPartition("orders", 0)
 REORDER = [AlterRequest(PARTITION, (3, 2, 1))]

@@ -12,8 +12,8 @@ from drover.cluster.configs import BROKER_NOT_AVAILABLE
 from drover.cluster.kafka import KafkaDriver
 from drover.cluster.messages import log_dirs_request, read_log_dirs
 from drover.cluster.port import SetBrokerRates
+from drover.events.partitions import TopicPartition
 from drover.facts import BrokerRates
-from events.partitions import TopicPartition
 from tests.scripted import API_VERSIONS, METADATA, TOPIC, VERSIONS, ScriptedKafka, serving
 
 CONFIGS, LOG_DIRS, ALTER_CONFIGS = 32, 35, 44

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
+from drover.events.traits import Completion, Retarget, Traits
 from drover.traits import LATEST, BrokerVersion, known_traits, traits_of, version_of
-from events.traits import Completion, Retarget, Traits
 
 V43 = version_of(LATEST)
 V39 = BrokerVersion(supported_metadata_version=21, metadata_version=21, fetch_version=17)

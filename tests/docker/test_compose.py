@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from drover.local.settings import KAFKA_COMMON, KRAFT
-from drover.runtime.settings import Settings
-from drover.runtime.settings_sources import load_settings
+from drover.settings.settings import Settings
+from drover.settings.settings_sources import load_settings
 from tests.architecture.repository import ROOT
 from tests.architecture.test_tooling import toml
 

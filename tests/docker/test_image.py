@@ -13,6 +13,7 @@ import pytest
 
 from tests.architecture.repository import ROOT
 from tests.architecture.test_tooling import toml
+from tests.docker.packages import build, install, site_of
 
 # Runs in the environment: imports every module of every package that was installed.
 IMPORT_ALL = """
@@ -37,25 +38,23 @@ def files_of_the_image() -> Iterator[Path]:
         for name in line.split()[:-1]:
             assert name in kept, f"{name} is copied, and .dockerignore leaves it out"
             found = ROOT / name
-            yield from (file for file in found.rglob("*") if file.is_file()) if found.is_dir() else (found,)
+            everything = found.rglob("*") if found.is_dir() else (found,)
+            yield from (file for file in everything if file.is_symlink() or file.is_file())
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty environment with the image's packages, as the wheel would have them, and the installed dependencies."""
+    """An empty environment with the wheel that the image's files make, and the installed dependencies."""
     home = tmp_path_factory.mktemp("image")
     source, where = home / "source", home / "environment"
     for file in files_of_the_image():
-        # Byte code that this checkout has is not made again: it goes by the time of its source.
         target = source / file.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(file, target)
+        shutil.copy2(file, target, follow_symlinks=False)
     venv.create(where, with_pip=False)
-    (site,) = where.glob("lib/python*/site-packages")
-    for package in toml("pyproject.toml")["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:
-        shutil.copytree(source / package, site / package)
+    install(build(source, home / "dist", "--wheel"), where)
     # Their files alone: this checkout, which is installed beside them, is not seen.
-    (site / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n", encoding="utf-8")
+    (site_of(where) / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n", encoding="utf-8")
     return where
 
 
@@ -78,7 +77,6 @@ def test_the_image_starts(environment: Path, arguments: list[str]) -> None:
 
 
 def test_everything_in_the_image_can_be_imported(environment: Path) -> None:
-    (site,) = environment.glob("lib/python*/site-packages")
-    assert int(run(environment, "-c", IMPORT_ALL, str(site))) > 300
+    assert int(run(environment, "-c", IMPORT_ALL, str(site_of(environment)))) > 300
     where = run(environment, "-c", "import drover; print(drover.__file__)")
     assert Path(where.strip()).is_relative_to(environment), "the checkout was imported instead"

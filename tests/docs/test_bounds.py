@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from drover.runtime.topics import rules
-from events.fields import ClusterName, GivenLimit, Identifier, LimitName, TopicName
-from events.topics import TopicNames
+from drover.events.fields import ClusterName, GivenLimit, Identifier, LimitName, TopicName
+from drover.events.topics import TopicNames
+from drover.journal.topics import rules
 from tests.architecture.repository import ROOT
 
 TEXT = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
@@ -19,22 +19,22 @@ ROWS = {line.split(" | ")[0].removeprefix("| "): line for line in SECTION.splitl
 
 # By the beginning of a row: the constants whose numbers it names.
 IN_ROWS = {
-    "a command": ("events.codec.MAX_COMMAND_BYTES", "drover.runtime.dead_letters.MAX_PAYLOAD_BYTES"),
-    "`by`, `reason`": ("events.bounds.MAX_BY_BYTES", "events.bounds.MAX_REASON_BYTES"),
+    "a command": ("drover.events.codec.MAX_COMMAND_BYTES", "drover.agents.dead_letters.MAX_PAYLOAD_BYTES"),
+    "`by`, `reason`": ("drover.events.bounds.MAX_BY_BYTES", "drover.events.bounds.MAX_REASON_BYTES"),
     "ids in `after`": (
-        "events.bounds.MAX_AFTER",
-        "events.bounds.MAX_REPLICAS",
-        "events.bounds.MAX_BROKERS",
-        "events.bounds.MAX_TOPICS",
+        "drover.events.bounds.MAX_AFTER",
+        "drover.events.bounds.MAX_REPLICAS",
+        "drover.events.bounds.MAX_BROKERS",
+        "drover.events.bounds.MAX_TOPICS",
     ),
-    "brokers and topics whose throttles": ("events.bounds.MAX_BROKERS", "events.bounds.MAX_TOPICS"),
-    "limits that a command names": ("events.bounds.MAX_LIMITS",),
-    "what a refusal": ("events.bounds.MAX_DETAIL_BYTES",),
-    "dead letters of one record": ("drover.shard.intake.MOST_DEAD_LETTERS", "drover.runtime.dead_letters.MOST_LOGGED"),
+    "brokers and topics whose throttles": ("drover.events.bounds.MAX_BROKERS", "drover.events.bounds.MAX_TOPICS"),
+    "limits that a command names": ("drover.events.bounds.MAX_LIMITS",),
+    "what a refusal": ("drover.events.bounds.MAX_DETAIL_BYTES",),
+    "dead letters of one record": ("drover.shard.intake.MOST_DEAD_LETTERS", "drover.agents.dead_letters.MOST_LOGGED"),
     "waiting for dead letters": (
-        "drover.runtime.dead_letters.WRITE_TIMEOUT_S",
-        "drover.runtime.dead_letters.FIRST_PAUSE_S",
-        "drover.runtime.dead_letters.LONGEST_PAUSE_S",
+        "drover.agents.dead_letters.WRITE_TIMEOUT_S",
+        "drover.agents.dead_letters.FIRST_PAUSE_S",
+        "drover.agents.dead_letters.LONGEST_PAUSE_S",
     ),
     "commands that are read": ("drover.shard.inbox.HIGH_COUNT", "drover.shard.inbox.HIGH_BYTES"),
     "freezes, unfreezes and cancels": (
@@ -58,15 +58,15 @@ IN_ROWS = {
     "commands that wait for others": (
         "drover.shard.deferred.MAX_DEFERRED",
         "drover.shard.deferred.MAX_DEFERRED_BYTES",
-        "drover.shard.deferral.MAX_DEFERRAL_MS",
+        "drover.decide.deferral.MAX_DEFERRAL_MS",
     ),
-    "ids of decided commands": ("drover.shard.known.MOST_PER_CLUSTER", "drover.shard.known.MOST_PER_SOURCE"),
-    "brokers reported as failed": ("drover.healing.decide.MAX_FAILED_BROKERS",),
-    "brokers held": ("drover.scheduling.holding.MAX_HELD_BROKERS", "drover.scheduling.freezing.MAX_FREEZES"),
-    "plans that have ended": ("drover.plans.reconciler.MAX_ENDED_PLANS",),
-    "moves of others": ("drover.unmanaged.moves.MAX_FOREIGN_MOVES",),
+    "ids of decided commands": ("drover.fold.known.MOST_PER_CLUSTER", "drover.fold.known.MOST_PER_SOURCE"),
+    "brokers reported as failed": ("drover.decide.broker_reports.MAX_FAILED_BROKERS",),
+    "brokers held": ("drover.decide.holding.MAX_HELD_BROKERS", "drover.decide.freezing.MAX_FREEZES"),
+    "plans that have ended": ("drover.reconcile.plans.reconciler.MAX_ENDED_PLANS",),
+    "moves of others": ("drover.decide.unmanaged_moves.MAX_FOREIGN_MOVES",),
     "headers of a command": ("drover.shard.arriving.MAX_HEADER_BYTES",),
-    "connections to": ("drover.runtime.health.MAX_CONNECTIONS",),
+    "connections to": ("drover.service.health.MAX_CONNECTIONS",),
     "the log's time": ("drover.shard.proposals.MAX_AHEAD_MS",),
 }
 # What these say of the page is in its own section.
@@ -86,14 +86,10 @@ ON_THE_PAGE = (
 PLACES = (
     "agents",
     "events",
+    "drover/decide",
+    "drover/fold",
     "drover/shard",
-    "drover/plans",
-    "drover/runtime",
-    "drover/unmanaged",
-    "drover/healing/decide.py",
     "drover/journal/producer.py",
-    "drover/scheduling/freezing.py",
-    "drover/scheduling/holding.py",
     "drover/web/channels.py",
     "drover/web/server.py",
     "drover/web/surveys.py",
@@ -142,7 +138,8 @@ def test_the_pages_section_names_its_numbers() -> None:
 
 def constants(path: Path) -> set[str]:
     """The module's constants that are called a maximum."""
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    module = ".".join(parts if parts[0] == "drover" else ("drover", *parts))
     names = {
         name.id
         for statement in ast.parse(path.read_text(encoding="utf-8")).body

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from drover.runtime.settings_sources import load_settings
+from drover.settings.settings_sources import load_settings
 from tests.docs.shell_blocks import ROOT
 
 

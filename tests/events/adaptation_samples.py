@@ -1,7 +1,7 @@
 """Samples of the events that restrict moves while replicas lag; see `tests.events.samples`."""
 
-from events import adaptation, clusters, records
-from events.partitions import PartitionReference
+from drover.events import adaptation, clusters, records
+from drover.events.partitions import PartitionReference
 
 EVENTS: dict[str, records.AnyEvent] = {
     "limits-set-adapting": clusters.LimitsSet(

@@ -1,9 +1,9 @@
 """One value or more of every command."""
 
-from events import commands, strays
-from events.clusters import HoldRole
-from events.plans import Priority, Stepping
-from events.refusals import RefusalCode
+from drover.events import commands, strays
+from drover.events.clusters import HoldRole
+from drover.events.plans import Priority, Stepping
+from drover.events.refusals import RefusalCode
 from tests.events import leader_samples
 from tests.events.healing_samples import HEAL_COMMANDS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from events.codec import command_digest, encode_command, encode_progress, encode_record
+from drover.events.codec import command_digest, encode_command, encode_progress, encode_record
 from tests.events.command_samples import COMMANDS
 from tests.events.progress_samples import PROGRESS
 from tests.events.samples import EVENTS, RECORDS, batch_of

@@ -1,7 +1,7 @@
 """One value or more of every message about healing; see `tests.events.samples`."""
 
-from events import clusters, commands, healing
-from events.records import AnyEvent
+from drover.events import clusters, commands, healing
+from drover.events.records import AnyEvent
 
 HEAL_COMMANDS: dict[str, commands.AnyCommand] = {
     "heal-start": commands.HealCommand(

@@ -5,8 +5,8 @@ from typing import Any, get_args
 
 import msgspec
 
-from events import commands, progress, records
-from events.refusals import Refusal
+from drover.events import commands, progress, records
+from drover.events.refusals import Refusal
 
 COMMAND_TYPES: tuple[type[msgspec.Struct], ...] = get_args(commands.AnyCommand)
 EVENT_TYPES: tuple[type[msgspec.Struct], ...] = get_args(records.AnyEvent)

@@ -1,7 +1,7 @@
 """Samples of the messages about leaders; see `tests.events.samples`."""
 
-from drover.reassignment.verdict import EventName
-from events import brokers, clusters, commands, leadership, reassignments, records
+from drover.decide.verdict import EventName
+from drover.events import brokers, clusters, commands, leadership, reassignments, records
 
 _ORDERS: EventName = {"cluster": "local", "topic": "orders", "partition": 0}
 

@@ -1,7 +1,7 @@
 """Samples of the messages about limits, holds, pauses and priorities; see `tests.events.samples`."""
 
-from events import clusters, plans, reassignments, records
-from events.reassignments import Call
+from drover.events import clusters, plans, reassignments, records
+from drover.events.reassignments import Call
 
 EVENTS: dict[str, records.AnyEvent] = {
     "limits-set-budgets": clusters.LimitsSet(

@@ -1,6 +1,6 @@
 """One value or more of every byte sample and sign of life."""
 
-from events import progress
+from drover.events import progress
 
 PROGRESS: dict[str, progress.Sample] = {
     "worker": progress.WorkerSample(

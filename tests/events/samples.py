@@ -2,21 +2,11 @@
 
 import msgspec
 
+from drover.events import brokers, clusters, foreign, partitions, plans, reassignments, records, throttles, waiting
+from drover.events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
+from drover.events.refusals import Refusal, RefusalCode
+from drover.events.traits import Completion, Retarget, Traits
 from drover.traits import LATEST
-from events import (
-    brokers,
-    clusters,
-    foreign,
-    partitions,
-    plans,
-    reassignments,
-    records,
-    throttles,
-    waiting,
-)
-from events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
-from events.refusals import Refusal, RefusalCode
-from events.traits import Completion, Retarget, Traits
 from tests.events import adaptation_samples, leader_samples, limit_samples, throttle_samples, unregistered_samples
 from tests.events.healing_samples import HEALING
 

@@ -7,7 +7,7 @@ import msgpack
 import msgspec
 import pytest
 
-from events.codec import (
+from drover.events.codec import (
     MAX_COMMAND_BYTES,
     Malformed,
     UndecodableError,
@@ -21,9 +21,9 @@ from events.codec import (
     encode_record,
     record_headers,
 )
-from events.commands import Alter, AnyCommand, PartitionTarget
-from events.plans import Priority, Stepping
-from events.records import SCHEMA_VERSION, Record
+from drover.events.commands import Alter, AnyCommand, PartitionTarget
+from drover.events.plans import Priority, Stepping
+from drover.events.records import SCHEMA_VERSION, Record
 from tests.events.command_samples import COMMANDS
 from tests.events.kinds import COMMAND_TYPES, with_independent_codec
 from tests.events.progress_samples import PROGRESS

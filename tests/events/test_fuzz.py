@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from events.codec import MAX_COMMAND_BYTES, Malformed, UndecodableError, decode_command, decode_progress, decode_record
-from events.commands import Command
+from drover.events.codec import (
+    MAX_COMMAND_BYTES,
+    Malformed,
+    UndecodableError,
+    decode_command,
+    decode_progress,
+    decode_record,
+)
+from drover.events.commands import Command
 from tests.events import golden
 from tests.events.command_samples import COMMANDS
 

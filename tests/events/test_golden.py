@@ -3,7 +3,7 @@
 import msgpack
 import pytest
 
-from events.codec import command_digest, decode_command, decode_progress, decode_record
+from drover.events.codec import command_digest, decode_command, decode_progress, decode_record
 from tests.events import golden
 from tests.events.command_samples import COMMANDS
 from tests.events.kinds import TAGGED_TYPES, tag_of

@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from events.base import Event, PartitionEvent
-from events.codec import decode_command
-from events.commands import TYPES_BY_TOPIC, Alter, AnyCommand, Command
-from events.progress import Sample
-from events.records import AnyEvent, Record
-from events.refusals import RefusalCode
-from events.topics import TopicNames
+from drover.events.base import Event, PartitionEvent
+from drover.events.codec import decode_command
+from drover.events.commands import TYPES_BY_TOPIC, Alter, AnyCommand, Command
+from drover.events.progress import Sample
+from drover.events.records import AnyEvent, Record
+from drover.events.refusals import RefusalCode
+from drover.events.topics import TopicNames
 from tests.events.kinds import COMMAND_TYPES, EVENT_TYPES, NAMED_PARTS, RECORD_TYPES, SAMPLE_TYPES, TAGGED_TYPES, tag_of
 
 README = Path(__file__).parents[2] / "events" / "README.md"

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from events.codec import UndecodableError, decode_record, encode_record
-from events.partitions import PartitionReference
-from events.reassignments import (
+from drover.events.codec import UndecodableError, decode_record, encode_record
+from drover.events.partitions import PartitionReference
+from drover.events.reassignments import (
     CancelWithdrawn,
     ReplacementWithdrawn,
     RollbackRequested,
     StopRequested,
     WithdrawalReason,
 )
-from events.records import AnyEvent, Batch, Outcome
+from drover.events.records import AnyEvent, Batch, Outcome
 from tests.events.samples import batch_of
 
 NAME: dict[str, Any] = {"cluster": "local", "topic": "orders"}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 
-from events.topics import COMMAND_KINDS, TopicNames, murmur2, shard_of
+from drover.events.topics import COMMAND_KINDS, TopicNames, murmur2, shard_of
 
 
 @pytest.mark.parametrize(

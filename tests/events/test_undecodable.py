@@ -8,20 +8,20 @@ from drover.cli.plan_file import parse_plan
 from drover.client.time_travel import _Glance, _glanced
 from drover.client.views.dead_letter_rows import dead_letter, shown
 from drover.errors import ConfigurationError
+from drover.events.codec import UndecodableError, decode_progress, decode_record, encode_progress, encode_record
+from drover.events.progress import WorkerSample
+from drover.events.records import SCHEMA_VERSION, Acquire
+from drover.events.undecodable import UNDECODABLE
+from drover.fold.snapshot import SNAPSHOT_SCHEMA, Chunk
+from drover.fold.snapshot import decode_record as decode_snapshot
 from drover.journal.reader import LogRecord
-from drover.shard.snapshot import SNAPSHOT_SCHEMA, Chunk
-from drover.shard.snapshot import decode_record as decode_snapshot
-from events.codec import UndecodableError, decode_progress, decode_record, encode_progress, encode_record
-from events.progress import WorkerSample
-from events.records import SCHEMA_VERSION, Acquire
-from events.undecodable import UNDECODABLE
-from projections.commands import answers
-from projections.ownership import REASSIGNMENTS
-from projections.position import decode_position
-from projections.reassignment_document import is_another
-from projections.store import Examined
-from spark.audit.kept import decoded
-from spark.folding.samples import SamplesPart
+from drover.projections.commands import answers
+from drover.projections.ownership import REASSIGNMENTS
+from drover.projections.position import decode_position
+from drover.projections.reassignment_document import is_another
+from drover.projections.store import Examined
+from drover.spark.audit.kept import decoded
+from drover.spark.folding.samples import SamplesPart
 from tests.events.undecodable import DEEP_JSON, EACH_JSON, EACH_SPOIL, TEXT, Spoil, with_deep_field, with_wrong_text
 
 NODE = Examined(b"", version=0, czxid=7, mzxid=8, mtime_ms=9)

@@ -6,7 +6,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from events.codec import Malformed, decode_command
+from drover.events.codec import Malformed, decode_command
 
 FREEZE: dict[str, Any] = {"type": "freeze", "id": "f", "cluster": "prod", "by": "ana", "reason": "r"}
 ALTER: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """Samples of the messages about throttles; see `tests.events.samples`."""
 
-from events import plans, records, throttles
+from drover.events import plans, records, throttles
 
 _RATES = throttles.Rates(leader=10_000_000, follower=10_000_000)
 _ENTRIES = throttles.Entries(leader=("0:1", "0:2"), follower=("0:3",))

@@ -1,7 +1,7 @@
 """Samples of the messages about brokers that are not registered; see `tests.events.samples`."""
 
-from events import leadership, reassignments, records, throttles
-from events.reassignments import Blocker, Call
+from drover.events import leadership, reassignments, records, throttles
+from drover.events.reassignments import Blocker, Call
 
 _RATES = throttles.Rates(leader=10_000_000, follower=10_000_000)
 

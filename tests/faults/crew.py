@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from drover.runtime.watchdog import EXIT_FAULT, EXIT_STOP_DEADLINE
+from drover.agents.watchdog import EXIT_FAULT, EXIT_STOP_DEADLINE
 from tests.integration.support import Installation
 
 NAMES = ("alpha", "bravo")

@@ -10,11 +10,11 @@ from drover.cluster import messages
 from drover.cluster.configs import topic_configs
 from drover.cluster.messages import BROKER_RESOURCE
 from drover.cluster.wire import Deadline, Lane
+from drover.events.commands import AnyCommand
+from drover.events.partitions import TopicPartition
 from drover.facts import PartitionFacts
-from drover.plans.state import PlanStatus
 from drover.state.cluster import ClusterState
-from events.commands import AnyCommand
-from events.partitions import TopicPartition
+from drover.state.plans import PlanStatus
 from tests.faults.injuries import Scene
 from tests.integration.story import Story, read_story
 from tests.integration.support import Installation, holds_within

@@ -15,8 +15,7 @@ from typing import Any
 from drover.client.answers import Sent
 from drover.client.client import Client
 from drover.errors import LogUnavailableError
-from drover.journal.connection import LogConnection
-from events.commands import (
+from drover.events.commands import (
     Alter,
     AnyCommand,
     Blacklist,
@@ -28,7 +27,8 @@ from events.commands import (
     PartitionTarget,
     Unfreeze,
 )
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
+from drover.journal.connection import LogConnection
 from tests.integration.support import MANAGED
 
 SENT_TWICE = 0.2

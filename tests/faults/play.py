@@ -10,10 +10,10 @@ from random import Random
 from drover.cluster.port import AddThrottledReplicas, SetBrokerRates
 from drover.cluster.throttle_lists import LEADER_RATE, LEADER_REPLICAS
 from drover.cluster.topics import TopicSpec, create_topics
+from drover.events.partitions import TopicPartition
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.local import LocalCluster
-from events.partitions import TopicPartition
-from events.topics import DEFAULT_SHARDS, shard_of
 from tests.faults import oracles, records
 from tests.faults.crew import Crew
 from tests.faults.disks import Disk

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 
 DIGEST_BYTES = 16
 

@@ -10,10 +10,10 @@ import pytest_asyncio
 from kafka.admin import KafkaAdminClient
 
 from drover.cluster.sockets import DIRECT
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, ReassignmentBlocked, ReassignmentUnblocked
 from drover.local import LocalCluster, local_cluster
-from drover.plans.state import PlanStatus
-from events.partitions import TopicPartition
-from events.reassignments import Blocker, ReassignmentBlocked, ReassignmentUnblocked
+from drover.state.plans import PlanStatus
 from tests.cluster.support import cordon_broker
 from tests.faults.second_directories import second_directory
 from tests.healing.live import batches, holders

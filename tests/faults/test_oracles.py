@@ -9,17 +9,17 @@ from random import Random
 
 import pytest
 
+from drover.agents import clock
 from drover.client.answers import Sent
+from drover.events.commands import AnyCommand, Freeze, Unfreeze
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker
 from drover.journal.connection import LogConnection
-from drover.plans.state import Plan, PlanStatus
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Block, Reassignment
-from drover.runtime import clock
-from drover.scheduling import state as scheduling
+from drover.state import scheduling
 from drover.state.cluster import ClusterState
-from events.commands import AnyCommand, Freeze, Unfreeze
-from events.partitions import TopicPartition
-from events.reassignments import Blocker
+from drover.state.phase import Phase
+from drover.state.plans import Plan, PlanStatus
+from drover.state.reassignment import Block, Reassignment
 from tests.faults.disks import Disk
 from tests.faults.oracles import Processes, judge_configs, judge_decided, judge_state
 from tests.faults.planning import Planning

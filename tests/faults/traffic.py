@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as Place
 from aiokafka.errors import OffsetOutOfRangeError
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 from tests.faults.records import Ledger, content
 from tests.integration.support import wait_for
 

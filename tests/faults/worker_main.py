@@ -5,8 +5,8 @@ usage: python -m tests.faults.worker_main OFFSET_S worker ...
 
 import sys
 
-from drover.capability.messages import Moment
-from drover.runtime import clock
+from drover.agents import clock
+from drover.reconcile.messages import Moment
 
 
 def set_clock_wrong(offset_ms: int) -> None:

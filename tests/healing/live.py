@@ -8,12 +8,12 @@ from aiokafka import AIOKafkaProducer
 
 from drover.client.history import open_log, read_log
 from drover.cluster.port import AlterRequest
+from drover.events.healing import HealChunkBegun, HealChunkEnded
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import ReassignmentQueued
+from drover.events.records import Batch
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.journal.reader import LogReader
-from events.healing import HealChunkBegun, HealChunkEnded
-from events.partitions import TopicPartition
-from events.reassignments import ReassignmentQueued
-from events.records import Batch
-from events.topics import DEFAULT_SHARDS, shard_of
 from tests.integration.support import MANAGED, Installation, wait_for
 
 SHARD = shard_of(MANAGED, DEFAULT_SHARDS)

@@ -2,12 +2,12 @@
 
 from typing import Any, Literal, TypeVar
 
+from drover.events.base import Event
+from drover.events.commands import BrokerFailed, BrokerReturned, HealCommand
+from drover.events.healing import HealingLimits
+from drover.events.partitions import TopicPartition
 from drover.facts import PartitionFacts
-from drover.scheduling.state import Limits
-from events.base import Event
-from events.commands import BrokerFailed, BrokerReturned, HealCommand
-from events.healing import HealingLimits
-from events.partitions import TopicPartition
+from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World
 
 EventT = TypeVar("EventT", bound=Event)

@@ -4,10 +4,18 @@ from collections import Counter
 
 from msgspec import structs
 
-from drover.healing.evolve import brake_key
-from events.commands import ChangeLimits
-from events.healing import BrakeReason, HealEnd, HealEnded, HealingBraked, HealingReleased, HealPlanned, LeftReason
-from events.reassignments import RollbackRequested, RollbackSkipped
+from drover.events.commands import ChangeLimits
+from drover.events.healing import (
+    BrakeReason,
+    HealEnd,
+    HealEnded,
+    HealingBraked,
+    HealingReleased,
+    HealPlanned,
+    LeftReason,
+)
+from drover.events.reassignments import RollbackRequested, RollbackSkipped
+from drover.fold.healing import brake_key
 from tests.healing.support import INTERVAL_MS, heal_command, heal_to_the_end, healing_world, holders, told
 from tests.shard.world import CLUSTER, World
 

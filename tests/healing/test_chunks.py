@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from drover.healing.planning import MAX_NAMED
-from events.healing import (
+from drover.events.healing import (
     HealChunkBegun,
     HealChunkEnded,
     HealChunkPlanned,
@@ -16,9 +15,10 @@ from events.healing import (
     HealPlanned,
     LeftReason,
 )
-from events.partitions import TopicPartition
-from events.plans import PlanOpened
-from events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanOpened
+from drover.events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from drover.reconcile.healing.planning import MAX_NAMED
 from tests.healing.support import INTERVAL_MS, heal_command, heal_to_the_end, healing_world, holders, told
 from tests.leadership.support import demote, restore
 from tests.shard.world import Death, World, alter, cancel

@@ -2,7 +2,7 @@
 
 import pytest
 
-from events.healing import BrokerOutageAlarmed, HealPlanned
+from drover.events.healing import BrokerOutageAlarmed, HealPlanned
 from tests.healing.support import ALARM_MS, INTERVAL_MS, heal_to_the_end, healing_world, holders, told
 
 HOUR_MS, DAY_MS, CENTURY_MS = 3_600_000, 86_400_000, 100 * 365 * 86_400_000

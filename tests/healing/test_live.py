@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from drover.events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
+from drover.events.healing import BrokerOutageAlarmed, BrokerOutageNoted, HealEnd, HealEnded, HealPlanned
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import ReassignmentRolledBack
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.local import LocalCluster, local_cluster
-from events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
-from events.healing import BrokerOutageAlarmed, BrokerOutageNoted, HealEnd, HealEnded, HealPlanned
-from events.partitions import TopicPartition
-from events.reassignments import ReassignmentRolledBack
-from events.topics import DEFAULT_SHARDS, shard_of
-from projections.options import ZooKeeperOptions
-from projections.store import Store
-from projections.zookeeper import ZooKeeperStore
+from drover.projections.store import Store
+from drover.projections.zookeeper import ZooKeeperStore
+from drover.settings.zookeeper import ZooKeeperOptions
 from tests.healing.live import ForeignClient, batches, chunks_follow_each_other, gather_on, holders, is_whole
 from tests.integration.support import LOOK_S, MANAGED, Installation, installation, wait_for
 from tests.integration.test_projection import let_project

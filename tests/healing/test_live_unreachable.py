@@ -10,13 +10,13 @@ import pytest_asyncio
 
 from drover.cli.exits import ExitCode
 from drover.cluster.kafka import KafkaDriver
-from drover.cluster.model import ClusterModel
-from drover.cluster.simulated import SimulatedDriver
+from drover.events.healing import BrokerOutageAlarmed, BrokerOutageNoted, HealPlanned
 from drover.facts import Survey
 from drover.local import LocalCluster, local_cluster
 from drover.local.layout import HOST, BrokerSpec
 from drover.local.ports import HIGHEST_PORT, is_free
-from events.healing import BrokerOutageAlarmed, BrokerOutageNoted, HealPlanned
+from drover.testing.model import ClusterModel
+from drover.testing.simulated import SimulatedDriver
 from tests.healing.live import batches, holders, is_whole
 from tests.integration.support import LOOK_S, Installation, installation, wait_for
 

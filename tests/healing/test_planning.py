@@ -5,19 +5,19 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from drover.capability.messages import PlanHeal, TakeInventory
+from drover.events.clusters import HoldRole
+from drover.events.commands import Freeze, Unfreeze
+from drover.events.healing import HealPlanned, LeftReason
+from drover.events.partitions import TopicPartition
 from drover.facts import Move, PartitionFacts
-from drover.healing.patient import Patient, patient_of
-from drover.healing.planning import HealPlan, plan_heal
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Reassignment
-from drover.scheduling.state import HeldBroker
+from drover.reconcile.healing.patient import Patient, patient_of
+from drover.reconcile.healing.planning import HealPlan, plan_heal
+from drover.reconcile.messages import PlanHeal, TakeInventory
 from drover.state.cluster import ClusterState
-from events.clusters import HoldRole
-from events.commands import Freeze, Unfreeze
-from events.healing import HealPlanned, LeftReason
-from events.partitions import TopicPartition
+from drover.state.phase import Phase
+from drover.state.reassignment import Reassignment
+from drover.state.scheduling import HeldBroker
 from tests.healing.support import healing_world, told
 from tests.shard.world import CLUSTER, World, alter
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from drover.brokers import Brokers
-from drover.healing.state import ALIVE_ENDS_REPORT_MS
-from events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
+from drover.events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
+from drover.state.healing import ALIVE_ENDS_REPORT_MS
 from tests.healing.support import failed, healing_world, told
 from tests.shard.world import CLUSTER, World
 

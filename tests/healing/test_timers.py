@@ -2,10 +2,8 @@
 
 import pytest
 
-from drover.healing.state import Absence
-from drover.scheduling.state import Limits
-from events.commands import ChangeLimits
-from events.healing import (
+from drover.events.commands import ChangeLimits
+from drover.events.healing import (
     BrokerOutageAlarmed,
     BrokerOutageEnded,
     BrokerOutageNoted,
@@ -14,6 +12,8 @@ from events.healing import (
     HealPlanned,
     OutageEnd,
 )
+from drover.state.healing import Absence
+from drover.state.scheduling import Limits
 from tests.healing.support import (
     ALARM_MS,
     INTERVAL_MS,

@@ -6,10 +6,10 @@ from drover.client.views.broker_marks import broker_marks
 from drover.client.views.heal_rows import heal_document, heal_lines
 from drover.client.views.status_rows import notices
 from drover.errors import ClusterUnavailableError
-from drover.identity.reconciler import MISSING_MS, SURVEY_EVERY_MS
-from drover.scheduling.state import Limits
-from events.clusters import UnreachableBrokersChanged
-from events.healing import BrokerOutageAlarmed, BrokerOutageEnded, BrokerOutageNoted, HealPlanned, OutageEnd
+from drover.events.clusters import UnreachableBrokersChanged
+from drover.events.healing import BrokerOutageAlarmed, BrokerOutageEnded, BrokerOutageNoted, HealPlanned, OutageEnd
+from drover.reconcile.identity.reconciler import MISSING_MS, SURVEY_EVERY_MS
+from drover.state.scheduling import Limits
 from tests.healing.support import INTERVAL_MS, heal_to_the_end, healing_world, holders, told
 from tests.shard.world import CLUSTER, World
 

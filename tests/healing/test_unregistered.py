@@ -1,6 +1,6 @@
 """Brokers that were unregistered after their death are replaced like others: no list that is sent names one."""
 
-from events.reassignments import CallIntended, CallRejected
+from drover.events.reassignments import CallIntended, CallRejected
 from tests.healing.support import heal_to_the_end, healing_world, holders, told
 
 

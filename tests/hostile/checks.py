@@ -2,15 +2,15 @@
 
 from collections import defaultdict
 
+from drover.events.codec import MAX_COMMAND_BYTES, Malformed, decode_command
+from drover.events.commands import TYPES_BY_TOPIC
+from drover.events.records import Batch, Outcome
+from drover.events.refusals import RefusalCode
+from drover.events.topics import shard_of
+from drover.fold.known import MOST_PER_CLUSTER
+from drover.fold.log import RecordVerdict, ShardFold
 from drover.shard.deferred import MAX_DEFERRED, MAX_DEFERRED_BYTES
-from drover.shard.fold import RecordVerdict, ShardFold
 from drover.shard.inbox import CANCEL_INDEX
-from drover.shard.known import MOST_PER_CLUSTER
-from events.codec import MAX_COMMAND_BYTES, Malformed, decode_command
-from events.commands import TYPES_BY_TOPIC
-from events.records import Batch, Outcome
-from events.refusals import RefusalCode
-from events.topics import shard_of
 from tests.hostile.play import MOST_STALL_S, Play
 from tests.runtime.world import SHARDS, World
 

@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from drover.capability.messages import Effect
-from drover.cluster.model import ClusterModel
-from drover.cluster.simulated import SimulatedDriver
+from drover.agents.calls import carry_out, look
+from drover.agents.clock import now
 from drover.errors import ClusterError
-from drover.journal.memory import StoredRecord
+from drover.events.codec import decode_command
+from drover.events.partitions import TopicPartition
 from drover.local.waiting import wait_until
-from drover.runtime.calls import carry_out, look
-from drover.runtime.clock import now
+from drover.reconcile.messages import Effect
 from drover.shard.arriving import FORWARDED_HEADER
 from drover.shard.core import ShardCore
 from drover.shard.messages import Arrival
-from events.codec import decode_command
-from events.partitions import TopicPartition
+from drover.testing.memory_journal import StoredRecord
+from drover.testing.model import ClusterModel
+from drover.testing.simulated import SimulatedDriver
 from tests.hostile.inputs import EVENTS, PARTITIONS, TOPICS, Inputs, Sent
 from tests.runtime.world import SHARDS, FakeGroup, World, cluster_in
 
@@ -28,7 +28,7 @@ QUIET_TIMEOUT_S = 120.0
 
 
 class ModelClusters:
-    """The managed clusters of the host: a model of each, driven as `drover.runtime.clusters` drives real ones."""
+    """The managed clusters of the host: a model of each, driven as `drover.agents.clusters` drives real ones."""
 
     def __init__(self) -> None:
         self._drivers = {cluster_in(shard): _driver(cluster_in(shard)) for shard in range(SHARDS)}

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from drover.runtime import dead_letters
-from drover.shard import batch_records, deciding, deferral, inbox, partly
+from drover.agents import dead_letters
+from drover.decide import deferral
+from drover.shard import batch_records, deciding, inbox, partly
 from tests.hostile.checks import check
 from tests.hostile.play import Play
 

@@ -8,8 +8,8 @@ import signal
 from collections.abc import Collection, Mapping
 
 from drover.cluster.kafka import KafkaDriver
+from drover.events.partitions import TopicPartition
 from drover.facts import CallResult
-from events.partitions import TopicPartition
 
 
 def die_when_electing() -> None:

@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 
-from drover.runtime.sending import CommandSender
-from events.commands import AnyCommand
+from drover.events.commands import AnyCommand
+from drover.service.sending import CommandSender
 
 
 def die_when_sending(point: str) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import msgpack
 from aiokafka import TopicPartition
 
+from drover.events.topics import COMMAND_KINDS, DEFAULT_SHARDS
 from drover.journal.connection import LogConnection
 from drover.journal.consumer import new_consumer
-from events.topics import COMMAND_KINDS, DEFAULT_SHARDS
 
 ENDS = ("call-accepted", "call-rejected", "call-lapsed", "call-outcome-lost")
 TERMINAL = ("reassignment-completed", "reassignment-rolled-back", "reassignment-stopped", "reassignment-failed")

@@ -14,10 +14,10 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from drover.events.partitions import TopicPartition
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.local import LocalCluster, local_cluster
-from events.partitions import TopicPartition
-from events.topics import DEFAULT_SHARDS, shard_of
-from spark.files import JobFiles
+from drover.spark.files import JobFiles
 from tests.integration.story import Story, read_story
 from tests.integration.support import MANAGED, Installation, installation, wait_for
 from tests.spark import live

@@ -16,16 +16,16 @@ from drover.client.history import FoldedLog, open_log, read_log
 from drover.cluster.kafka import KafkaDriver
 from drover.cluster.port import ThrottleChange
 from drover.cluster.topics import TopicSpec, create_topics
+from drover.events.partitions import TopicPartition
+from drover.events.topics import DEFAULT_SHARDS, TopicNames, shard_of
 from drover.facts import BrokerRates, PartitionFacts, ThrottledReplicas
+from drover.journal import topics as own_topics
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
 from drover.journal.reader import LogReader
 from drover.local import LocalCluster
-from drover.plans.state import Plan
-from drover.runtime import topics as own_topics
 from drover.state.cluster import ClusterState
-from events.partitions import TopicPartition
-from events.topics import DEFAULT_SHARDS, TopicNames, shard_of
+from drover.state.plans import Plan
 from tests.architecture.repository import ROOT
 from tests.commands import Finished, Running, run_drover, start_drover
 from tests.topics import delete_topics

@@ -12,8 +12,8 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 
 from drover.cluster.port import AddThrottledReplicas, RemoveThrottledReplicas, SetBrokerRates
 from drover.cluster.sockets import DIRECT
+from drover.events.partitions import TopicPartition
 from drover.facts import BrokerRates, ThrottledReplicas
-from events.partitions import TopicPartition
 from tests.integration.story import read_all, read_story
 from tests.integration.support import Installation, wait_for
 

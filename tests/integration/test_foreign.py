@@ -5,8 +5,8 @@ import json
 import pytest
 
 from drover.cluster.port import AddThrottledReplicas, AlterRequest, SetBrokerRates
+from drover.events.partitions import TopicPartition
 from drover.facts import BrokerRates, PartitionFacts, ThrottledReplicas
-from events.partitions import TopicPartition
 from tests.integration.story import read_story
 from tests.integration.support import LOOK_S, Installation, wait_for
 

@@ -15,17 +15,17 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from drover.cluster.sockets import DIRECT
+from drover.events.codec import encode_command
+from drover.events.commands import BrokerFailed, Freeze, Unfreeze
+from drover.events.partitions import TopicPartition
+from drover.events.records import Batch
+from drover.events.topics import DEFAULT_SHARDS, shard_of
+from drover.fold.log import RecordVerdict, ShardFold
 from drover.jars import class_path, ensure, find_java
 from drover.local import LocalCluster
-from drover.plans.state import PlanStatus
-from drover.runtime.settings import WorkerSettings
-from drover.shard.fold import RecordVerdict, ShardFold
+from drover.settings.settings import WorkerSettings
 from drover.shard.inbox import HIGH_COUNT
-from events.codec import encode_command
-from events.commands import BrokerFailed, Freeze, Unfreeze
-from events.partitions import TopicPartition
-from events.records import Batch
-from events.topics import DEFAULT_SHARDS, shard_of
+from drover.state.plans import PlanStatus
 from tests.integration.story import read_all
 from tests.integration.support import MANAGED, Installation, installation, wait_for
 from tests.journal.batches import send_spoilt

@@ -10,9 +10,9 @@ import pytest_asyncio
 from aiokafka import AIOKafkaProducer
 
 from drover.cli.exits import ExitCode
+from drover.events.partitions import TopicPartition
 from drover.local import LocalCluster
 from drover.local.layout import CONTROLLER, CONTROLLER_ID, Layout
-from events.partitions import TopicPartition
 from tests.integration.story import read_story
 from tests.integration.support import MANAGED, Installation, installation, wait_for
 

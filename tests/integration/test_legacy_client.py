@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from drover.events.partitions import TopicPartition
 from drover.local import LocalCluster
-from events.partitions import TopicPartition
-from projections.commands import CANCEL, FREEZE, PLAN, REQUESTS
-from projections.options import ZooKeeperOptions
-from projections.store import Create, Store
-from projections.zookeeper import ZooKeeperStore
+from drover.projections.commands import CANCEL, FREEZE, PLAN, REQUESTS
+from drover.projections.store import Create, Store
+from drover.projections.zookeeper import ZooKeeperStore
+from drover.settings.zookeeper import ZooKeeperOptions
 from tests.architecture.repository import ROOT
 from tests.integration.story import read_story
 from tests.integration.support import MANAGED, Installation, installation, wait_for

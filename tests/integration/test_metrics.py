@@ -8,8 +8,8 @@ import urllib.request
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from drover.events.partitions import TopicPartition
 from drover.local import LocalCluster
-from events.partitions import TopicPartition
 from tests.integration.support import MANAGED, installation, wait_for
 from tests.runtime.expressions import asked_by, expressions
 from tests.runtime.test_signals import ADDED, known

@@ -8,11 +8,11 @@ from kafka import KafkaProducer
 
 from drover.cluster.port import SetBrokerRates
 from drover.cluster.sockets import DIRECT
+from drover.events.codec import encode_command
+from drover.events.partitions import TopicPartition
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.facts import BrokerRates, ThrottledReplicas
-from drover.plans.state import PlanStatus
-from events.codec import encode_command
-from events.partitions import TopicPartition
-from events.topics import DEFAULT_SHARDS, shard_of
+from drover.state.plans import PlanStatus
 from tests.integration.story import read_story
 from tests.integration.support import MANAGED, Installation, wait_for
 from tests.shard.world import alter as alter_command

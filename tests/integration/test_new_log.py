@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from drover.cluster.port import SetBrokerRates
+from drover.events.partitions import TopicPartition
+from drover.events.topics import TopicNames
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.local import LocalCluster
-from drover.plans.state import PlanStatus
-from events.partitions import TopicPartition
-from events.topics import TopicNames
+from drover.state.plans import PlanStatus
 from tests.integration.support import Installation, installation, observer, wait_for
 
 pytestmark = pytest.mark.cluster

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from drover.events.codec import decode_command
+from drover.events.commands import Alter
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.jars import KAFKA_VERSION, class_path, ensure, kafka_set
 from drover.journal.reader import LogReader
 from drover.local import LocalCluster
-from events.codec import decode_command
-from events.commands import Alter
-from events.topics import DEFAULT_SHARDS, shard_of
 from tests.integration.support import installation
 
 pytestmark = pytest.mark.cluster

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 import yaml
 
+from drover.events.partitions import TopicPartition
 from drover.inventory import Inventory
-from events.partitions import TopicPartition
 from tests.integration.support import Installation, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.kills(3)]

@@ -8,13 +8,13 @@ import pytest
 import pytest_asyncio
 from aiokafka import AIOKafkaProducer
 
+from drover.events.partitions import TopicPartition
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.local import LocalCluster
-from events.partitions import TopicPartition
-from events.topics import DEFAULT_SHARDS, shard_of
-from projections.options import ZooKeeperOptions
-from projections.position import decode_position
-from projections.store import Create, Delete, Store
-from projections.zookeeper import ZooKeeperStore
+from drover.projections.position import decode_position
+from drover.projections.store import Create, Delete, Store
+from drover.projections.zookeeper import ZooKeeperStore
+from drover.settings.zookeeper import ZooKeeperOptions
 from tests.integration.story import read_story
 from tests.integration.support import LOOK_S, MANAGED, Installation, installation, wait_for
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 from tests.integration.story import read_story
 from tests.integration.support import Installation, wait_for
 

@@ -10,9 +10,9 @@ import pytest
 import pytest_asyncio
 
 from drover.cluster.port import AddThrottledReplicas, SetBrokerRates
+from drover.events.partitions import TopicPartition
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.jars import class_path, ensure, find_java
-from events.partitions import TopicPartition
 from tests.integration.story import read_story
 from tests.integration.support import Installation, wait_for
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 from tests.integration.support import Installation, wait_for
 
 pytestmark = pytest.mark.cluster

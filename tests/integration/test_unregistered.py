@@ -8,10 +8,10 @@ import pytest
 import pytest_asyncio
 
 from drover.cluster.port import AddThrottledReplicas, AlterRequest, SetBrokerRates
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.local import LocalCluster, local_cluster
-from events.partitions import TopicPartition
-from events.reassignments import Blocker
 from tests.healing.live import gather_on
 from tests.integration.story import read_story
 from tests.integration.support import Installation, installation, wait_for

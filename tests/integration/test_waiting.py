@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 from tests.integration.story import read_story
 from tests.integration.support import Installation, wait_for
 

@@ -7,11 +7,11 @@ from random import Random
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from drover.events.codec import encode_command
+from drover.events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned
+from drover.events.partitions import TopicPartition
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.local import LocalCluster
-from events.codec import encode_command
-from events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned
-from events.partitions import TopicPartition
-from events.topics import DEFAULT_SHARDS, shard_of
 from tests.integration.story import Story, read_story
 from tests.integration.support import MANAGED, Installation, installation, wait_for
 from tests.shard.world import alter as alter_command

@@ -9,16 +9,15 @@ import pytest
 from aiokafka.errors import KafkaError
 
 from drover.errors import LogAccessError, LogUnavailableError
-from drover.journal import closing, reader, tail
+from drover.events.topics import TopicNames
+from drover.fold.log import ShardFold
+from drover.journal import closing, reader, recovery, tail, topics
 from drover.journal.closing import close_consumers, stop_client
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.producer import LogProducer
 from drover.journal.reader import LogReader
 from drover.journal.tail import LogTail
-from drover.runtime import recovery, topics
-from drover.shard.fold import ShardFold
-from events.topics import TopicNames
 
 NOWHERE = LogConnection("127.0.0.1:1", TopicNames())
 

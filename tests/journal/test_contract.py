@@ -9,13 +9,13 @@ import pytest_asyncio
 from aiokafka import AIOKafkaProducer
 
 from drover.errors import AppendUnknownError
+from drover.events.topics import TopicNames
+from drover.journal import topics
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
-from drover.journal.memory import MemoryBroker, MemoryJournal, StoredRecord
 from drover.journal.port import Journal, RecordTooLargeError, TailRecord
 from drover.local import LocalCluster
-from drover.runtime import topics
-from events.topics import TopicNames
+from drover.testing.memory_journal import MemoryBroker, MemoryJournal, StoredRecord
 
 SHARDS = 3
 _prefixes = (f"contract-{number}" for number in itertools.count())

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import pytest
 
 from drover.errors import AppendUnknownError, ConfigurationError, CorruptLogError
+from drover.events.codec import encode_record
+from drover.events.records import SCHEMA_VERSION, Acquire, Batch, Cursor, Genesis
+from drover.fold.log import Damage, Folded, RecordVerdict, ShardFold
 from drover.journal.folding import FoldedLog
-from drover.journal.memory import MemoryBroker, MemoryJournal, StoredRecord
 from drover.journal.port import TailRecord
-from drover.runtime.recovery import resume, resuming_acquire
-from drover.shard.fold import Damage, Folded, RecordVerdict, ShardFold
-from events.codec import encode_record
-from events.records import SCHEMA_VERSION, Acquire, Batch, Cursor, Genesis
+from drover.journal.recovery import resume, resuming_acquire
+from drover.testing.memory_journal import MemoryBroker, MemoryJournal, StoredRecord
 
 EVENTS = MemoryBroker().topics.events
 CURSORS = tuple(Cursor(f"id-{number}", 0) for number in range(4))

@@ -7,13 +7,12 @@ import pytest
 import pytest_asyncio
 from aiokafka import AIOKafkaProducer
 
-from drover.journal import leaders, tail
+from drover.events.topics import TopicNames
+from drover.journal import leaders, tail, topics
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord
 from drover.journal.tail import LogTail
 from drover.local import LocalCluster
-from drover.runtime import topics
-from events.topics import TopicNames
 from tests.integration.support import wait_for
 
 pytestmark = pytest.mark.cluster

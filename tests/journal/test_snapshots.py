@@ -7,19 +7,18 @@ import pytest
 import pytest_asyncio
 
 from drover.errors import LogUnavailableError
-from drover.journal import snapshots
+from drover.events.codec import encode_record
+from drover.events.topics import TopicNames
+from drover.fold import snapshot
+from drover.fold.log import ShardFold
+from drover.fold.snapshot import Chunk, Manifest, decode_record, manifest_digest
+from drover.journal import snapshots, topics
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
-from drover.journal.memory import MemoryBroker, MemoryJournal, StoredRecord
 from drover.journal.port import Journal
 from drover.journal.snapshots import load_snapshots, write_snapshot
 from drover.local import LocalCluster
-from drover.runtime import topics
-from drover.shard import snapshot
-from drover.shard.fold import ShardFold
-from drover.shard.snapshot import Chunk, Manifest, decode_record, manifest_digest
-from events.codec import encode_record
-from events.topics import TopicNames
+from drover.testing.memory_journal import MemoryBroker, MemoryJournal, StoredRecord
 from tests.shard.random_logs import random_log
 from tests.shard.vouching import vouching
 

@@ -13,14 +13,13 @@ import pytest
 import pytest_asyncio
 
 from drover.errors import CorruptLogError, LogUnavailableError
-from drover.journal import stale_leader
+from drover.events.topics import TopicNames
+from drover.journal import stale_leader, topics
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.reader import LogReader
 from drover.journal.stale_leader import FORGOTTEN_S, STALE_LEADER_S, Suspicion
 from drover.local import LocalCluster
-from drover.runtime import topics
-from events.topics import TopicNames
 
 _prefixes = (f"stale-{number}" for number in itertools.count())
 # The genesis record stands at 0: three more must come before this one is there.

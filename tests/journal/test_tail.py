@@ -7,10 +7,10 @@ import pytest
 from aiokafka.errors import TopicAuthorizationFailedError
 
 from drover.errors import LogAccessError
+from drover.events.topics import TopicNames
 from drover.journal import tail
 from drover.journal.connection import LogConnection
 from drover.journal.tail import LogTail
-from events.topics import TopicNames
 
 
 async def refused(*_: object) -> NoReturn:

@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 import pytest
 
-from drover.journal.memory import MemoryBroker, MemoryJournal, StoredRecord
 from drover.journal.waiting import Waiting
+from drover.testing.memory_journal import MemoryBroker, MemoryJournal, StoredRecord
 
 PLACE = ("drover.cancel", 0)
 

@@ -17,11 +17,11 @@ import msgpack
 import msgspec
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 
+from drover.events.codec import encode_command
+from drover.events.commands import TYPES_BY_TOPIC, AnyCommand, Freeze
+from drover.events.topics import TopicNames, shard_of
+from drover.journal import topics
 from drover.journal.connection import LogConnection
-from drover.runtime import topics
-from events.codec import encode_command
-from events.commands import TYPES_BY_TOPIC, AnyCommand, Freeze
-from events.topics import TopicNames, shard_of
 from tests.integration.support import DEADLINE_S
 
 SHARDS = 6

@@ -8,10 +8,10 @@ from random import Random
 import msgpack
 from aiokafka import AIOKafkaProducer
 
+from drover.events.clusters import ClusterFrozen
+from drover.events.codec import encode_record
+from drover.events.records import SCHEMA_VERSION, Acquire, Batch, Cursor, Outcome
 from drover.journal.connection import LogConnection
-from events.clusters import ClusterFrozen
-from events.codec import encode_record
-from events.records import SCHEMA_VERSION, Acquire, Batch, Cursor, Outcome
 from tests.kill.harness import SHARDS, read_topics
 
 EVIL = "evil"

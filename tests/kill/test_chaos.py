@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
+from drover.fold.log import ShardFold
 from drover.local import LocalCluster
-from drover.shard.fold import ShardFold
 from tests.kill.harness import NO_COMMANDS, SESSION_TIMEOUT_S, SHARDS, Drill, drill, wait_for
 from tests.kill.hostile import EVIL, harass
 from tests.kill.verifier import ClusterView, Verdicts, verify

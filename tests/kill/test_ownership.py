@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from drover.events.topics import shard_of
 from drover.local import LocalCluster
-from events.topics import shard_of
 from tests.kill import hostile
 from tests.kill.harness import SESSION_TIMEOUT_S, SHARDS, Drill, drill, wait_for
 from tests.kill.verifier import verify

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from drover.agents.dead_letters import MAX_PAYLOAD_BYTES
+from drover.events.codec import encode_command
+from drover.events.topics import shard_of
 from drover.local import LocalCluster
-from drover.runtime.dead_letters import MAX_PAYLOAD_BYTES
 from drover.shard.arriving import FORWARDED_HEADER
-from events.codec import encode_command
-from events.topics import shard_of
 from tests.kill.harness import SHARDS, drill, wait_for
 from tests.kill.verifier import verify
 

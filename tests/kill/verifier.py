@@ -13,8 +13,8 @@ from typing import Any
 import msgpack
 from aiokafka import ConsumerRecord
 
+from drover.events.topics import TopicNames
 from drover.journal.connection import LogConnection
-from events.topics import TopicNames
 from tests.kill.harness import NO_COMMANDS, SHARDS, Drill, read_topics
 
 Records = dict[tuple[str, int], list[ConsumerRecord]]

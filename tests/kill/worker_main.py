@@ -6,13 +6,13 @@ usage: python -m tests.kill.worker_main BOOTSTRAP PREFIX NAME SESSION_TIMEOUT_S 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from drover.capability.messages import Effect
+from drover.agents.wiring import serve
+from drover.events.partitions import TopicPartition
 from drover.journal.port import Journal
-from drover.runtime.metrics import Metrics
-from drover.runtime.settings import ClusterSettings, LogSettings, Settings, WorkerSettings
-from drover.runtime.wiring import serve
+from drover.reconcile.messages import Effect
+from drover.service.metrics import Metrics
+from drover.settings.settings import ClusterSettings, LogSettings, Settings, WorkerSettings
 from drover.shard.core import ShardCore
-from events.partitions import TopicPartition
 
 
 class NoClusters:

@@ -3,11 +3,11 @@
 import itertools
 from typing import Any
 
-from drover.scheduling.state import Limits
-from events.commands import BalanceLeaders, Blacklist, Demote, Restore
-from events.leadership import LeaderElectionIntended, LeaderOrdersIntended
-from events.partitions import TopicPartition
-from events.reassignments import CallIntended
+from drover.events.commands import BalanceLeaders, Blacklist, Demote, Restore
+from drover.events.leadership import LeaderElectionIntended, LeaderOrdersIntended
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import CallIntended
+from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World
 
 LISTS = {0: (3, 1, 2), 1: (1, 3, 2), 2: (1, 2, 4), 3: (3, 4, 1)}

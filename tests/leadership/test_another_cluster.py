@@ -1,6 +1,6 @@
 """The list of brokers while the cluster that is meant does not answer: nobody is kept busy by it."""
 
-from drover.capability.contract import Urgency
+from drover.reconcile.contract import Urgency
 from tests.leadership.support import LISTS, demote, world
 from tests.shard.world import CLUSTER, World
 

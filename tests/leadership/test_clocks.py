@@ -1,9 +1,9 @@
 """Clocks of the log's brokers that are far ahead and then right again: nothing about leaders waits for that time."""
 
 from drover.cli.draining import Waiting, drained_as_far
-from drover.leadership.balancing import PATIENCE_MS
-from drover.leadership.surveying import SURVEY_EVERY_MS
-from events.leadership import LeaderBalanceEnded, LeadersCounted
+from drover.events.leadership import LeaderBalanceEnded, LeadersCounted
+from drover.reconcile.leaders.balancing import PATIENCE_MS
+from drover.reconcile.leaders.surveying import SURVEY_EVERY_MS
 from tests.leadership.support import FIRST, balance, demote, leader, restore, world
 from tests.shard.world import World
 

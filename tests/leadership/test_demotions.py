@@ -1,6 +1,6 @@
 """One broker demoted twice, for other topics or other times: no demotion takes back what another one asked for."""
 
-from events.refusals import RefusalCode
+from drover.events.refusals import RefusalCode
 from tests.leadership.support import demote, restore, world
 from tests.shard.world import World
 

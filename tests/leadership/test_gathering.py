@@ -1,12 +1,12 @@
 """Partitions gathered into few calls: one is begun at once, and what comes while it is under way shares the next."""
 
-from drover.capability.messages import AlterPartitions, ElectLeaders
-from drover.capability.observations import ObservationCache
-from drover.leadership.elections import Elections
-from drover.leadership.gathering import GATHER_MS, WORTH_A_CALL, Gathering
+from drover.events.leadership import LeaderOrdersIntended
+from drover.events.partitions import TopicPartition
+from drover.reconcile.leaders.elections import Elections
+from drover.reconcile.leaders.gathering import GATHER_MS, WORTH_A_CALL, Gathering
+from drover.reconcile.messages import AlterPartitions, ElectLeaders
+from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
-from events.leadership import LeaderOrdersIntended
-from events.partitions import TopicPartition
 from tests.leadership.support import demote, leader
 from tests.shard.world import STEP_MS, World
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 from tests.leadership.support import blacklist
 from tests.shard.world import World
 

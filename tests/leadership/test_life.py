@@ -4,13 +4,10 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from drover.capability.observations import METADATA_LAG_MS
 from drover.cluster.port import AlterRequest
-from drover.cluster.simulated import Loss
-from drover.facts import CallResult
-from events.brokers import BlacklistSet
-from events.commands import BlacklistEntry, Restore
-from events.leadership import (
+from drover.events.brokers import BlacklistSet
+from drover.events.commands import BlacklistEntry, Restore
+from drover.events.leadership import (
     ElectionOutcome,
     LeaderElectionEnded,
     LeaderElectionsEnded,
@@ -20,7 +17,10 @@ from events.leadership import (
     LeadersCounted,
     LeaderWaiting,
 )
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
+from drover.facts import CallResult
+from drover.reconcile.observations import METADATA_LAG_MS
+from drover.testing.simulated import Loss
 from tests.leadership.support import (
     FIRST,
     KEYS,

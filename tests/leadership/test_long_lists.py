@@ -2,8 +2,8 @@
 
 from time import process_time
 
-from events.brokers import BlacklistSet
-from events.commands import Blacklist, BlacklistEntry
+from drover.events.brokers import BlacklistSet
+from drover.events.commands import Blacklist, BlacklistEntry
 from tests.leadership.support import restore, world
 from tests.shard.world import CLUSTER
 

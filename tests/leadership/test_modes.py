@@ -1,9 +1,9 @@
 """Eager and lazy lists beside Kafka's own rebalance, and balances of leaders."""
 
-from drover.leadership.balancing import PATIENCE_MS
-from drover.scheduling.state import Limits
-from events.leadership import LeaderBalanceEnded, LeaderElectionIntended
-from events.partitions import TopicPartition
+from drover.events.leadership import LeaderBalanceEnded, LeaderElectionIntended
+from drover.events.partitions import TopicPartition
+from drover.reconcile.leaders.balancing import PATIENCE_MS
+from drover.state.scheduling import Limits
 from tests.leadership.support import (
     KEYS,
     LISTS,

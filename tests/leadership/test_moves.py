@@ -6,15 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from drover.cluster.port import AlterRequest
+from drover.events.leadership import LeaderElectionIntended, LeaderOrderKept, LeaderWaiting, LeaderWaitReason
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
+from drover.events.reassignments import Call, CallIntended, ReassignmentCompleted
 from drover.facts import Move, PartitionFacts
-from drover.leadership.judging import Elect, Wait, Wish
-from drover.leadership.moving import judge_moving
-from drover.reassignment.phase import Phase
-from drover.scheduling.state import Limits
-from events.leadership import LeaderElectionIntended, LeaderOrderKept, LeaderWaiting, LeaderWaitReason
-from events.partitions import TopicPartition
-from events.plans import Stepping
-from events.reassignments import Call, CallIntended, ReassignmentCompleted
+from drover.reconcile.leaders.judging import Elect, Wait, Wish
+from drover.reconcile.leaders.moving import judge_moving
+from drover.state.phase import Phase
+from drover.state.scheduling import Limits
 from tests.leadership.support import FIRST, KEYS, LISTS, WITHOUT_3, blacklist, demote, leader, restore, world
 from tests.reassignment.support import reassignment
 from tests.shard.world import World, alter, rollback, stop

@@ -4,31 +4,31 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from drover.capability.messages import VersionsSeen
+from drover.agents.calls import carry_out
 from drover.cluster.port import AlterRequest
-from drover.cluster.simulated import Loss
 from drover.errors import OutcomeUnknownError
-from drover.facts import CallResult, PartitionFacts
-from drover.leadership.judging import LeaveAlone, Wish, judge
-from drover.leadership.state import KeptOrder
-from drover.leadership.tables import TABLES
-from drover.runtime.calls import carry_out
-from drover.shard.intake import MAX_CALL_WAIT_MS
-from drover.tables.registry import tables_of
-from drover.tables.sheet import Sheet
-from drover.tables.telling import NoMemory, Telling, Told
-from drover.traits import known_traits
-from events.brokers import BlacklistSet
-from events.commands import ChangeLimits, Freeze
-from events.leadership import (
+from drover.events.brokers import BlacklistSet
+from drover.events.commands import ChangeLimits, Freeze
+from drover.events.leadership import (
     LeaderElectionsEnded,
     LeaderOrdersAnswered,
     LeaderOrdersIntended,
     LeaderWaiting,
     OrderOutcome,
 )
-from events.partitions import TopicPartition
-from events.reassignments import ReassignmentQueued
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import ReassignmentQueued
+from drover.facts import CallResult, PartitionFacts
+from drover.reconcile.leaders.judging import LeaveAlone, Wish, judge
+from drover.reconcile.messages import VersionsSeen
+from drover.shard.intake import MAX_CALL_WAIT_MS
+from drover.spark.tables.leaders import TABLES
+from drover.spark.tables.registry import tables_of
+from drover.spark.tables.sheet import Sheet
+from drover.spark.tables.telling import NoMemory, Telling, Told
+from drover.state.leaders import KeptOrder
+from drover.testing.simulated import Loss
+from drover.traits import known_traits
 from tests.leadership.support import (
     FIRST,
     KEYS,

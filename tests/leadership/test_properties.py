@@ -3,11 +3,11 @@
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from drover.decide.leader_order import canonical_after, deprioritise
+from drover.events.commands import AnyCommand
 from drover.facts import PartitionFacts
-from drover.leadership.judging import Elect, Reorder, Wish, judge
-from drover.leadership.order import canonical_after, deprioritise
-from drover.leadership.state import KeptOrder
-from events.commands import AnyCommand
+from drover.reconcile.leaders.judging import Elect, Reorder, Wish, judge
+from drover.state.leaders import KeptOrder
 from tests.leadership.support import FIRST, balance, blacklist, demote, leader, restore, world
 from tests.shard.world import alter, rollback
 

@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
+from drover.events.leadership import LeaderBalanceEnded, LeaderElectionIntended
+from drover.events.partitions import TopicPartition
 from drover.facts import CallResult
-from drover.leadership.balancing import PATIENCE_MS
-from drover.leadership.worklist import REFUSED_MOST_MS
-from events.leadership import LeaderBalanceEnded, LeaderElectionIntended
-from events.partitions import TopicPartition
+from drover.reconcile.leaders.balancing import PATIENCE_MS
+from drover.reconcile.leaders.worklist import REFUSED_MOST_MS
 from tests.leadership.support import balance, demote, leaders, world
 from tests.shard.world import World
 

@@ -1,8 +1,8 @@
 """How many leaders may be on their way at once, and who takes that room."""
 
-from drover.leadership.reconciler import LeadershipReconciler
-from drover.scheduling.state import Limits
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
+from drover.reconcile.leaders.reconciler import LeadershipReconciler
+from drover.state.scheduling import Limits
 from tests.leadership.support import demote, leader
 from tests.shard.world import World, reconciler
 

@@ -1,8 +1,8 @@
 """`SurveyReader` tracks the length of each topic's shortest replica list while it reads a survey in pieces."""
 
+from drover.events.partitions import TopicPartition
 from drover.facts import PartitionFacts, Survey
-from drover.leadership.surveying import AT_ONCE, SurveyReader
-from events.partitions import TopicPartition
+from drover.reconcile.leaders.surveying import AT_ONCE, SurveyReader
 
 
 def _survey(**topics: tuple[tuple[int, ...], ...]) -> Survey:

@@ -3,7 +3,7 @@
 import pytest
 
 from drover.facts import PartitionFacts
-from drover.leadership.judging import Reorder, Wait, Wish, judge
+from drover.reconcile.leaders.judging import Reorder, Wait, Wish, judge
 
 
 def test_a_demoted_leader_gives_up_to_a_broker_that_can_be_reached() -> None:

@@ -6,11 +6,11 @@ import pytest
 from msgspec import structs
 
 from drover.brokers import Brokers
+from drover.events.leadership import LeaderOrdersIntended, LeaderWaitReason
 from drover.facts import PartitionFacts
-from drover.leadership.judging import Elect, Judgement, Reorder, Wait, Wish, judge
-from drover.leadership.state import KeptOrder
+from drover.reconcile.leaders.judging import Elect, Judgement, Reorder, Wait, Wish, judge
+from drover.state.leaders import KeptOrder
 from drover.traits import LATEST
-from events.leadership import LeaderOrdersIntended, LeaderWaitReason
 from tests.leadership.support import FIRST, blacklist, leader, own_calls, world
 
 LIVE = frozenset({1, 2, 3})

@@ -1,10 +1,10 @@
 """A demotion until the broker is in sync: it ends by itself once every replica of the broker has caught up."""
 
-from drover.leadership.listing_ends import IN_SYNC_MS
-from events.brokers import BlacklistSet
-from events.commands import BlacklistEntry
-from events.partitions import TopicPartition
-from events.refusals import RefusalCode
+from drover.events.brokers import BlacklistSet
+from drover.events.commands import BlacklistEntry
+from drover.events.partitions import TopicPartition
+from drover.events.refusals import RefusalCode
+from drover.reconcile.leaders.listing_ends import IN_SYNC_MS
 from tests.leadership.support import KEYS, LISTS, WITHOUT_3, blacklist, demote, leaders, lists, restore, world
 from tests.shard.world import World, alter
 

@@ -5,7 +5,7 @@ import random
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from drover.planning.goals import (
+from drover.planner.goals import (
     Add,
     Balance,
     Drain,
@@ -18,8 +18,8 @@ from drover.planning.goals import (
     SetReplicationFactor,
     Spread,
 )
-from drover.planning.model import Broker, ClusterModel, LogDir, Partition
-from drover.planning.proposal import Move, Proposal
+from drover.planner.model import Broker, ClusterModel, LogDir, Partition
+from drover.planner.proposal import Move, Proposal
 
 GIB = 1 << 30
 

@@ -1,10 +1,10 @@
 """Judging plans from other tools: the rules that they break are named."""
 
-from drover.planning.assess import assess
-from drover.planning.goals import Drain, Limits
-from drover.planning.model import Broker, ClusterModel, LogDir, Partition
-from drover.planning.proposal import UnmetCode
-from drover.planning.propose import propose
+from drover.planner.assess import assess
+from drover.planner.goals import Drain, Limits
+from drover.planner.model import Broker, ClusterModel, LogDir, Partition
+from drover.planner.proposal import UnmetCode
+from drover.planner.propose import propose
 
 GIB = 1 << 30
 

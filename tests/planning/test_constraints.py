@@ -2,11 +2,11 @@
 
 import pytest
 
-from drover.planning.goals import DEFAULT_LIMITS, Balance, Goal, Heal, SetReplicationFactor
-from drover.planning.model import ClusterModel
-from drover.planning.proposal import Proposal, UnmetCode
-from drover.planning.propose import propose
-from drover.planning.solving import leaving_of
+from drover.planner.goals import DEFAULT_LIMITS, Balance, Goal, Heal, SetReplicationFactor
+from drover.planner.model import ClusterModel
+from drover.planner.proposal import Proposal, UnmetCode
+from drover.planner.propose import propose
+from drover.planner.solving import leaving_of
 from tests.planning.clusters import faults, random_cluster, random_goals
 
 SEEDS = 160

@@ -2,14 +2,14 @@
 
 import pytest
 
-from drover.planning.bands import Bands
-from drover.planning.budget import Budget
-from drover.planning.goals import Goal, Leaders, Limits
-from drover.planning.layout import Layout
-from drover.planning.model import Broker, ClusterModel, Partition
-from drover.planning.propose import never, propose
-from drover.planning.rebalancing import Rebalancing
-from drover.planning.trimming import take_back
+from drover.planner.bands import Bands
+from drover.planner.budget import Budget
+from drover.planner.goals import Goal, Leaders, Limits
+from drover.planner.layout import Layout
+from drover.planner.model import Broker, ClusterModel, Partition
+from drover.planner.propose import never, propose
+from drover.planner.rebalancing import Rebalancing
+from drover.planner.trimming import take_back
 
 
 def candidates_suffice(model: ClusterModel, goal: Goal, work: int) -> bool:

@@ -3,12 +3,12 @@
 import itertools
 from collections.abc import Sequence
 
-from drover.planning.goals import DEFAULT_LIMITS, Add, Balance, Leaders
-from drover.planning.layout import Layout
-from drover.planning.leading import Leading
-from drover.planning.model import Broker, ClusterModel, Partition
-from drover.planning.proposal import Proposal
-from drover.planning.propose import propose
+from drover.planner.goals import DEFAULT_LIMITS, Add, Balance, Leaders
+from drover.planner.layout import Layout
+from drover.planner.leading import Leading
+from drover.planner.model import Broker, ClusterModel, Partition
+from drover.planner.proposal import Proposal
+from drover.planner.propose import propose
 
 
 def cluster(living: Sequence[int], dead: Sequence[int], lists: Sequence[tuple[int, ...]]) -> ClusterModel:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from drover.planning.goals import Add, Balance, Drain, Goal, Leaders
-from drover.planning.model import Broker, ClusterModel, Partition
-from drover.planning.proposal import Proposal
-from drover.planning.propose import propose
+from drover.planner.goals import Add, Balance, Drain, Goal, Leaders
+from drover.planner.model import Broker, ClusterModel, Partition
+from drover.planner.proposal import Proposal
+from drover.planner.propose import propose
 
 DEMOTED = (Broker(3, demoted=True), Broker(3, demoted_topics=("t",)))
 IDS = ["everywhere", "in its topics"]

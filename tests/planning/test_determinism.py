@@ -6,9 +6,9 @@ import random
 import subprocess
 import sys
 
-from drover.planning.goals import Balance, Drain
-from drover.planning.model import ClusterModel
-from drover.planning.propose import propose
+from drover.planner.goals import Balance, Drain
+from drover.planner.model import ClusterModel
+from drover.planner.propose import propose
 from tests.planning.clusters import random_cluster, random_goals
 
 SEEDS = range(25)

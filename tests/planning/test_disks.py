@@ -1,12 +1,12 @@
 """Log directories: one volume counts once, a cordoned directory has no room, and the remarks that name both."""
 
-from drover.planning.assess import assess
-from drover.planning.disks import DiskCode, disk_remarks
-from drover.planning.figures import largest_room_of, room_of
-from drover.planning.goals import Drain
-from drover.planning.model import Broker, ClusterModel, LogDir, Partition, Volume, volumes_of
-from drover.planning.proposal import UnmetCode
-from drover.planning.propose import propose
+from drover.planner.assess import assess
+from drover.planner.disks import DiskCode, disk_remarks
+from drover.planner.figures import largest_room_of, room_of
+from drover.planner.goals import Drain
+from drover.planner.model import Broker, ClusterModel, LogDir, Partition, Volume, volumes_of
+from drover.planner.proposal import UnmetCode
+from drover.planner.propose import propose
 
 GB = 1_000_000_000
 SHARED = (LogDir("/d1", 1000 * GB, 300 * GB), LogDir("/d2", 1000 * GB, 300 * GB))

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from drover.planning.goals import SetReplicationFactor
-from drover.planning.model import Broker, ClusterModel, Partition
-from drover.planning.proposal import Proposal, UnmetCode
-from drover.planning.propose import propose
+from drover.planner.goals import SetReplicationFactor
+from drover.planner.model import Broker, ClusterModel, Partition
+from drover.planner.proposal import Proposal, UnmetCode
+from drover.planner.propose import propose
 
 
 def with_factor(

@@ -7,8 +7,8 @@ import pytest
 
 from bench.planner import main
 from bench.planner_clusters import Description, Judgement, Sizes, describe, judge, model_of
-from drover.planning.goals import DEFAULT_LIMITS, Add, Balance, Drain, Goal, Limits
-from drover.planning.propose import propose
+from drover.planner.goals import DEFAULT_LIMITS, Add, Balance, Drain, Goal, Limits
+from drover.planner.propose import propose
 
 TOLERANCE = 1e-6
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from drover.planning.assess import assess
-from drover.planning.goals import Drain, Limits
-from drover.planning.judgement import broken, emptied
-from drover.planning.model import Broker, ClusterModel, Partition
-from drover.planning.proposal import UnmetCode
-from drover.planning.propose import propose
+from drover.planner.assess import assess
+from drover.planner.goals import Drain, Limits
+from drover.planner.judgement import broken, emptied
+from drover.planner.model import Broker, ClusterModel, Partition
+from drover.planner.proposal import UnmetCode
+from drover.planner.propose import propose
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
 GIVEN_UP = "gives up every replica in sync (broker 1)"

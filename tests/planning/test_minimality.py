@@ -4,14 +4,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from drover.planning.bands import Bands
-from drover.planning.goals import DEFAULT_LIMITS, Add, Balance, Drain, Goal, Leaders, Spread
-from drover.planning.layout import Layout
-from drover.planning.leading import Leading
-from drover.planning.model import ClusterModel
-from drover.planning.proposal import Proposal
-from drover.planning.propose import propose
-from drover.planning.solving import leaving_of
+from drover.planner.bands import Bands
+from drover.planner.goals import DEFAULT_LIMITS, Add, Balance, Drain, Goal, Leaders, Spread
+from drover.planner.layout import Layout
+from drover.planner.leading import Leading
+from drover.planner.model import ClusterModel
+from drover.planner.proposal import Proposal
+from drover.planner.propose import propose
+from drover.planner.solving import leaving_of
 from tests.planning.clusters import fewest_pairs, lists_after, pairs, random_cluster, random_goals, targets_of
 
 Lists = Mapping[tuple[str, int], tuple[int, ...]]

@@ -4,11 +4,11 @@ import itertools
 import random
 from collections.abc import Iterator, Sequence
 
-from drover.planning.bands import Bands
-from drover.planning.goals import DEFAULT_LIMITS, Add, Balance, Drain, Goal
-from drover.planning.layout import Layout
-from drover.planning.model import Broker, ClusterModel, Partition
-from drover.planning.propose import propose
+from drover.planner.bands import Bands
+from drover.planner.goals import DEFAULT_LIMITS, Add, Balance, Drain, Goal
+from drover.planner.layout import Layout
+from drover.planner.model import Broker, ClusterModel, Partition
+from drover.planner.propose import propose
 from tests.planning.clusters import lists_after, pairs, targets_of
 
 Lists = Sequence[tuple[int, ...]]

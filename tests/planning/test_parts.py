@@ -5,14 +5,14 @@ import random
 
 import pytest
 
-from drover.planning.bands import water_level
-from drover.planning.budget import Budget
-from drover.planning.goals import DEFAULT_LIMITS, Balance, Drain, Leaders, Limits, SetReplicationFactor
-from drover.planning.layout import Layout
-from drover.planning.leading import Leading
-from drover.planning.model import Broker, ClusterModel, Partition
-from drover.planning.propose import propose
-from drover.planning.racks import Racks
+from drover.planner.bands import water_level
+from drover.planner.budget import Budget
+from drover.planner.goals import DEFAULT_LIMITS, Balance, Drain, Leaders, Limits, SetReplicationFactor
+from drover.planner.layout import Layout
+from drover.planner.leading import Leading
+from drover.planner.model import Broker, ClusterModel, Partition
+from drover.planner.propose import propose
+from drover.planner.racks import Racks
 
 
 def brokers(*racks: str | None) -> tuple[Broker, ...]:

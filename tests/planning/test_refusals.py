@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from drover.planning.goals import (
+from drover.planner.goals import (
     Add,
     Balance,
     Drain,
@@ -17,9 +17,9 @@ from drover.planning.goals import (
     SetReplicationFactor,
     Spread,
 )
-from drover.planning.model import Broker, ClusterModel, LogDir, Partition
-from drover.planning.proposal import UnmetCode
-from drover.planning.propose import propose
+from drover.planner.model import Broker, ClusterModel, LogDir, Partition
+from drover.planner.proposal import UnmetCode
+from drover.planner.propose import propose
 
 GIB = 1 << 30
 

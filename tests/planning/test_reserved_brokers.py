@@ -2,8 +2,8 @@
 
 import pytest
 
-from drover.planning.assess import assess
-from drover.planning.goals import (
+from drover.planner.assess import assess
+from drover.planner.goals import (
     Add,
     Balance,
     Drain,
@@ -15,10 +15,10 @@ from drover.planning.goals import (
     SetReplicationFactor,
     Spread,
 )
-from drover.planning.judgement import broken
-from drover.planning.model import Broker, ClusterModel, Partition
-from drover.planning.proposal import UnmetCode
-from drover.planning.propose import propose
+from drover.planner.judgement import broken
+from drover.planner.model import Broker, ClusterModel, Partition
+from drover.planner.proposal import UnmetCode
+from drover.planner.propose import propose
 
 DRAIN_3, ADD_6 = "plan drain-3 (ana)", "plan add-6 (bob)"
 BROKERS = (

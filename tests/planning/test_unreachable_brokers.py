@@ -3,11 +3,11 @@
 import pytest
 
 from drover.client.views.proposal_rows import Request, blocking
-from drover.planning.assess import assess
-from drover.planning.goals import Add, Balance, Drain, Goal, Replace, SetReplicationFactor, Spread
-from drover.planning.model import Broker, ClusterModel, Partition
-from drover.planning.proposal import UnmetCode
-from drover.planning.propose import propose
+from drover.planner.assess import assess
+from drover.planner.goals import Add, Balance, Drain, Goal, Replace, SetReplicationFactor, Spread
+from drover.planner.model import Broker, ClusterModel, Partition
+from drover.planner.proposal import UnmetCode
+from drover.planner.propose import propose
 
 REMEDY = "add that listener, or give Drover a bootstrap that all brokers offer"
 

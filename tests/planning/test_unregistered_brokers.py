@@ -2,10 +2,10 @@
 
 import pytest
 
-from drover.planning.goals import Balance, Drain, Goal, SetReplicationFactor
-from drover.planning.model import Broker, ClusterModel, Partition
-from drover.planning.proposal import UnmetCode
-from drover.planning.propose import propose
+from drover.planner.goals import Balance, Drain, Goal, SetReplicationFactor
+from drover.planner.model import Broker, ClusterModel, Partition
+from drover.planner.proposal import UnmetCode
+from drover.planner.propose import propose
 
 
 def cluster(*unregistered: int) -> ClusterModel:

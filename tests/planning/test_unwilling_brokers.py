@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from drover.planning.assess import assess
-from drover.planning.goals import Balance, Drain, Goal, Leaders, Spread
-from drover.planning.model import Broker, ClusterModel, LogDir, Partition
-from drover.planning.proposal import UnmetCode
-from drover.planning.propose import propose
+from drover.planner.assess import assess
+from drover.planner.goals import Balance, Drain, Goal, Leaders, Spread
+from drover.planner.model import Broker, ClusterModel, LogDir, Partition
+from drover.planner.proposal import UnmetCode
+from drover.planner.propose import propose
 
 UNWILLING = (
     Broker(6, "c", excluded=True),

@@ -7,8 +7,8 @@ import pytest
 import pytest_asyncio
 
 from drover.local import LocalZooKeeper
-from projections.memory import MemoryStore
-from projections.store import Store
+from drover.projections.memory import MemoryStore
+from drover.projections.store import Store
 from tests.projections.rig import zookeeper_store
 
 _roots = itertools.count(1)

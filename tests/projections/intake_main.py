@@ -11,12 +11,12 @@ from pathlib import Path
 
 import msgspec
 
-from events.codec import encode_command
-from events.commands import AnyCommand
-from projections.intake import Intake
-from projections.options import ZooKeeperOptions
-from projections.store import Operation, nothing
-from projections.zookeeper import ZooKeeperStore
+from drover.events.codec import encode_command
+from drover.events.commands import AnyCommand
+from drover.projections.intake import Intake
+from drover.projections.store import Operation, nothing
+from drover.projections.zookeeper import ZooKeeperStore
+from drover.settings.zookeeper import ZooKeeperOptions
 from tests.projections.logs import valid_batches
 from tests.projections.notes import Notes
 from tests.projections.projector_main import die

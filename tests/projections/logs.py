@@ -3,13 +3,13 @@
 import functools
 from collections.abc import Sequence
 
-from drover.shard.fold import RecordVerdict, ShardFold
-from events.plans import PlanOpened
-from events.reassignments import Call, CallAccepted, CallIntended, ReassignmentCompleted, ReassignmentQueued
-from events.records import SCHEMA_VERSION, AnyEvent, Batch
-from projections.feed import Feed
-from projections.position import Place
-from projections.view import ClusterView, Scope
+from drover.events.plans import PlanOpened
+from drover.events.reassignments import Call, CallAccepted, CallIntended, ReassignmentCompleted, ReassignmentQueued
+from drover.events.records import SCHEMA_VERSION, AnyEvent, Batch
+from drover.fold.log import RecordVerdict, ShardFold
+from drover.projections.feed import Feed
+from drover.projections.position import Place
+from drover.projections.view import ClusterView, Scope
 from tests.projections.walk import Walk
 from tests.shard.world import CLUSTER
 

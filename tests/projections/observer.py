@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from projections.position import Place, decode_position
-from projections.store import Store, StoreError
+from drover.projections.position import Place, decode_position
+from drover.projections.store import Store, StoreError
 from tests.projections.rig import read_tree
 from tests.shard.world import CLUSTER
 

@@ -6,17 +6,17 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from drover.events.commands import AnyCommand
+from drover.events.partitions import TopicPartition
+from drover.events.records import Batch, Outcome
+from drover.fold.log import RecordVerdict, ShardFold
 from drover.local import wait_until
-from drover.shard.fold import RecordVerdict, ShardFold
-from events.commands import AnyCommand
-from events.partitions import TopicPartition
-from events.records import Batch, Outcome
-from projections.commands import CANCEL, PLAN
-from projections.feed import Feed
-from projections.intake import Intake
-from projections.store import ConflictError, Create, Delete, Examined, Set, Store
-from projections.tree import Tree
-from projections.writer import ClusterWriter, Role, WriterTimes
+from drover.projections.commands import CANCEL, PLAN
+from drover.projections.feed import Feed
+from drover.projections.intake import Intake
+from drover.projections.store import ConflictError, Create, Delete, Examined, Set, Store
+from drover.projections.tree import Tree
+from drover.projections.writer import ClusterWriter, Role, WriterTimes
 from tests.projections.notes import Notes
 from tests.shard.world import CLUSTER, World
 

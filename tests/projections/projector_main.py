@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from projections.feed import Feed
-from projections.options import ZooKeeperOptions
-from projections.store import Operation, Znode, nothing
-from projections.tree import Tree
-from projections.writer import ClusterWriter
-from projections.zookeeper import ZooKeeperStore
+from drover.projections.feed import Feed
+from drover.projections.store import Operation, Znode, nothing
+from drover.projections.tree import Tree
+from drover.projections.writer import ClusterWriter
+from drover.projections.zookeeper import ZooKeeperStore
+from drover.settings.zookeeper import ZooKeeperOptions
 from tests.projections.logs import valid_batches
 from tests.projections.notes import Notes
 from tests.shard.world import CLUSTER

@@ -1,11 +1,11 @@
 """What the tests do to a tree and to the ZooKeeper that holds it."""
 
 from drover.local import LocalZooKeeper
-from projections.options import ZooKeeperOptions
-from projections.position import Position
-from projections.store import Delete, Store, read_subtree
-from projections.tree import Tree
-from projections.zookeeper import ZooKeeperStore
+from drover.projections.position import Position
+from drover.projections.store import Delete, Store, read_subtree
+from drover.projections.tree import Tree
+from drover.projections.zookeeper import ZooKeeperStore
+from drover.settings.zookeeper import ZooKeeperOptions
 from tests.shard.world import CLUSTER
 
 ROOT = "/drover"

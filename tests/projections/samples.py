@@ -1,9 +1,9 @@
 """Events that make a document each."""
 
-from events.brokers import BlacklistSet, BrokerFailureRecorded
-from events.clusters import ClusterFrozen
-from events.leadership import LeaderBalanceBegun, ListedBroker
-from events.reassignments import RollbackRequested
+from drover.events.brokers import BlacklistSet, BrokerFailureRecorded
+from drover.events.clusters import ClusterFrozen
+from drover.events.leadership import LeaderBalanceBegun, ListedBroker
+from drover.events.reassignments import RollbackRequested
 
 FROZEN = ClusterFrozen(cluster="prod", by="ana", reason="incident 7")
 FAILED = BrokerFailureRecorded(cluster="prod", broker=3, failed_at_ms=1234, by="watch", reason="no ping")

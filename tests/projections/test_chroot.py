@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from kazoo.exceptions import NoAuthError, NodeExistsError, NoNodeError
 
-from projections import zookeeper
-from projections.options import ZooKeeperOptions
-from projections.store import ConflictError, Create, StoreDeniedError
-from projections.zookeeper import ZooKeeperStore
+from drover.projections import zookeeper
+from drover.projections.store import ConflictError, Create, StoreDeniedError
+from drover.projections.zookeeper import ZooKeeperStore
+from drover.settings.zookeeper import ZooKeeperOptions
 
 
 class Result:

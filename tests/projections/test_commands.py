@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from events.commands import Alter, Blacklist, Cancel, Freeze, PartitionTarget, Unfreeze
-from events.refusals import RefusalCode
-from projections.commands import (
+from drover.events.commands import Alter, Blacklist, Cancel, Freeze, PartitionTarget, Unfreeze
+from drover.events.refusals import RefusalCode
+from drover.projections.commands import (
     BLACKLIST,
     CANCEL,
     FREEZE,
@@ -19,7 +19,7 @@ from projections.commands import (
     identity_of,
     request_number,
 )
-from projections.store import UNREADABLE, Examined
+from drover.projections.store import UNREADABLE, Examined
 
 NODE = Examined(b"", version=0, czxid=0x10, mzxid=0x1A, mtime_ms=0x18BCFE56800)
 REQUEST = f"{REQUESTS}/request_0000000003"

@@ -11,10 +11,10 @@ from kazoo.exceptions import NoAuthError
 
 from drover.local import LocalZooKeeper, wait_until
 from drover.local.certificates import make_certificates
-from projections.options import ZooKeeperOptions
-from projections.store import Create, Store, StoreUnavailableError, WriteUnknownError
-from projections.writer import ClusterWriter, Role
-from projections.zookeeper import ZooKeeperStore
+from drover.projections.store import Create, Store, StoreUnavailableError, WriteUnknownError
+from drover.projections.writer import ClusterWriter, Role
+from drover.projections.zookeeper import ZooKeeperStore
+from drover.settings.zookeeper import ZooKeeperOptions
 from tests.projections.ensemble import Ensemble
 from tests.projections.logs import prefixes, valid_batches, walked_log
 from tests.projections.notes import Notes

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
-from events.clusters import ClusterFrozen, ClusterUnfrozen
-from events.foreign import ForeignMoveEnded, ForeignMoveSeen
-from events.healing import (
+from drover.events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
+from drover.events.clusters import ClusterFrozen, ClusterUnfrozen
+from drover.events.foreign import ForeignMoveEnded, ForeignMoveSeen
+from drover.events.healing import (
     BrokerOutageEnded,
     BrokerOutageNoted,
     HealAssignment,
@@ -19,9 +19,9 @@ from events.healing import (
     HealPlanned,
     OutageEnd,
 )
-from events.leadership import LeaderBalanceBegun, LeaderBalanceEnded, ListedBroker
-from events.plans import PlanFinished
-from events.reassignments import (
+from drover.events.leadership import LeaderBalanceBegun, LeaderBalanceEnded, ListedBroker
+from drover.events.plans import PlanFinished
+from drover.events.reassignments import (
     Blocker,
     Call,
     CallIntended,
@@ -30,13 +30,13 @@ from events.reassignments import (
     RollbackRequested,
     StepConfirmed,
 )
-from events.records import AnyEvent
-from events.waiting import QueueEntryAdded, QueueEntryRemoved, QueueExit
-from projections import documents
-from projections.documents import CHUNK_LIMIT_BYTES, PLAN_LIMIT_BYTES, SMALL_LIMIT_BYTES, TOPIC_LIMIT_BYTES
-from projections.reassignment_document import is_another
-from projections.store import MOST_BYTES
-from projections.view import Scope
+from drover.events.records import AnyEvent
+from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved, QueueExit
+from drover.projections import documents
+from drover.projections.documents import CHUNK_LIMIT_BYTES, PLAN_LIMIT_BYTES, SMALL_LIMIT_BYTES, TOPIC_LIMIT_BYTES
+from drover.projections.reassignment_document import is_another
+from drover.projections.store import MOST_BYTES
+from drover.projections.view import Scope
 from tests.projections.logs import AT_MS, accepted, completed, opened, queued, sent, viewed
 
 

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from projections.entries import Members
-from projections.listings import Listing, TopicListings
-from projections.position import Place, is_marked, mark_of
-from projections.reassignment_document import Blocked, HeldOff, ReassignmentDocument
+from drover.projections.entries import Members
+from drover.projections.listings import Listing, TopicListings
+from drover.projections.position import Place, is_marked, mark_of
+from drover.projections.reassignment_document import Blocked, HeldOff, ReassignmentDocument
 
 NAMES = st.integers(0, 12).map(str)
 CHANGES = st.lists(st.tuples(NAMES, st.none() | st.binary(max_size=6)), max_size=60)

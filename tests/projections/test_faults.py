@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from drover.local import LocalZooKeeper, wait_until
-from projections.feed import Feed
-from projections.store import Store
-from projections.tree import Tree
-from projections.writer import ClusterWriter, Role, WriterTimes
+from drover.projections.feed import Feed
+from drover.projections.store import Store
+from drover.projections.tree import Tree
+from drover.projections.writer import ClusterWriter, Role, WriterTimes
 from tests.projections.logs import prefixes, valid_batches, walked_log
 from tests.projections.notes import Notes
 from tests.projections.observer import Observer, observing

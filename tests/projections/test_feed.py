@@ -5,15 +5,15 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from events.healing import HealAssignment, HealChunkPlanned, HealEnd, HealEnded, HealPlanned
-from events.records import AnyEvent
-from projections.changes import absorb, changes, flat, left_by, transactions
-from projections.documents import documents
-from projections.feed import Feed, Group, weigh
-from projections.listings import listing_of, step_of
-from projections.position import Place
-from projections.store import MOST_BYTES, MOST_OPERATIONS, Operation, Znode, size_of
-from projections.view import ClusterView, Scope, chunk_of
+from drover.events.healing import HealAssignment, HealChunkPlanned, HealEnd, HealEnded, HealPlanned
+from drover.events.records import AnyEvent
+from drover.projections.changes import absorb, changes, flat, left_by, transactions
+from drover.projections.documents import documents
+from drover.projections.feed import Feed, Group, weigh
+from drover.projections.listings import listing_of, step_of
+from drover.projections.position import Place
+from drover.projections.store import MOST_BYTES, MOST_OPERATIONS, Operation, Znode, size_of
+from drover.projections.view import ClusterView, Scope, chunk_of
 from tests.projections.logs import feed_of, opened, prefixes, queued, recorded, rendered, sent, walked_log
 from tests.shard.world import CLUSTER
 

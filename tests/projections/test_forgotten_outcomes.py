@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from drover.events.commands import AnyCommand
 from drover.local import wait_until
-from events.commands import AnyCommand
-from projections import intake
-from projections.commands import CANCEL, ERROR_SUFFIX, REQUESTS
-from projections.memory import MemoryStore
-from projections.store import Create, Delete, Operation, StoreDeniedError, nothing
+from drover.projections import intake
+from drover.projections.commands import CANCEL, ERROR_SUFFIX, REQUESTS
+from drover.projections.memory import MemoryStore
+from drover.projections.store import Create, Delete, Operation, StoreDeniedError, nothing
 from tests.projections.office import Office
 
 FIRST, SECOND, THIRD = (f"{REQUESTS}/request_000000000{number}" for number in range(3))

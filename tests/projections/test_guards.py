@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from drover.errors import ConfigurationError
 from drover.local import LocalZooKeeper, wait_until
-from drover.runtime.settings import ZooKeeperSettings
-from projections.options import ZooKeeperOptions
-from projections.store import ConflictError, Create, Delete, Store, StoreDeniedError, StoreUnavailableError
-from projections.tree import BeatenError, Tree
-from projections.writer import Role
-from projections.zookeeper import ZooKeeperStore, made
+from drover.projections.store import ConflictError, Create, Delete, Store, StoreDeniedError, StoreUnavailableError
+from drover.projections.tree import BeatenError, Tree
+from drover.projections.writer import Role
+from drover.projections.zookeeper import ZooKeeperStore, made
+from drover.settings.settings import ZooKeeperSettings
+from drover.settings.zookeeper import ZooKeeperOptions
 from tests.projections.logs import prefixes, walked_log
 from tests.projections.notes import Notes
 from tests.projections.rig import zookeeper_store

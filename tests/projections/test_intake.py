@@ -6,11 +6,11 @@ import time
 import pytest
 from msgspec.structs import replace
 
-from events.commands import Alter
-from projections.commands import BLACKLIST, CANCEL, FREEZE, PLAN, REQUESTS, command_of, earlier_identity_of
-from projections.memory import MemoryStore
-from projections.position import POSITION_PATH
-from projections.store import Create, Store
+from drover.events.commands import Alter
+from drover.projections.commands import BLACKLIST, CANCEL, FREEZE, PLAN, REQUESTS, command_of, earlier_identity_of
+from drover.projections.memory import MemoryStore
+from drover.projections.position import POSITION_PATH
+from drover.projections.store import Create, Store
 from tests.projections.office import ORDERS, Office, plan_of
 from tests.projections.rig import clear
 from tests.shard.world import CLUSTER, alter

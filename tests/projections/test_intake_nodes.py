@@ -9,9 +9,9 @@ from kazoo.security import make_acl, make_digest_acl
 
 from drover.errors import ConfigurationError
 from drover.local import LocalZooKeeper
-from projections.commands import CANCEL, FREEZE, PLAN, REQUESTS
-from projections.store import Create, Store
-from projections.tree import Tree
+from drover.projections.commands import CANCEL, FREEZE, PLAN, REQUESTS
+from drover.projections.store import Create, Store
+from drover.projections.tree import Tree
 from tests.projections.office import ORDERS, plan_of
 from tests.projections.test_intake import office, until
 from tests.shard.world import CLUSTER

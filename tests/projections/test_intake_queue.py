@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from drover.scheduling.state import Limits
-from events.commands import Alter
-from projections.commands import CANCEL, PLAN, QUEUE, REQUESTS, command_of
-from projections.store import Store
+from drover.events.commands import Alter
+from drover.projections.commands import CANCEL, PLAN, QUEUE, REQUESTS, command_of
+from drover.projections.store import Store
+from drover.state.scheduling import Limits
 from tests.projections.office import ORDERS, Office, plan_of
 from tests.projections.test_commands import NODE
 from tests.projections.test_intake import until, until_data

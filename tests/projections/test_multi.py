@@ -8,8 +8,8 @@ from kazoo.exceptions import BadVersionError, RolledBackError, RuntimeInconsiste
 from kazoo.protocol import serialization
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, make_digest_acl
 
-from projections.multi import Multi, encode, encode_acl
-from projections.store import Create, Delete, Operation, Set
+from drover.projections.multi import Multi, encode, encode_acl
+from drover.projections.store import Create, Delete, Operation, Set
 
 PATHS = st.text(min_size=1, max_size=20).map(lambda name: f"/{name}")
 VERSIONS = st.integers(-1, 2**31 - 1)

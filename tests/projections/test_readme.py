@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from events.reassignments import Blocker, ReassignmentBlocked
-from events.records import AnyEvent
-from events.refusals import Refusal, RefusalCode
-from events.waiting import QueueEntryAdded
-from projections import documents
-from projections.commands import MOST_BYTES, MOST_PARTITIONS, Fault, error_document
-from projections.documents import DOCUMENTS, PLAN_LIMIT_BYTES
-from projections.ownership import PARENTS, PROJECTED, SHARED, SUBTREES
-from projections.position import POSITION_PATH, decode_position
-from projections.store import Examined
+from drover.events.reassignments import Blocker, ReassignmentBlocked
+from drover.events.records import AnyEvent
+from drover.events.refusals import Refusal, RefusalCode
+from drover.events.waiting import QueueEntryAdded
+from drover.projections import documents
+from drover.projections.commands import MOST_BYTES, MOST_PARTITIONS, Fault, error_document
+from drover.projections.documents import DOCUMENTS, PLAN_LIMIT_BYTES
+from drover.projections.ownership import PARENTS, PROJECTED, SHARED, SUBTREES
+from drover.projections.position import POSITION_PATH, decode_position
+from drover.projections.store import Examined
 from tests.events.healing_samples import HEALING
 from tests.projections.logs import accepted, opened, queued, sent, viewed
 from tests.projections.samples import BALANCING, BLACKLISTED, CANCELLED, DEMOTED, FAILED, FROZEN

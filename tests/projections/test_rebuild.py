@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import pytest
 
 from drover.local import LocalZooKeeper, wait_until
-from projections.comparing import FeedReader, compare
-from projections.feed import Feed
-from projections.position import Place
-from projections.rebuild import rebuild
-from projections.store import Create, Delete, Set, Store, StoreDeniedError
-from projections.tree import Tree
-from projections.writer import Role
+from drover.projections.comparing import FeedReader, compare
+from drover.projections.feed import Feed
+from drover.projections.position import Place
+from drover.projections.rebuild import rebuild
+from drover.projections.store import Create, Delete, Set, Store, StoreDeniedError
+from drover.projections.tree import Tree
+from drover.projections.writer import Role
 from tests.projections.logs import feed_of, prefixes, valid_batches, walked_log
 from tests.projections.notes import Notes
 from tests.projections.observer import shown

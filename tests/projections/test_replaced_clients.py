@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from projections import zookeeper
-from projections.options import ZooKeeperOptions
-from projections.zookeeper import ZooKeeperStore
+from drover.projections import zookeeper
+from drover.projections.zookeeper import ZooKeeperStore
+from drover.settings.zookeeper import ZooKeeperOptions
 
 
 class Client:

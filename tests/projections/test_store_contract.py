@@ -4,7 +4,17 @@ import asyncio
 
 import pytest
 
-from projections.store import MOST_BYTES, ConflictError, Create, Delete, Operation, Set, Store, Znode, read_subtree
+from drover.projections.store import (
+    MOST_BYTES,
+    ConflictError,
+    Create,
+    Delete,
+    Operation,
+    Set,
+    Store,
+    Znode,
+    read_subtree,
+)
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import asyncio
 import pytest
 
 from drover.local import LocalZooKeeper
-from projections.commands import CANCEL, PLAN, REQUESTS
-from projections.comparing import compare
-from projections.intake import MOST_REQUESTS
-from projections.rebuild import rebuild
-from projections.store import Store
-from projections.tree import Tree
+from drover.projections.commands import CANCEL, PLAN, REQUESTS
+from drover.projections.comparing import compare
+from drover.projections.intake import MOST_REQUESTS
+from drover.projections.rebuild import rebuild
+from drover.projections.store import Store
+from drover.projections.tree import Tree
 from tests.projections.logs import walked_log
 from tests.projections.notes import Notes
 from tests.projections.office import ORDERS, plan_of

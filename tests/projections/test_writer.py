@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
+from drover.events.healing import HealEnd, HealEnded
 from drover.local import wait_until
-from events.healing import HealEnd, HealEnded
-from projections.feed import Feed
-from projections.memory import Fault, MemoryStore
-from projections.position import Place, decode_position
-from projections.store import Create, Delete, Set, Store, nothing
-from projections.tree import Tree
-from projections.writer import ClusterWriter, Role, WriterTimes
+from drover.projections.feed import Feed
+from drover.projections.memory import Fault, MemoryStore
+from drover.projections.position import Place, decode_position
+from drover.projections.store import Create, Delete, Set, Store, nothing
+from drover.projections.tree import Tree
+from drover.projections.writer import ClusterWriter, Role, WriterTimes
 from tests.projections.logs import prefixes, recorded, rendered, valid_batches, walked_log
 from tests.projections.notes import Notes
 from tests.projections.rig import clear, position_of, read_tree

@@ -4,10 +4,10 @@ import random
 from typing import Any
 
 from drover.cluster.port import AlterRequest
-from drover.plans.state import PlanStatus
-from drover.scheduling.state import Limits
-from events.commands import Blacklist, BrokerFailed, BrokerReturned, Cancel, Freeze, Unfreeze
-from events.partitions import TopicPartition
+from drover.events.commands import Blacklist, BrokerFailed, BrokerReturned, Cancel, Freeze, Unfreeze
+from drover.events.partitions import TopicPartition
+from drover.state.plans import PlanStatus
+from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter, rollback
 
 BROKERS = 6

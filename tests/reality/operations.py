@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drover.cluster.controller_model import Election
-from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest
 from drover.cluster.throttle_lists import FOLLOWER_REPLICAS, LEADER_REPLICAS, ConfigOperation, OperationKind
+from drover.events.partitions import TopicPartition
 from drover.facts import INVALID_REPLICA_ASSIGNMENT, NONE
-from events.partitions import TopicPartition
+from drover.testing.controller_model import Election
+from drover.testing.model import ClusterModel
 
 Replicas = tuple[int, ...]
 Codes = Mapping[str, int]

@@ -20,17 +20,17 @@ from msgspec.structs import replace
 
 from drover.cluster import messages
 from drover.cluster.configs import LIST_KEYS, topic_configs
-from drover.cluster.controller_model import Election
 from drover.cluster.port import AlterRequest
 from drover.cluster.throttle_lists import parse_throttled
 from drover.cluster.wire import Deadline, Lane
 from drover.errors import ClusterError
+from drover.events.partitions import TopicPartition
 from drover.facts import NONE, REQUEST_TIMED_OUT, Move
 from drover.local import LocalCluster
 from drover.local.layout import CONTROLLER_ID
 from drover.local.probe import known_brokers
 from drover.local.processes import ProcessState
-from events.partitions import TopicPartition
+from drover.testing.controller_model import Election
 from tests.cluster.support import traits_of_local
 from tests.reality.operations import (
     Alter,

@@ -9,8 +9,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from enum import Enum
 
-from drover.cluster.model import ClusterModel
-from events.traits import Traits
+from drover.events.traits import Traits
+from drover.testing.model import ClusterModel
 from tests.reality import operations, sights
 from tests.reality.operations import Codes, Operation
 from tests.reality.real import POLL_S, RealCluster

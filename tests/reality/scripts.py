@@ -11,14 +11,14 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import permutations
 
-from drover.cluster import controller_model
-from drover.cluster.controller_model import Election, Partition
-from drover.cluster.model import ClusterModel
-from drover.cluster.model_state import MIN_ISR, UNCLEAN_ALLOWED
 from drover.cluster.throttle_lists import LEADER_REPLICAS
+from drover.events.partitions import TopicPartition
+from drover.events.traits import Traits
+from drover.testing import controller_model
+from drover.testing.controller_model import Election, Partition
+from drover.testing.model import ClusterModel
+from drover.testing.model_state import MIN_ISR, UNCLEAN_ALLOWED
 from drover.traits import LATEST
-from events.partitions import TopicPartition
-from events.traits import Traits
 from tests.reality.operations import Alter, Create, Delete, Elect, Grow, Operation, Place, Replicas, Throttle, apply
 
 BROKERS = (1, 2, 3, 4)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drover.cluster.model import ClusterModel
 from drover.cluster.throttle_lists import FOLLOWER_REPLICAS, LEADER_REPLICAS, parse_entries
+from drover.testing.model import ClusterModel
 
 
 @dataclass(frozen=True, slots=True)

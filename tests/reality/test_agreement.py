@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
-from drover.cluster import controller_model
 from drover.local import LocalCluster, local_cluster
+from drover.testing import controller_model
 from tests.reality.operations import Alter, Create, Operation, Place, Replicas
 from tests.reality.real import RealCluster
 from tests.reality.recorder import Disagreement, run_batch

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from drover.cluster.controller_model import Election
-from drover.cluster.model import ClusterModel
+from drover.testing.controller_model import Election
+from drover.testing.model import ClusterModel
 from drover.traits import LATEST, known_traits
 from tests.reality.operations import Alter, Create, Delete, Elect, Grow, Place, Throttle, apply
 from tests.reality.recorder import balances

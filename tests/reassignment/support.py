@@ -4,17 +4,12 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from drover.capability.decision import Decision, Facts
-from drover.facts import Move, PartitionFacts
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Reassignment, Step
-from drover.reassignment.verdict import Context
-from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.commands import Alter, Cancel, PartitionName, PartitionTarget
-from events.partitions import TopicPartition
-from events.plans import PlanOpened
-from events.reassignments import (
+from drover.decide.decision import Decision, Facts
+from drover.decide.verdict import Context
+from drover.events.commands import Alter, Cancel, PartitionName, PartitionTarget
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanOpened
+from drover.events.reassignments import (
     Call,
     CallAccepted,
     CallIntended,
@@ -22,7 +17,12 @@ from events.reassignments import (
     RollbackRequested,
     StopRequested,
 )
-from events.records import AnyEvent
+from drover.events.records import AnyEvent
+from drover.facts import Move, PartitionFacts
+from drover.fold.evolve import apply
+from drover.state.cluster import ClusterState
+from drover.state.phase import Phase
+from drover.state.reassignment import Reassignment, Step
 
 CLUSTER = "local"
 KEY = TopicPartition("orders", 0)

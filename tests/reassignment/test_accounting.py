@@ -6,22 +6,22 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drover.plans.evolve import Ending
-from drover.reassignment.cancellation import succession
-from drover.scheduling.queue_entries import take, why_passed_over
-from drover.shard.decide import decide
-from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.commands import Alter, Cancel
-from events.partitions import TopicPartition
-from events.reassignments import (
+from drover.decide.cancellation import succession
+from drover.decide.commands import decide
+from drover.decide.queue_entries import take, why_passed_over
+from drover.events.commands import Alter, Cancel
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import (
     FailureReason,
     ReassignmentCompleted,
     ReassignmentFailed,
     ReassignmentRolledBack,
     ReassignmentStopped,
 )
-from events.records import AnyEvent
+from drover.events.records import AnyEvent
+from drover.fold.evolve import apply
+from drover.fold.plans import Ending
+from drover.state.cluster import ClusterState
 from tests.reassignment.support import CLUSTER, accepted, alter, cancel, facts, intended, sight
 from tests.simulation.counting import plans_agree
 

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 import pytest
 
+from drover.decide.commands import decide
+from drover.events.base import PartitionEvent
+from drover.events.brokers import BlacklistSet
+from drover.events.clusters import ClusterIdentified, ClusterMismatched
+from drover.events.leadership import LeaderOrderKept
+from drover.events.plans import PlanCancelled, PlanFinished, PlanThrottleSet
+from drover.events.reassignments import FailureReason, ReassignmentFailed, ReassignmentQueued
+from drover.events.waiting import QueueEntryAdded
 from drover.facts import Move
-from drover.plans.state import PlanStatus
-from drover.shard.decide import decide
-from drover.state.evolve import apply
-from events.base import PartitionEvent
-from events.brokers import BlacklistSet
-from events.clusters import ClusterIdentified, ClusterMismatched
-from events.leadership import LeaderOrderKept
-from events.plans import PlanCancelled, PlanFinished, PlanThrottleSet
-from events.reassignments import FailureReason, ReassignmentFailed, ReassignmentQueued
-from events.waiting import QueueEntryAdded
+from drover.fold.evolve import apply
+from drover.state.plans import PlanStatus
 from tests.reassignment.support import (
     CLUSTER,
     KEY,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from drover.capability.messages import AlterPartitions, CallEnded
+from drover.events.partitions import TopicPartition
 from drover.facts import NONE, CallResult
-from drover.reassignment.call_pace import FIRST_IN_ZOOKEEPER_MODE, GOAL_MS, LARGEST, SMALLEST, CallPace, next_size
-from events.partitions import TopicPartition
+from drover.reconcile.messages import AlterPartitions, CallEnded
+from drover.reconcile.moves.call_pace import FIRST_IN_ZOOKEEPER_MODE, GOAL_MS, LARGEST, SMALLEST, CallPace, next_size
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(LARGEST))
 

@@ -2,12 +2,7 @@
 
 import pytest
 
-from drover.facts import CallResult
-from drover.reassignment import calls
-from drover.reassignment.evolve import evolve
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Reassignment
-from events.reassignments import (
+from drover.events.reassignments import (
     Blocker,
     Call,
     CallOutcomeLost,
@@ -18,6 +13,11 @@ from events.reassignments import (
     ReassignmentFailed,
     RollbackSkipped,
 )
+from drover.facts import CallResult
+from drover.fold.moves import evolve
+from drover.reconcile.moves import calls
+from drover.state.phase import Phase
+from drover.state.reassignment import Reassignment
 from tests.reassignment.support import CLUSTER, reassignment, tags
 
 OPEN = {Phase.INTENDED: Call.STEP, Phase.CANCEL_INTENDED: Call.CANCEL, Phase.RESTORE_INTENDED: Call.RESTORE}

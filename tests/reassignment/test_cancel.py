@@ -5,16 +5,16 @@ from typing import Any, NoReturn
 
 import pytest
 
-from drover.capability.decision import Facts
-from drover.plans.state import PlanStatus
-from drover.reassignment.phase import Phase
-from drover.shard.decide import decide
+from drover.decide.commands import decide
+from drover.decide.decision import Facts
+from drover.events.bounds import MAX_TOPICS, fault_of
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanFinished
+from drover.events.reassignments import CallLapsed, ReassignmentRolledBack, StepPrepared
+from drover.fold.evolve import apply
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.bounds import MAX_TOPICS, fault_of
-from events.partitions import TopicPartition
-from events.plans import PlanFinished
-from events.reassignments import CallLapsed, ReassignmentRolledBack, StepPrepared
+from drover.state.phase import Phase
+from drover.state.plans import PlanStatus
 from tests.reassignment.support import (
     CLUSTER,
     KEY,

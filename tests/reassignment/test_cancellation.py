@@ -4,17 +4,11 @@ from typing import Any
 
 import pytest
 
-from drover.capability.decision import Decision, Facts
-from drover.plans.evolve import Ending
-from drover.plans.state import PlanStatus
-from drover.reassignment.cancellation import succession
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Replacement
-from drover.shard.decide import decide
-from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.commands import Alter, Cancel
-from events.reassignments import (
+from drover.decide.cancellation import succession
+from drover.decide.commands import decide
+from drover.decide.decision import Decision, Facts
+from drover.events.commands import Alter, Cancel
+from drover.events.reassignments import (
     CancelMode,
     FailureReason,
     ReassignmentCompleted,
@@ -26,6 +20,12 @@ from events.reassignments import (
     SkipReason,
     StepPrepared,
 )
+from drover.fold.evolve import apply
+from drover.fold.plans import Ending
+from drover.state.cluster import ClusterState
+from drover.state.phase import Phase
+from drover.state.plans import PlanStatus
+from drover.state.reassignment import Replacement
 from tests.reassignment.support import (
     CLUSTER,
     KEY,

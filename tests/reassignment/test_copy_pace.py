@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
-from drover.reassignment.copy_pace import SPACING_MS, CopyPace, SizeSample, pace, rate_in_words, remember
-from drover.reassignment.phase import Phase
-from drover.reassignment.reconcile import reconcile
-from drover.reassignment.values import Block
-from drover.reassignment.verdict import NOTHING
-from events.reassignments import Blocker, ReassignmentBlocked, ReassignmentUnblocked
+from drover.decide.copy_pace import SPACING_MS, CopyPace, SizeSample, pace, rate_in_words, remember
+from drover.decide.verdict import NOTHING
+from drover.events.reassignments import Blocker, ReassignmentBlocked, ReassignmentUnblocked
+from drover.reconcile.moves.reconcile import reconcile
+from drover.state.phase import Phase
+from drover.state.reassignment import Block
 from tests.reassignment.support import context, moving, reassignment
 
 LEADER, COPY = 1, 4

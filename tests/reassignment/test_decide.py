@@ -4,17 +4,26 @@ from typing import Any
 
 import pytest
 
-from drover.capability.decision import Facts
-from drover.healing.decide import MAX_FAILED_BROKERS
-from drover.healing.state import Absence
-from drover.scheduling.freezing import MAX_FREEZES
-from drover.shard.decide import decide
+from drover.decide.broker_reports import MAX_FAILED_BROKERS
+from drover.decide.commands import decide
+from drover.decide.decision import Facts
+from drover.decide.freezing import MAX_FREEZES
+from drover.events.brokers import BlacklistSet, BrokerReturnRecorded
+from drover.events.clusters import BrokersSeen, ClusterIdentified
+from drover.events.commands import (
+    AnyCommand,
+    Blacklist,
+    BrokerFailed,
+    BrokerReturned,
+    Demote,
+    Freeze,
+    Throttle,
+    Unfreeze,
+)
+from drover.events.plans import PlanFinished, PlanOpened
+from drover.fold.evolve import apply
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.brokers import BlacklistSet, BrokerReturnRecorded
-from events.clusters import BrokersSeen, ClusterIdentified
-from events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Demote, Freeze, Throttle, Unfreeze
-from events.plans import PlanFinished, PlanOpened
+from drover.state.healing import Absence
 from tests.reassignment.support import CLUSTER, codes, opened, queued, state_after, tags
 
 WHO: dict[str, Any] = {"cluster": CLUSTER, "by": "ana", "reason": "r"}

@@ -2,16 +2,16 @@
 
 import pytest
 
-from drover.healing.patient import patient_of
-from drover.plans.state import PlanGoal
-from drover.scheduling.queue_entries import take
-from drover.shard.decide import decide
+from drover.decide.commands import decide
+from drover.decide.queue_entries import take
+from drover.events.commands import Alter
+from drover.events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened
+from drover.events.records import AnyEvent
+from drover.events.waiting import QueueEntryRemoved, QueueExit
+from drover.fold.evolve import apply
+from drover.reconcile.healing.patient import patient_of
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.commands import Alter
-from events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened
-from events.records import AnyEvent
-from events.waiting import QueueEntryRemoved, QueueExit
+from drover.state.plans import PlanGoal
 from tests.reassignment.support import CLUSTER, KEY, OTHER, alter, codes, facts, state_after
 
 DRAIN_5 = PlanOpened(cluster=CLUSTER, plan="drain-5", by="ana", reason="r", empties=(5,), fills=(6,))

@@ -7,27 +7,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drover.capability.decision import Facts
+from drover.decide.cancel import decide_cancel
+from drover.decide.cancellation import postponed
+from drover.decide.decision import Facts
+from drover.decide.verdict import blocked
+from drover.events.codec import decode_record, encode_record
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanCancelled, PlanExtended, PlanFinished
+from drover.events.reassignments import Call, CallIntended, CancelMode, ReassignmentRolledBack
+from drover.events.records import AnyEvent, Batch, ReassignmentEvent
 from drover.facts import CallResult, Move, PartitionFacts
-from drover.plans.state import PlanStatus
-from drover.reassignment import calls
-from drover.reassignment.cancel import decide_cancel
-from drover.reassignment.cancellation import postponed
-from drover.reassignment.evolve import APPLYING, EVOLVING, evolve
-from drover.reassignment.next_calls import SendStep, Wait
-from drover.reassignment.phase import Phase
-from drover.reassignment.ports import Port
-from drover.reassignment.reconcile import reconcile
-from drover.reassignment.route import next_call
-from drover.reassignment.verdict import blocked
-from drover.shard.fold import ShardState
+from drover.fold.evolve import apply
+from drover.fold.log import ShardState
+from drover.fold.moves import APPLYING, EVOLVING, evolve
+from drover.reconcile.moves import calls
+from drover.reconcile.moves.next_calls import SendStep, Wait
+from drover.reconcile.moves.reconcile import reconcile
+from drover.reconcile.moves.route import next_call
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.codec import decode_record, encode_record
-from events.partitions import TopicPartition
-from events.plans import PlanCancelled, PlanExtended, PlanFinished
-from events.reassignments import Call, CallIntended, CancelMode, ReassignmentRolledBack
-from events.records import AnyEvent, Batch, ReassignmentEvent
+from drover.state.phase import Phase
+from drover.state.plans import PlanStatus
+from drover.state.ports import Port
 from tests.reassignment.support import (
     CLUSTER,
     TOPIC_ID,

@@ -2,15 +2,15 @@
 
 import pytest
 
+from drover.decide.verdict import NOTHING
+from drover.events.commands import Cancel
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, ReassignmentBlocked, ReassignmentCompleted, ReassignmentUnblocked
 from drover.facts import KAFKA_STORAGE_ERROR, PartitionFacts
 from drover.inventory import LogDirectory
-from drover.reassignment.phase import Phase
-from drover.reassignment.reconcile import reconcile
-from drover.reassignment.values import Block, Reassignment, Step
-from drover.reassignment.verdict import NOTHING
-from events.commands import Cancel
-from events.partitions import TopicPartition
-from events.reassignments import Blocker, ReassignmentBlocked, ReassignmentCompleted, ReassignmentUnblocked
+from drover.reconcile.moves.reconcile import reconcile
+from drover.state.phase import Phase
+from drover.state.reassignment import Block, Reassignment, Step
 from tests.reassignment.support import context, moving, reassignment, sight
 from tests.shard.world import CLUSTER, World, alter
 

@@ -2,12 +2,8 @@
 
 import pytest
 
-from drover.facts import Move, PartitionFacts
-from drover.reassignment.phase import Phase
-from drover.reassignment.reconcile import reconcile
-from drover.reassignment.values import ExpiredCalls, Reassignment, Step
-from drover.reassignment.verdict import UNCONFIRMED
-from events.reassignments import (
+from drover.decide.verdict import UNCONFIRMED
+from drover.events.reassignments import (
     CallAccepted,
     CallIntended,
     CancelMode,
@@ -15,6 +11,10 @@ from events.reassignments import (
     ReassignmentBlocked,
     RollbackRequested,
 )
+from drover.facts import Move, PartitionFacts
+from drover.reconcile.moves.reconcile import reconcile
+from drover.state.phase import Phase
+from drover.state.reassignment import ExpiredCalls, Reassignment, Step
 from tests.reassignment.support import TOPIC_ID, context, reassignment, sight
 
 LATE = (5, 2, 1)

@@ -3,9 +3,9 @@
 import pytest
 
 from drover.brokers import Brokers
-from drover.reassignment.nearest_lists import nearest_list
-from drover.shard.decide import decide
-from events.reassignments import ReassignmentQueued
+from drover.decide.commands import decide
+from drover.decide.nearest_lists import nearest_list
+from drover.events.reassignments import ReassignmentQueued
 from tests.reassignment.support import KEY, alter, codes, facts, sight, state_after
 
 BROKERS = Brokers(frozenset({2, 3, 4, 5}), frozenset(), frozenset({2, 3, 4, 5}))

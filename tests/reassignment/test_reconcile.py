@@ -4,12 +4,8 @@ from typing import Any
 
 import pytest
 
-from drover.facts import Move, PartitionFacts
-from drover.reassignment.phase import Phase
-from drover.reassignment.reconcile import reconcile
-from drover.reassignment.values import Block, Reassignment, Step
-from drover.reassignment.verdict import NOTHING, UNCONFIRMED, Verdict
-from events.reassignments import (
+from drover.decide.verdict import NOTHING, UNCONFIRMED, Verdict
+from drover.events.reassignments import (
     Blocker,
     Call,
     CallAccepted,
@@ -25,6 +21,10 @@ from events.reassignments import (
     SkipReason,
     StepConfirmed,
 )
+from drover.facts import Move, PartitionFacts
+from drover.reconcile.moves.reconcile import reconcile
+from drover.state.phase import Phase
+from drover.state.reassignment import Block, Reassignment, Step
 from tests.reassignment.support import context, moving, reassignment, sight, tags
 
 GROW = Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)

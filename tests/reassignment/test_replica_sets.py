@@ -3,16 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drover.cluster import controller_model
-from drover.cluster.controller_model import Partition
-from drover.reassignment.phase import Phase
-from drover.reassignment.ports import Port
-from drover.reassignment.replica_sets import adding, after_cancel, removing
-from drover.reassignment.stepping import Situation, next_step
-from drover.reassignment.values import Step
-from drover.state.evolve import apply
-from events.plans import Stepping
-from events.reassignments import StepConfirmed
+from drover.decide.replica_sets import adding, after_cancel, removing
+from drover.events.plans import Stepping
+from drover.events.reassignments import StepConfirmed
+from drover.fold.evolve import apply
+from drover.reconcile.moves.stepping import Situation, next_step
+from drover.state.phase import Phase
+from drover.state.ports import Port
+from drover.state.reassignment import Step
+from drover.testing import controller_model
+from drover.testing.controller_model import Partition
 from tests.reassignment.support import CLUSTER, KEY, intended, opened, queued, reassignment, state_after
 
 LISTS = st.lists(st.integers(1, 9), min_size=1, max_size=6, unique=True).map(tuple)

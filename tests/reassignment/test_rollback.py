@@ -4,14 +4,9 @@ from typing import Any
 
 import pytest
 
-from drover.facts import CallResult, Move, PartitionFacts
-from drover.reassignment.calls import answered
-from drover.reassignment.phase import Phase
-from drover.reassignment.reconcile import reconcile
-from drover.reassignment.rollback_guards import restore_block, skip_reason
-from drover.reassignment.values import Reassignment, Step
-from drover.reassignment.verdict import NOTHING, UNCONFIRMED
-from events.reassignments import (
+from drover.decide.rollback_guards import restore_block, skip_reason
+from drover.decide.verdict import NOTHING, UNCONFIRMED
+from drover.events.reassignments import (
     Blocker,
     Call,
     CallIntended,
@@ -28,6 +23,11 @@ from events.reassignments import (
     SkipReason,
     StepConfirmed,
 )
+from drover.facts import CallResult, Move, PartitionFacts
+from drover.reconcile.moves.calls import answered
+from drover.reconcile.moves.reconcile import reconcile
+from drover.state.phase import Phase
+from drover.state.reassignment import Reassignment, Step
 from tests.reassignment.support import context, reassignment, sight, tags
 
 STOP = CancelMode.STOP

@@ -2,17 +2,10 @@
 
 import pytest
 
-from drover.reassignment.phase import Phase
-from drover.reassignment.rollback_guards import (
-    GONE_MS,
-    GuardFacts,
-    closest,
-    is_given_up,
-    restore_block,
-    skip_reason,
-)
-from drover.reassignment.values import Block, Step
-from events.reassignments import Blocker, CancelMode, SkipReason
+from drover.decide.rollback_guards import GONE_MS, GuardFacts, closest, is_given_up, restore_block, skip_reason
+from drover.events.reassignments import Blocker, CancelMode, SkipReason
+from drover.state.phase import Phase
+from drover.state.reassignment import Block, Step
 from tests.reassignment.support import reassignment, sight
 
 

@@ -2,14 +2,14 @@
 
 import pytest
 
+from drover.decide import rollback_guards
+from drover.events.reassignments import Blocker, CancelMode, SkipReason
+from drover.events.traits import Completion
 from drover.facts import Move
-from drover.reassignment import rollback_guards
-from drover.reassignment.next_calls import Arrived, GoBySteps, HoldOff, SendCancel, SendOrder, SendStep, Wait
-from drover.reassignment.phase import Phase, phase_of
-from drover.reassignment.route import next_call
-from drover.reassignment.values import Block, Reassignment, Step
-from events.reassignments import Blocker, CancelMode, SkipReason
-from events.traits import Completion
+from drover.reconcile.moves.next_calls import Arrived, GoBySteps, HoldOff, SendCancel, SendOrder, SendStep, Wait
+from drover.reconcile.moves.route import next_call
+from drover.state.phase import Phase, phase_of
+from drover.state.reassignment import Block, Reassignment, Step
 from tests.reassignment.support import context, reassignment, sight
 
 ADDS = Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
+from drover.events.plans import Stepping
+from drover.events.reassignments import Blocker
+from drover.events.traits import Completion
 from drover.facts import Move, PartitionFacts
-from drover.reassignment.next_calls import LookAgain, NextCall, SendStep, Wait
-from drover.reassignment.phase import Phase
-from drover.reassignment.start import start
-from drover.reassignment.values import Step
-from events.plans import Stepping
-from events.reassignments import Blocker
-from events.traits import Completion
+from drover.reconcile.moves.next_calls import LookAgain, NextCall, SendStep, Wait
+from drover.reconcile.moves.start import start
+from drover.state.phase import Phase
+from drover.state.reassignment import Step
 from tests.reassignment.support import LIVE, context, reassignment, sight
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from drover.decide.alter import decide_alter
 from drover.facts import KAFKA_STORAGE_ERROR
 from drover.inventory import LogDirectory
-from drover.reassignment.alter import decide_alter
 from tests.reassignment.support import KEY, OTHER, alter, copying, facts, state_after
 from tests.shard.world import World
 from tests.shard.world import alter as alter_of_world

@@ -2,18 +2,18 @@
 
 import pytest
 
+from drover.decide.commands import decide
+from drover.decide.rollback_guards import GONE_MS, GuardFacts, is_given_up, restore_block, skip_reason
+from drover.events.plans import Stepping
+from drover.events.reassignments import Blocker, CancelMode, ReassignmentBlocked, SkipReason
+from drover.events.refusals import RefusalCode
 from drover.facts import PartitionFacts
-from drover.reassignment.next_calls import SendStep, Wait
-from drover.reassignment.phase import Phase
-from drover.reassignment.reconcile import reconcile
-from drover.reassignment.rollback_guards import GONE_MS, GuardFacts, is_given_up, restore_block, skip_reason
-from drover.reassignment.route import RESTART_MS, next_call
-from drover.reassignment.start import start
-from drover.reassignment.values import Block
-from drover.shard.decide import decide
-from events.plans import Stepping
-from events.reassignments import Blocker, CancelMode, ReassignmentBlocked, SkipReason
-from events.refusals import RefusalCode
+from drover.reconcile.moves.next_calls import SendStep, Wait
+from drover.reconcile.moves.reconcile import reconcile
+from drover.reconcile.moves.route import RESTART_MS, next_call
+from drover.reconcile.moves.start import start
+from drover.state.phase import Phase
+from drover.state.reassignment import Block
 from tests.reassignment.support import (
     KEY,
     TOPIC_ID,

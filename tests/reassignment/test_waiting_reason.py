@@ -5,22 +5,22 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from drover.client.views.waiting_reason import held_off_reason, waiting_reason
+from drover.events.plans import PlanThrottleSet
+from drover.events.reassignments import Blocker, Call, CancelMode, RollbackRequested, SkipReason
+from drover.events.throttles import Rates
 from drover.facts import CallResult, PartitionFacts
-from drover.plans.state import PlanStatus
-from drover.reassignment import calls
-from drover.reassignment.next_calls import SendStep
-from drover.reassignment.phase import Phase
-from drover.reassignment.reconcile import reconcile
-from drover.reassignment.route import next_call
-from drover.reassignment.values import Asked, Block, Reassignment, Step
-from drover.reassignment.waiting_reason import held_off_reason, waiting_reason
-from drover.scheduling.state import Freeze, Limits
+from drover.fold.evolve import apply
+from drover.reconcile.moves import calls
+from drover.reconcile.moves.next_calls import SendStep
+from drover.reconcile.moves.reconcile import reconcile
+from drover.reconcile.moves.route import next_call
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from drover.throttling.state import BrokerThrottle
-from events.plans import PlanThrottleSet
-from events.reassignments import Blocker, Call, CancelMode, RollbackRequested, SkipReason
-from events.throttles import Rates
+from drover.state.phase import Phase
+from drover.state.plans import PlanStatus
+from drover.state.reassignment import Asked, Block, Reassignment, Step
+from drover.state.scheduling import Freeze, Limits
+from drover.state.throttles import BrokerThrottle
 from tests.reassignment.support import CLUSTER, KEY, OTHER, context, opened, reassignment, requested, sight, state_after
 
 # What Drover carries further with its next look, within 2 s where the look must be repeated.

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from drover.shard.decide import decide
-from drover.state.evolve import apply
-from events.reassignments import Blocker, ReassignmentBlocked, TargetReplaced
+from drover.decide.commands import decide
+from drover.events.reassignments import Blocker, ReassignmentBlocked, TargetReplaced
+from drover.fold.evolve import apply
 from tests.reassignment.support import CLUSTER, KEY, alter, facts, opened, queued, sight, state_after, tags
 
 

@@ -3,10 +3,19 @@
 import random
 from typing import Any
 
-from drover.journal.memory import MemoryBroker, StoredRecord
-from events.codec import encode_command
-from events.commands import Alter, AnyCommand, Cancel, ChangeLimits, Freeze, PartitionName, PartitionTarget, Unfreeze
-from events.topics import shard_of
+from drover.events.codec import encode_command
+from drover.events.commands import (
+    Alter,
+    AnyCommand,
+    Cancel,
+    ChangeLimits,
+    Freeze,
+    PartitionName,
+    PartitionTarget,
+    Unfreeze,
+)
+from drover.events.topics import shard_of
+from drover.testing.memory_journal import MemoryBroker, StoredRecord
 from tests.runtime.slow_connections import BROKERS, PARTITIONS, RATE, TOPICS
 from tests.runtime.world import CLUSTERS, SHARDS
 

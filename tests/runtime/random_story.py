@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import structlog
 
-from drover.shard.fold import RecordVerdict, ShardFold
-from events.codec import Malformed, decode_command
-from events.records import Batch, Outcome
-from events.topics import shard_of
+from drover.events.codec import Malformed, decode_command
+from drover.events.records import Batch, Outcome
+from drover.events.topics import shard_of
+from drover.fold.log import RecordVerdict, ShardFold
 from tests.runtime.random_clients import Clients
 from tests.runtime.random_workers import World
 from tests.runtime.slow_connections import BROKERS

@@ -12,18 +12,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from drover.agents.clusters import ClusterServices
+from drover.agents.host import ShardHost
+from drover.agents.snapshots import SnapshotKeeper
 from drover.errors import DroverError
-from drover.journal.memory import MemoryBroker, StoredRecord
-from drover.runtime.clusters import ClusterServices
-from drover.runtime.host import ShardHost
-from drover.runtime.metrics import Metrics
-from drover.runtime.settings import LogSettings, Settings, WorkerSettings
-from drover.runtime.snapshots import SnapshotKeeper
+from drover.events.codec import decode_record, encode_record
+from drover.events.progress import Progress
+from drover.events.records import SCHEMA_VERSION, Acquire, Genesis
+from drover.service.metrics import Metrics
+from drover.settings.settings import LogSettings, Settings, WorkerSettings
 from drover.shard.arriving import arrival_of
 from drover.shard.messages import Arrival
-from events.codec import decode_record, encode_record
-from events.progress import Progress
-from events.records import SCHEMA_VERSION, Acquire, Genesis
+from drover.testing.memory_journal import MemoryBroker, StoredRecord
 from tests.runtime.slow_connections import BROKERS, Chance, Clusters, Driver, EndedError, Journal, LostError
 from tests.runtime.virtual_time import BEGIN_S, OWNER
 from tests.runtime.world import CLUSTERS, SHARDS, TOPIC_IDS

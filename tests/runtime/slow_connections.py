@@ -8,13 +8,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from drover.cluster.model import ClusterModel
 from drover.cluster.port import ThrottleChange
-from drover.cluster.simulated import Loss, SimulatedDriver
 from drover.errors import AppendUnknownError, ClusterUnavailableError
 from drover.facts import CallResult
-from drover.journal.memory import MemoryBroker, MemoryJournal
 from drover.journal.port import Headers, TailRecord
+from drover.testing.memory_journal import MemoryBroker, MemoryJournal
+from drover.testing.model import ClusterModel
+from drover.testing.simulated import Loss, SimulatedDriver
 from tests.runtime.world import CLUSTERS, SHARDS
 
 BROKERS = (1, 2, 3, 4, 5)

@@ -6,8 +6,15 @@ from threading import Event
 
 import pytest
 
-from drover.capability.contract import Urgency
-from drover.capability.messages import (
+from drover.agents import calls
+from drover.agents.calls import carry_out, look, result_of
+from drover.cluster.port import AddThrottledReplicas, Listing, RemoveThrottledReplicas, ThrottleChange
+from drover.events.partitions import TopicPartition
+from drover.facts import NO_REPLICAS, CallResult, Move, Observation, ThrottledReplicas
+from drover.reconcile.contract import Urgency
+from drover.reconcile.healing.patient import Patient
+from drover.reconcile.healing.planning import HealPlan
+from drover.reconcile.messages import (
     CallEnded,
     ChangeThrottles,
     HealPlanMade,
@@ -17,15 +24,8 @@ from drover.capability.messages import (
     ThrottlesChanged,
     ThrottlesRead,
 )
-from drover.cluster.model import ClusterModel
-from drover.cluster.port import AddThrottledReplicas, Listing, RemoveThrottledReplicas, ThrottleChange
-from drover.cluster.simulated import SimulatedDriver
-from drover.facts import NO_REPLICAS, CallResult, Move, Observation, ThrottledReplicas
-from drover.healing.patient import Patient
-from drover.healing.planning import HealPlan
-from drover.runtime import calls
-from drover.runtime.calls import carry_out, look, result_of
-from events.partitions import TopicPartition
+from drover.testing.model import ClusterModel
+from drover.testing.simulated import SimulatedDriver
 from tests.shard.world import CLUSTER, World, alter
 
 ORDERS = TopicPartition("orders", 0)

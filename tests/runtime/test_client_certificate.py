@@ -19,9 +19,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from drover.errors import ConfigurationError
 from drover.local.certificates import make_certificates
-from drover.runtime.java_options import java_client_options
-from drover.runtime.security_settings import Security
-from drover.runtime.settings import LogSettings, Settings, ZooKeeperSettings
+from drover.settings.java_options import java_client_options
+from drover.settings.security_settings import Security
+from drover.settings.settings import LogSettings, Settings, ZooKeeperSettings
 
 PASSWORD = "12345678"  # noqa: S105 - of a key that this test makes
 ENCRYPTED = BestAvailableEncryption(PASSWORD.encode())

@@ -8,8 +8,17 @@ from typing import Any
 
 import pytest
 
-from drover.capability.contract import Urgency
-from drover.capability.messages import (
+from drover.agents import calls, clusters
+from drover.agents.clock import now
+from drover.agents.clusters import ClusterServices
+from drover.cluster.port import AlterRequest
+from drover.errors import OutcomeUnknownError
+from drover.events.partitions import TopicPartition
+from drover.events.progress import Progress
+from drover.events.reassignments import ReassignmentCompleted
+from drover.facts import Observation
+from drover.reconcile.contract import Urgency
+from drover.reconcile.messages import (
     AlterPartitions,
     BytesSampled,
     CallEnded,
@@ -18,20 +27,11 @@ from drover.capability.messages import (
     OutOfReach,
     VersionsSeen,
 )
-from drover.capability.observations import METADATA_LAG_MS
-from drover.cluster.port import AlterRequest
-from drover.cluster.simulated import SimulatedDriver
-from drover.errors import OutcomeUnknownError
-from drover.facts import Observation
-from drover.runtime import calls, clusters
-from drover.runtime.clock import now
-from drover.runtime.clusters import ClusterServices
-from drover.runtime.metrics import Metrics
+from drover.reconcile.observations import METADATA_LAG_MS
+from drover.service.metrics import Metrics
 from drover.shard.core import ShardCore
+from drover.testing.simulated import SimulatedDriver
 from drover.traits import LATEST
-from events.partitions import TopicPartition
-from events.progress import Progress
-from events.reassignments import ReassignmentCompleted
 from tests.shard.world import CLUSTER, World, alter
 
 ORDERS = TopicPartition("orders", 0)

@@ -7,10 +7,10 @@ from typing import Self
 import pytest
 
 from drover.errors import LogUnavailableError
+from drover.events.commands import Command
 from drover.journal.connection import LogConnection
-from drover.runtime import sending
-from drover.runtime.sending import CommandSender
-from events.commands import Command
+from drover.service import sending
+from drover.service.sending import CommandSender
 from tests.runtime.world import freeze
 
 

@@ -2,10 +2,10 @@
 
 import structlog
 
-from drover.journal.memory import StoredRecord
-from drover.runtime.contest import LONGEST_PAUSE_S, LULL_S, Contest
-from events.codec import encode_record
-from events.records import SCHEMA_VERSION, Acquire
+from drover.agents.contest import LONGEST_PAUSE_S, LULL_S, Contest
+from drover.events.codec import encode_record
+from drover.events.records import SCHEMA_VERSION, Acquire
+from drover.testing.memory_journal import StoredRecord
 from tests.runtime.world import GROUP, World
 
 

@@ -3,13 +3,13 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from drover.journal.memory import MemoryBroker, MemoryJournal
-from drover.runtime import dead_letters
-from drover.runtime.dead_letters import FIRST_PAUSE_S, LONGEST_PAUSE_S, DeadLetters
-from drover.runtime.metrics import Metrics
+from drover.agents import dead_letters
+from drover.agents.dead_letters import FIRST_PAUSE_S, LONGEST_PAUSE_S, DeadLetters
+from drover.events.codec import Malformed
+from drover.events.topics import TopicNames
+from drover.service.metrics import Metrics
 from drover.shard.messages import Arrival
-from events.codec import Malformed
-from events.topics import TopicNames
+from drover.testing.memory_journal import MemoryBroker, MemoryJournal
 
 NAMES = TopicNames()
 LETTER = (Arrival(0, 7, 1000, b"no command", Malformed("no")), "no")

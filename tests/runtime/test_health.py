@@ -7,9 +7,9 @@ import pytest
 import structlog
 
 from drover.errors import ConfigurationError
-from drover.runtime import health
-from drover.runtime.health import Check, HealthServer
-from drover.runtime.metrics import Metrics
+from drover.service import health
+from drover.service.health import Check, HealthServer
+from drover.service.metrics import Metrics
 
 
 async def ask(port: int, request: str) -> tuple[str, str]:

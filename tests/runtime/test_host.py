@@ -7,18 +7,18 @@ import pytest
 import pytest_asyncio
 from msgspec.structs import replace
 
-from drover.capability.messages import Moment
+from drover.agents import shards
+from drover.agents.clock import now
 from drover.errors import ConfigurationError, CorruptLogError
-from drover.journal import memory
-from drover.journal.memory import MemoryJournal, StoredRecord
-from drover.runtime import shards
-from drover.runtime.clock import now
-from drover.runtime.recovery import resume
+from drover.events.codec import decode_record, encode_record
+from drover.events.commands import Blacklist, Freeze
+from drover.events.records import SCHEMA_VERSION, Acquire, Record
+from drover.events.topics import COMMAND_KINDS
+from drover.journal.recovery import resume
+from drover.reconcile.messages import Moment
 from drover.shard.inbox import HIGH_COUNT
-from events.codec import decode_record, encode_record
-from events.commands import Blacklist, Freeze
-from events.records import SCHEMA_VERSION, Acquire, Record
-from events.topics import COMMAND_KINDS
+from drover.testing import memory_journal as memory
+from drover.testing.memory_journal import MemoryJournal, StoredRecord
 from tests.runtime.world import GROUP, SHARDS, EndedError, World, arrival_of, cluster_in, freeze
 
 

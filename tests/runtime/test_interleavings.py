@@ -6,13 +6,13 @@ from typing import Any, NoReturn
 import pytest
 import pytest_asyncio
 
+from drover.agents import host, snapshots
+from drover.agents.host import FAR_BEHIND, ShardHost
 from drover.errors import AppendUnknownError, LogUnavailableError
-from drover.journal.memory import StoredRecord
-from drover.runtime import host, snapshots
-from drover.runtime.host import FAR_BEHIND, ShardHost
+from drover.events.codec import decode_record
+from drover.events.records import Acquire
 from drover.shard.inbox import CANCEL_INDEX
-from events.codec import decode_record
-from events.records import Acquire
+from drover.testing.memory_journal import StoredRecord
 from tests.runtime.world import SHARDS, World, arrival_of, freeze
 
 

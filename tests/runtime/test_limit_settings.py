@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from drover.runtime.healing_settings import HealingSettings
-from drover.runtime.settings_sources import load_settings
-from drover.scheduling.limit_names import HEALING, of_section
-from drover.scheduling.state import Limits
-from events.healing import HealingLimits
+from drover.events.healing import HealingLimits
+from drover.settings.healing_settings import HealingSettings
+from drover.settings.settings_sources import load_settings
+from drover.state.limit_names import HEALING, of_section
+from drover.state.scheduling import Limits
 from tests.runtime.test_settings import complaint
 
 ONE_CLUSTER = '[log]\nbootstrap = "kafka:9092"\n[clusters.one]\nbootstrap = "one:9092"\n'

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from drover.capability.messages import BytesSampled, Input
+from drover.agents import clusters
+from drover.agents.clock import now
+from drover.agents.clusters import ClusterServices
+from drover.events.progress import Progress
 from drover.local import wait_until
-from drover.runtime import clusters
-from drover.runtime.clock import now
-from drover.runtime.clusters import ClusterServices
-from drover.runtime.metrics import Metrics
-from events.progress import Progress
+from drover.reconcile.messages import BytesSampled, Input
+from drover.service.metrics import Metrics
 from tests.shard.world import CLUSTER, World
 
 

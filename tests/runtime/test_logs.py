@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import structlog
 
-from drover.runtime.logs import configure_logging
+from drover.service.logs import configure_logging
 
 Said = Callable[[str], str]
 
@@ -50,7 +50,7 @@ def test_nothing_that_is_quoted_acts_on_a_terminal(said: Said, log_format: str) 
 def test_a_process_without_standard_error_runs_without_a_log() -> None:
     program = """
 import os, structlog
-from drover.runtime.logs import configure_logging
+from drover.service.logs import configure_logging
 configure_logging()
 structlog.get_logger("drover.test").warning("refused")
 os.write(1, b"goes on")

@@ -6,8 +6,8 @@ import pytest
 import pytest_asyncio
 import structlog
 
-from drover.runtime import host
-from drover.runtime.host import ShardHost
+from drover.agents import host
+from drover.agents.host import ShardHost
 from tests.runtime.world import SHARDS, World, arrival_of, freeze
 
 

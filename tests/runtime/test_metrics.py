@@ -1,6 +1,6 @@
 """The metrics: names, labels and what each method does to them."""
 
-from drover.runtime.metrics import Metrics
+from drover.service.metrics import Metrics
 
 
 def test_every_metric_is_rendered_under_its_name() -> None:

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from drover.capability.messages import BytesSampled, Input, Moment, OutOfReach
+from drover.agents import clusters
+from drover.agents.clock import now
+from drover.agents.clusters import ClusterServices
+from drover.events.partitions import TopicPartition
+from drover.events.progress import Progress
 from drover.local.waiting import wait_until
-from drover.runtime import clusters
-from drover.runtime.clock import now
-from drover.runtime.clusters import ClusterServices
-from drover.runtime.metrics import Metrics
-from events.partitions import TopicPartition
-from events.progress import Progress
+from drover.reconcile.messages import BytesSampled, Input, Moment, OutOfReach
+from drover.service.metrics import Metrics
 from tests.shard.world import CLUSTER, World, alter
 
 HOUR_MS = 3_600_000

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from drover.errors import LogUnavailableError
-from drover.runtime import projecting
-from drover.runtime.health import Check
-from drover.runtime.metrics import Metrics
-from drover.runtime.projecting import Projection, ProjectionThread
-from drover.runtime.settings import Settings
-from drover.runtime.settings_sources import load_settings
+from drover.projections import projecting
+from drover.projections.projecting import Projection, ProjectionThread
+from drover.service.health import Check
+from drover.service.metrics import Metrics
+from drover.settings.settings import Settings
+from drover.settings.settings_sources import load_settings
 
 SETTINGS = """
 [log]

@@ -7,15 +7,15 @@ from typing import Any, cast
 
 import pytest
 
+from drover.agents import reading_ahead
+from drover.agents.reading_ahead import ReadingAhead
 from drover.errors import LogUnavailableError
+from drover.events.codec import encode_command
+from drover.events.commands import Freeze, HoldBroker
 from drover.journal.folding import FoldedLog
-from drover.journal.memory import MemoryBroker, MemoryJournal, MemoryReader, StoredRecord
 from drover.local.waiting import wait_until
-from drover.runtime import reading_ahead
-from drover.runtime.reading_ahead import ReadingAhead
 from drover.shard.inbox import CANCEL_INDEX, Inbox
-from events.codec import encode_command
-from events.commands import Freeze, HoldBroker
+from drover.testing.memory_journal import MemoryBroker, MemoryJournal, MemoryReader, StoredRecord
 
 SHARD = 0
 

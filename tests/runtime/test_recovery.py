@@ -8,14 +8,14 @@ import pytest
 from drover.client.history import fold_shards
 from drover.client.time_travel import Point, travel
 from drover.errors import ConfigurationError
+from drover.events.codec import encode_record, record_headers
+from drover.events.records import SCHEMA_VERSION, Acquire
+from drover.events.topics import TopicNames
+from drover.journal import topics
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
+from drover.journal.recovery import folded_to_end, resume_shard
 from drover.local import LocalCluster
-from drover.runtime import topics
-from drover.runtime.recovery import folded_to_end, resume_shard
-from events.codec import encode_record, record_headers
-from events.records import SCHEMA_VERSION, Acquire
-from events.topics import TopicNames
 
 pytestmark = pytest.mark.cluster
 

@@ -6,8 +6,8 @@ import pytest
 import pytest_asyncio
 import structlog
 
+from drover.agents import host as host_module
 from drover.errors import ClusterUnavailableError
-from drover.runtime import host as host_module
 from tests.runtime.world import SHARDS, TOPIC_IDS, EndedError, World, arrival_of, freeze
 
 ANEW = (TOPIC_IDS[0], TOPIC_IDS[1], TOPIC_IDS[2], "another")

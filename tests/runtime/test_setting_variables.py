@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from drover.errors import ConfigurationError
-from drover.runtime.settings import Settings
-from drover.runtime.settings_sources import load_settings
+from drover.settings.settings import Settings
+from drover.settings.settings_sources import load_settings
 
 PROD = "DROVER_CLUSTERS__PROD__SECURITY__"
 FILE = """

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from drover.errors import ConfigurationError
+from drover.events.commands import is_cluster_name
 from drover.jars import cache_directory
 from drover.local.certificates import make_certificates
-from drover.runtime import settings_sources
-from drover.runtime.security_settings import Security
-from drover.runtime.settings import ClusterSettings, LogSettings, Settings, ZooKeeperSettings
-from drover.runtime.settings_sources import load_settings
-from events.commands import is_cluster_name
+from drover.settings import settings_sources
+from drover.settings.security_settings import Security
+from drover.settings.settings import ClusterSettings, LogSettings, Settings, ZooKeeperSettings
+from drover.settings.settings_sources import load_settings
 
 LOG = '[log]\nbootstrap = "kafka:9092"\n'
 FILE = """

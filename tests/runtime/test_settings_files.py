@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from drover.errors import ConfigurationError
-from drover.runtime import settings_sources
-from drover.runtime.settings_sources import load_settings
+from drover.settings import settings_sources
+from drover.settings.settings_sources import load_settings
 from tests.runtime.test_settings import FILE
 
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import yaml
 
-from drover.runtime.metrics_document import metrics_document
+from drover.agents.metrics_document import metrics_document
 from tests.runtime.expressions import ROOT, RULE_TESTS, RULES, asked_by, expressions, rules
 
 PROCESS = {"process_cpu_seconds_total": set[str](), "process_resident_memory_bytes": set[str]()}
@@ -28,7 +28,7 @@ def known() -> dict[str, set[str]]:
 
 def test_the_document_is_made_from_the_metrics() -> None:
     written = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-    assert written == metrics_document(), "python -m drover.runtime.metrics_document > docs/metrics.md"
+    assert written == metrics_document(), "python -m drover.agents.metrics_document > docs/metrics.md"
 
 
 @pytest.mark.parametrize("expression", [*expressions()])

@@ -9,19 +9,19 @@ from typing import NoReturn
 import pytest
 import pytest_asyncio
 
+from drover.agents import snapshots
+from drover.agents.host import ShardHost
+from drover.agents.snapshots import SnapshotKeeper
 from drover.errors import LogUnavailableError
+from drover.events.codec import decode_record as decode_log_record
+from drover.events.codec import encode_record
+from drover.events.records import SCHEMA_VERSION, Acquire, Batch
+from drover.fold.log import ShardFold
+from drover.fold.snapshot import Manifest, decode_record, manifest_digest
 from drover.journal import snapshots as stored_snapshots
-from drover.journal.memory import MemoryJournal, MemorySender, StoredRecord
 from drover.journal.snapshots import write_snapshot
-from drover.runtime import snapshots
-from drover.runtime.host import ShardHost
-from drover.runtime.metrics import Metrics
-from drover.runtime.snapshots import SnapshotKeeper
-from drover.shard.fold import ShardFold
-from drover.shard.snapshot import Manifest, decode_record, manifest_digest
-from events.codec import decode_record as decode_log_record
-from events.codec import encode_record
-from events.records import SCHEMA_VERSION, Acquire, Batch
+from drover.service.metrics import Metrics
+from drover.testing.memory_journal import MemoryJournal, MemorySender, StoredRecord
 from tests.runtime.world import SHARDS, FakeGroup, World, arrival_of, freeze
 
 EVERY = 20

@@ -2,23 +2,23 @@
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from drover.plans.state import Plan
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Block, Reassignment
-from drover.runtime.metrics import Metrics
-from drover.runtime.outcome_metrics import Ended, counted, report
-from drover.runtime.state_metrics import METRICS, StateMetrics
-from drover.scheduling.state import Freeze, QueueEntry
+from drover.agents.outcome_metrics import Ended, counted, report
+from drover.agents.state_metrics import METRICS, StateMetrics
+from drover.events.codec import Malformed
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, ReassignmentCompleted, StepConfirmed
+from drover.events.records import SCHEMA_VERSION, AnyEvent, Batch, Cursor, Outcome
+from drover.events.throttles import Rates
+from drover.events.topics import TopicNames
+from drover.service.metrics import Metrics
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.state.cluster import ClusterState
-from drover.throttling.state import BrokerThrottle
-from drover.unmanaged.state import UnmanagedMove
-from events.codec import Malformed
-from events.partitions import TopicPartition
-from events.reassignments import Blocker, ReassignmentCompleted, StepConfirmed
-from events.records import SCHEMA_VERSION, AnyEvent, Batch, Cursor, Outcome
-from events.throttles import Rates
-from events.topics import TopicNames
+from drover.state.phase import Phase
+from drover.state.plans import Plan
+from drover.state.reassignment import Block, Reassignment
+from drover.state.scheduling import Freeze, QueueEntry
+from drover.state.throttles import BrokerThrottle
+from drover.state.unmanaged import UnmanagedMove
 
 NOW_MS = 100_000
 TOPICS = TopicNames().commands

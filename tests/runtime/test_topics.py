@@ -10,17 +10,17 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, Ne
 
 from drover.cluster.topics import TopicSpec
 from drover.errors import ConfigurationError
+from drover.events.codec import decode_record
+from drover.events.records import Genesis
+from drover.events.topics import TopicNames
 from drover.facts import INVALID_REPLICATION_FACTOR, CallResult
+from drover.journal import topics
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.port import TailRecord
 from drover.journal.reader import LogReader
 from drover.local import LocalCluster
 from drover.local.waiting import wait_until
-from drover.runtime import topics
-from events.codec import decode_record
-from events.records import Genesis
-from events.topics import TopicNames
 
 pytestmark = pytest.mark.cluster
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from drover.errors import ConfigurationError
-from drover.runtime import settings_sources
-from drover.runtime.addresses import LONGEST_TIMEOUT_MS, parse_address
-from drover.runtime.settings_sources import load_settings
+from drover.settings import settings_sources
+from drover.settings.addresses import LONGEST_TIMEOUT_MS, parse_address
+from drover.settings.settings_sources import load_settings
 
 LOG = '[log]\nbootstrap = "kafka:9092"\n'
 NO_UTF8 = "\udcff"

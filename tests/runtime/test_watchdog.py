@@ -12,7 +12,7 @@ import pytest
 
 PROGRAM = """
 import time
-from drover.runtime import watchdog
+from drover.agents import watchdog
 watchdog.HEARTBEAT_TIMEOUT_S = {heartbeat}
 watchdog.STOP_DEADLINE_S = {deadline}
 dog = watchdog.Watchdog()
@@ -55,7 +55,7 @@ def test_a_hang_ends_the_process_and_a_healthy_one_is_left_alone(
 
 
 def test_a_loop_that_waits_for_whoever_reads_its_log_is_ended_too() -> None:
-    logging = "from drover.runtime import logs; logs.configure_logging('json')"
+    logging = "from drover.service import logs; logs.configure_logging('json')"
     saying = "watchdog._log.warning('x' * 50_000)"
     program = PROGRAM.format(heartbeat=0.5, deadline=100, action=logging, each=saying, seconds=20)
     with running(program) as process:

@@ -13,21 +13,22 @@ import pytest
 import pytest_asyncio
 from aiokafka.errors import ConsumerStoppedError
 
-from agents.app import CommandGroup
-from agents.settings import GroupSettings
+from drover.agents import wiring
+from drover.agents.app import CommandGroup
+from drover.agents.host import ShardHost
+from drover.agents.settings import GroupSettings
+from drover.agents.watchdog import EXIT_FAULT, Watchdog
+from drover.agents.worker import readiness, run_process, run_until_stopped
 from drover.errors import ConfigurationError
+from drover.events.topics import TopicNames
+from drover.journal import topics
 from drover.journal.connection import LogConnection
 from drover.journal.port import Journal
 from drover.local import LocalCluster
-from drover.runtime import topics, wiring
-from drover.runtime.health import Check
-from drover.runtime.host import ShardHost
-from drover.runtime.metrics import Metrics
-from drover.runtime.process import COLLECTED_AFTER
-from drover.runtime.settings import LogSettings, Settings, WorkerSettings
-from drover.runtime.watchdog import EXIT_FAULT, Watchdog
-from drover.runtime.worker import readiness, run_process, run_until_stopped
-from events.topics import TopicNames
+from drover.service.health import Check
+from drover.service.metrics import Metrics
+from drover.service.process import COLLECTED_AFTER
+from drover.settings.settings import LogSettings, Settings, WorkerSettings
 from tests.runtime.world import SHARDS, FakeClusters, World
 
 
@@ -173,8 +174,8 @@ def test_a_worker_keeps_what_it_has_loaded_from_garbage_collection_and_collects_
 
 FAULTY = """
 import asyncio
-from drover.runtime.logs import configure_logging
-from drover.runtime.worker import run_process
+from drover.service.logs import configure_logging
+from drover.agents.worker import run_process
 
 async def work(stop, watchdog):
     raise {fault}

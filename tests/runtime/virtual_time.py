@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from drover.runtime import clock, clusters, dead_letters, host, reading_ahead, shards, snapshots
+from drover.agents import clock, clusters, dead_letters, host, reading_ahead, shards, snapshots
 
 Result = TypeVar("Result")
 

@@ -5,21 +5,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from drover.capability.messages import Effect
-from drover.journal.memory import MemoryBroker, MemoryJournal, StoredRecord
-from drover.runtime.host import ShardHost
-from drover.runtime.metrics import Metrics
-from drover.runtime.ports import ClusterSide
-from drover.runtime.settings import ClusterSettings, LogSettings, Settings, WorkerSettings
-from drover.runtime.snapshots import SnapshotKeeper
+from drover.agents.host import ShardHost
+from drover.agents.services import ClusterSide
+from drover.agents.snapshots import SnapshotKeeper
+from drover.events.codec import decode_command, decode_record, encode_command, encode_record
+from drover.events.commands import AnyCommand, Freeze
+from drover.events.partitions import TopicPartition
+from drover.events.records import SCHEMA_VERSION, Batch, Genesis, Outcome
+from drover.events.topics import shard_of
+from drover.fold.log import RecordVerdict, ShardFold
+from drover.reconcile.messages import Effect
+from drover.service.metrics import Metrics
+from drover.settings.settings import ClusterSettings, LogSettings, Settings, WorkerSettings
 from drover.shard.core import ShardCore
-from drover.shard.fold import RecordVerdict, ShardFold
 from drover.shard.messages import Arrival
-from events.codec import decode_command, decode_record, encode_command, encode_record
-from events.commands import AnyCommand, Freeze
-from events.partitions import TopicPartition
-from events.records import SCHEMA_VERSION, Batch, Genesis, Outcome
-from events.topics import shard_of
+from drover.testing.memory_journal import MemoryBroker, MemoryJournal, StoredRecord
 
 SHARDS = 2
 GROUP = "test-worker"

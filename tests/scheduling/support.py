@@ -3,14 +3,14 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from drover.reassignment.ports import Port
-from drover.reassignment.slot_share import WHOLE_SLOT
-from drover.scheduling.candidates import Candidates
-from drover.scheduling.rank import Rank
-from drover.scheduling.resources import Budget, HasRoom, Needs, Resource, amount
-from drover.scheduling.shares import Shares
-from events.partitions import TopicPartition
-from events.plans import Priority
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Priority
+from drover.reconcile.starts.candidates import Candidates
+from drover.reconcile.starts.rank import Rank
+from drover.reconcile.starts.resources import Budget, HasRoom, Needs, Resource, amount
+from drover.reconcile.starts.shares import Shares
+from drover.state.ports import Port
+from drover.state.slot_share import WHOLE_SLOT
 
 LIMIT = 2
 LEADERS = Budget.LEADERS

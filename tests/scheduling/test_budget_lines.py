@@ -1,9 +1,9 @@
 """A move that lacks only a budget waits in that budget's line; freed broker slots are not offered to it."""
 
-from drover.reassignment.slot_share import WHOLE_SLOT
-from drover.scheduling.budget_lines import MAX_LEAVING
-from drover.scheduling.candidates import PATIENCE
-from drover.scheduling.resources import Budget
+from drover.reconcile.starts.budget_lines import MAX_LEAVING
+from drover.reconcile.starts.candidates import PATIENCE
+from drover.reconcile.starts.resources import Budget
+from drover.state.slot_share import WHOLE_SLOT
 from tests.scheduling.support import LEADERS, Rooms, index, key_of, rank, tried, wake, way, ways
 
 

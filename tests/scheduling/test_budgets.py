@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from drover.reassignment.ports import Port
-from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling.state import Limits
-from events.clusters import Budgets
-from events.partitions import TopicPartition
-from events.plans import Stepping
-from events.reassignments import CallIntended
+from drover.client.views.waiting_reason import waiting_reason
+from drover.events.clusters import Budgets
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
+from drover.events.reassignments import CallIntended
+from drover.state.ports import Port
+from drover.state.scheduling import Limits
 from tests.leadership.support import demote, until_intended
 from tests.shard.world import World, alter
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drover.reassignment.slot_share import WHOLE_SLOT, WHOLE_SLOT_BYTES, share_of
-from drover.scheduling.candidates import PATIENCE, Candidates
-from drover.scheduling.rank import Rank
-from drover.scheduling.resources import Budget, Needs, amount
-from drover.scheduling.shares import Shares
-from drover.scheduling.waiting_entry import Where
-from events.plans import Priority
+from drover.events.plans import Priority
+from drover.reconcile.starts.candidates import PATIENCE, Candidates
+from drover.reconcile.starts.rank import Rank
+from drover.reconcile.starts.resources import Budget, Needs, amount
+from drover.reconcile.starts.shares import Shares
+from drover.reconcile.starts.waiting_entry import Where
+from drover.state.slot_share import WHOLE_SLOT, WHOLE_SLOT_BYTES, share_of
 from tests.scheduling.support import LEADERS, LIMIT, Rooms, index, key_of, rank, tried, wake, way, ways
 
 

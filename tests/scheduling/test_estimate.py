@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drover.reassignment.stepping import Situation
-from drover.scheduling.estimate import Course, copied, course_of, least_time_s
-from drover.scheduling.play import MOST_PLAYED, expected_time_s
-from drover.scheduling.state import Limits
-from events.clusters import Budgets
-from events.partitions import TopicPartition
-from events.plans import Stepping
+from drover.events.clusters import Budgets
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
+from drover.reconcile.moves.stepping import Situation
+from drover.reconcile.starts.estimate import Course, copied, course_of, least_time_s
+from drover.reconcile.starts.play import MOST_PLAYED, expected_time_s
+from drover.state.scheduling import Limits
 
 MB = 1_000_000
 LIVE = frozenset(range(1, 11))

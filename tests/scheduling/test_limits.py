@@ -6,19 +6,19 @@ import pytest
 
 from drover.client.views.limit_rows import limit_rows
 from drover.client.views.status_rows import notices
-from drover.reassignment.phase import Phase
-from drover.scheduling.limit_names import KNOWN, MOST_RETURNS, find, of_settings, value_of, with_values
-from drover.scheduling.state import Limits
+from drover.events.clusters import Budgets, LimitChange, LimitsChanged, LimitsSet
+from drover.events.commands import ChangeLimits
+from drover.events.healing import HealingLimits
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
+from drover.events.records import Outcome
+from drover.events.refusals import RefusalCode
+from drover.fold.evolve import apply
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
 from drover.state.hashing import state_hash
-from events.clusters import Budgets, LimitChange, LimitsChanged, LimitsSet
-from events.commands import ChangeLimits
-from events.healing import HealingLimits
-from events.partitions import TopicPartition
-from events.plans import Stepping
-from events.records import Outcome
-from events.refusals import RefusalCode
+from drover.state.limit_names import KNOWN, MOST_RETURNS, find, of_settings, value_of, with_values
+from drover.state.phase import Phase
+from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(6))

@@ -7,13 +7,13 @@ import pytest
 from drover.cli.estimate_view import print_taken
 from drover.client.history import ValidRecord
 from drover.client.views.estimate_rows import Ledger, Taken
-from drover.plans.estimates import together
-from drover.scheduling.estimate import Accepted, Around
-from drover.scheduling.plan_figures import MOST_FOLLOWED, MOST_PLAYED, PlanFigures
-from drover.scheduling.state import Limits
+from drover.events.partitions import TopicPartition
+from drover.events.plans import BrokerBytes, PlanEstimate, PlanEstimated, PlanFinished, Stepping
+from drover.reconcile.starts.estimate import Accepted, Around
+from drover.reconcile.starts.plan_figures import MOST_FOLLOWED, MOST_PLAYED, PlanFigures
 from drover.state.cluster import ClusterState
-from events.partitions import TopicPartition
-from events.plans import BrokerBytes, PlanEstimate, PlanEstimated, PlanFinished, Stepping
+from drover.state.estimates import together
+from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter, rollback
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(3))

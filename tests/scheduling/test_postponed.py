@@ -1,12 +1,12 @@
 """A prepared step that cannot begin gives up its room, so that nothing waits for what does not go on."""
 
+from drover.client.views.waiting_reason import waiting_reason
 from drover.cluster.port import AlterRequest
-from drover.reassignment.phase import Phase
-from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling.state import Limits
-from events.partitions import TopicPartition
-from events.plans import Stepping
-from events.reassignments import Blocker, Call, CallIntended, StepPostponed
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
+from drover.events.reassignments import Blocker, Call, CallIntended, StepPostponed
+from drover.state.phase import Phase
+from drover.state.scheduling import Limits
 from tests.shard.sound import sound
 from tests.shard.world import STEP_MS, World, alter, rollback
 

@@ -5,19 +5,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from drover.capability.decision import Decision, Facts
+from drover.decide.commands import decide
+from drover.decide.decision import Decision, Facts
+from drover.decide.queue_entries import take, why_closed, why_passed_over
+from drover.events.clusters import ClusterFrozen, LimitsSet
+from drover.events.commands import Alter, Cancel, PartitionTarget
+from drover.events.foreign import ForeignMoveSeen
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, ReassignmentBlocked
+from drover.events.waiting import QueueEntryRemoved
 from drover.facts import Move
-from drover.scheduling.queue_entries import take, why_closed, why_passed_over
-from drover.scheduling.state import Limits
-from drover.shard.decide import decide
+from drover.fold.evolve import apply
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.clusters import ClusterFrozen, LimitsSet
-from events.commands import Alter, Cancel, PartitionTarget
-from events.foreign import ForeignMoveSeen
-from events.partitions import TopicPartition
-from events.reassignments import Blocker, ReassignmentBlocked
-from events.waiting import QueueEntryRemoved
+from drover.state.scheduling import Limits
 from tests.reassignment.support import (
     CLUSTER,
     KEY,

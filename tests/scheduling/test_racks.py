@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling.rack_traffic import uplinks_of
-from drover.scheduling.resources import Uplink
-from drover.scheduling.state import Limits
-from events.clusters import Budgets
-from events.commands import ChangeLimits
-from events.partitions import TopicPartition
+from drover.client.views.waiting_reason import waiting_reason
+from drover.events.clusters import Budgets
+from drover.events.commands import ChangeLimits
+from drover.events.partitions import TopicPartition
+from drover.reconcile.starts.rack_traffic import uplinks_of
+from drover.reconcile.starts.resources import Uplink
+from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter
 
 # Brokers 1 and 4 are in rack r1, 2 and 5 in r2, 3 and 6 in r0.

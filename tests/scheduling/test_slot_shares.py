@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drover.reassignment.ports import Port
-from drover.reassignment.slot_share import LEAST_SHARE, WHOLE_SLOT, WHOLE_SLOT_BYTES, share_of
-from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling import start_pace
-from drover.scheduling.start_pace import MOST_STARTS, WINDOW_MS, StartPace
-from drover.scheduling.state import Limits
-from events.partitions import TopicPartition
-from events.reassignments import CallIntended
+from drover.client.views.waiting_reason import waiting_reason
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import CallIntended
+from drover.reconcile.starts import start_pace
+from drover.reconcile.starts.start_pace import MOST_STARTS, WINDOW_MS, StartPace
+from drover.state.ports import Port
+from drover.state.scheduling import Limits
+from drover.state.slot_share import LEAST_SHARE, WHOLE_SLOT, WHOLE_SLOT_BYTES, share_of
 from tests.shard.world import World, alter
 
 COUNT = 40

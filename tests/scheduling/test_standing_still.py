@@ -1,9 +1,9 @@
 """Where nothing may begin, no time comes at which something might: an owner does not wake for it again and again."""
 
-from drover.capability.messages import VersionsSeen
-from drover.reassignment.phase import Phase
+from drover.events.partitions import TopicPartition
+from drover.reconcile.messages import VersionsSeen
+from drover.state.phase import Phase
 from drover.traits import known_traits, version_of
-from events.partitions import TopicPartition
 from tests.shard.world import CLUSTER, World, alter
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(5))

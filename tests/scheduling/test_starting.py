@@ -4,15 +4,15 @@ import itertools
 
 import pytest
 
-from drover.capability.messages import Identified
-from drover.reassignment.phase import Phase
-from drover.reassignment.ports import Port
-from drover.scheduling import candidates
-from drover.scheduling.starter import Starter
-from drover.scheduling.state import Limits
-from drover.scheduling.waiting_entry import Where
-from events.partitions import TopicPartition
-from events.reassignments import Blocker, CallIntended, ReassignmentCompleted
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, CallIntended, ReassignmentCompleted
+from drover.reconcile.messages import Identified
+from drover.reconcile.starts import candidates
+from drover.reconcile.starts.starter import Starter
+from drover.reconcile.starts.waiting_entry import Where
+from drover.state.phase import Phase
+from drover.state.ports import Port
+from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter, reconciler, rollback
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(6))

@@ -1,10 +1,10 @@
 """Sizes before the first starts: the order is right from the beginning, and nothing waits long for a size."""
 
-from drover.capability.messages import BytesSampled
-from drover.reassignment.slot_share import WHOLE_SLOT_BYTES
-from drover.scheduling.state import Limits
-from drover.scheduling.unsized import PATIENCE_MS
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
+from drover.reconcile.messages import BytesSampled
+from drover.reconcile.starts.unsized import PATIENCE_MS
+from drover.state.scheduling import Limits
+from drover.state.slot_share import WHOLE_SLOT_BYTES
 from tests.shard.world import CLUSTER, World, alter
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(4))

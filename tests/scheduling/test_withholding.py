@@ -5,21 +5,21 @@ from typing import Any
 import pytest
 
 from drover.client.views.status_rows import cluster_document, notices
+from drover.client.views.waiting_reason import waiting_reason
 from drover.client.views.waiting_rows import queue_rows
-from drover.reassignment.phase import Phase
-from drover.reassignment.ports import Port
-from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling.candidates import PATIENCE
-from drover.scheduling.holding import MAX_HELD_BROKERS
-from drover.scheduling.starter import Starter
-from drover.scheduling.state import HeldBroker, Limits
-from drover.scheduling.waiting_entry import Where
-from events.clusters import BrokerHeld, Budgets, HoldRole
-from events.commands import Command, HoldBroker, PausePlan, ReleaseBroker, ResumePlan
-from events.partitions import TopicPartition
-from events.plans import PlanPaused, Priority
-from events.records import Outcome
-from events.refusals import RefusalCode
+from drover.decide.holding import MAX_HELD_BROKERS
+from drover.events.clusters import BrokerHeld, Budgets, HoldRole
+from drover.events.commands import Command, HoldBroker, PausePlan, ReleaseBroker, ResumePlan
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanPaused, Priority
+from drover.events.records import Outcome
+from drover.events.refusals import RefusalCode
+from drover.reconcile.starts.candidates import PATIENCE
+from drover.reconcile.starts.starter import Starter
+from drover.reconcile.starts.waiting_entry import Where
+from drover.state.phase import Phase
+from drover.state.ports import Port
+from drover.state.scheduling import HeldBroker, Limits
 from tests.shard.world import CLUSTER, World, alter, reconciler, rollback
 
 KEYS = tuple(TopicPartition("orders", number) for number in range(6))

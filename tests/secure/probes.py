@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from aiokafka.errors import GroupAuthorizationFailedError
 
-from agents.driver import new_group_consumer
-from agents.settings import GroupSettings
+from drover.agents.driver import new_group_consumer
+from drover.agents.settings import GroupSettings
 from drover.client.acls import Part, Place
 from drover.client.client import Client
 from drover.cluster.acls import Acl, Operation, Resource
@@ -16,12 +16,12 @@ from drover.cluster.kafka import KafkaDriver
 from drover.cluster.port import AddThrottledReplicas, AlterRequest, SetBrokerRates
 from drover.cluster.topics import TOPIC_ALREADY_EXISTS, TopicSpec, create_topics, describe_topics
 from drover.errors import DroverError
+from drover.events.partitions import TopicPartition
 from drover.facts import BrokerRates, CallResult, ThrottledReplicas
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
 from drover.journal.reader import LogReader
 from drover.journal.tail import LogTail, first_offset
-from events.partitions import TopicPartition
 from tests.events.command_samples import COMMANDS
 
 GROUP = "acl-worker"

@@ -16,11 +16,11 @@ from kafka.protocol.admin import AlterUserScramCredentialsRequest, DeleteAclsReq
 from drover.cluster.acls import ALLOW, ANYWHERE, LITERAL, Acl
 from drover.cluster.kafka import KafkaDriver
 from drover.cluster.wire import Deadline, Lane
+from drover.events.partitions import TopicPartition
 from drover.local import LocalCluster, local_cluster
 from drover.local.layout import CONTROLLER_ID, OPERATOR, USERS, Layout
 from drover.local.programs import mark
 from drover.local.security import client_options, password
-from events.partitions import TopicPartition
 from tests.architecture.repository import ROOT
 from tests.commands import Finished
 

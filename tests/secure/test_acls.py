@@ -11,10 +11,10 @@ import pytest_asyncio
 from drover.client.acls import Need, Part, Place, needs
 from drover.cluster.acls import Acl, create_acls
 from drover.cluster.topics import TopicSpec, create_topics
+from drover.events.topics import TopicNames
+from drover.journal import topics as own_topics
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
-from drover.runtime import topics as own_topics
-from events.topics import TopicNames
 from tests.architecture.repository import ROOT
 from tests.secure.probes import GROUP, SHARDS, Prober, refusal
 from tests.secure.support import SecureCluster

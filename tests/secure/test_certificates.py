@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from drover.jars import KAFKA_VERSION, class_path, ensure, find_java, kafka_set
-from drover.runtime.java_options import java_client_options
-from drover.runtime.security_settings import Security
+from drover.settings.java_options import java_client_options
+from drover.settings.security_settings import Security
 from tests.secure.support import SecureCluster
 
 pytestmark = pytest.mark.cluster

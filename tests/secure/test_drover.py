@@ -5,13 +5,13 @@ import json
 
 import pytest
 
+from drover.agents.watchdog import EXIT_FAULT
 from drover.cluster.kafka import KafkaDriver
 from drover.errors import ClusterAccessError, ConfigurationError
 from drover.local import probe
 from drover.local.certificates import make_certificates
 from drover.local.layout import ADMIN, OPERATOR, WORKER
 from drover.local.security import client_options
-from drover.runtime.watchdog import EXIT_FAULT
 from tests.integration.support import wait_for
 from tests.secure.support import SecureCluster, Serving
 

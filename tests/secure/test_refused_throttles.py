@@ -7,8 +7,8 @@ import pytest
 
 from drover.client.acls import Part, needs
 from drover.cluster.acls import Acl, Operation, Resource, create_acls
+from drover.events.topics import TopicNames
 from drover.local.layout import WORKER
-from events.topics import TopicNames
 from tests.integration.support import wait_for
 from tests.secure.support import Serving
 

@@ -11,7 +11,7 @@ import pytest
 
 from drover.jars.cache import jars_directory
 from drover.local.layout import OPERATOR
-from spark.files import JobFiles
+from drover.spark.files import JobFiles
 from tests.integration.support import wait_for
 from tests.secure.support import SecureCluster, Serving, command_lines
 from tests.spark import live

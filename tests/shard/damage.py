@@ -6,10 +6,10 @@ from typing import Any
 
 import msgpack
 
-from drover.shard.fold import RecordVerdict, Rule, ShardFold
+from drover.events.codec import chain_hash, decode_record
+from drover.events.records import Batch
+from drover.fold.log import RecordVerdict, Rule, ShardFold
 from drover.state.hashing import CURRENT_FORM
-from events.codec import chain_hash, decode_record
-from events.records import Batch
 from tests.simulation import golden
 
 SHARD = 0

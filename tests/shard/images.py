@@ -1,7 +1,7 @@
 """Snapshots as their readers find them."""
 
-from drover.shard.fold import ShardFold
-from drover.shard.snapshot import Chunk, Image, Manifest, decode_record, encode_fold
+from drover.fold.log import ShardFold
+from drover.fold.snapshot import Chunk, Image, Manifest, decode_record, encode_fold
 
 
 def written(fold: ShardFold, slot: int = 0) -> tuple[Manifest, list[bytes]]:

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from drover.healing.state import Absence, Brake, Heal, HealChunk, HealedBroker, LeftBehind, RunningChunk
-from drover.shard.fold import ShardFold
-from events.healing import BrakeReason, HealAssignment, HealChoice, HealingLimits, LeftPartition, LeftReason
-from events.partitions import TopicPartition
+from drover.events.healing import BrakeReason, HealAssignment, HealChoice, HealingLimits, LeftPartition, LeftReason
+from drover.events.partitions import TopicPartition
+from drover.fold.log import ShardFold
+from drover.state.healing import Absence, Brake, Heal, HealChunk, HealedBroker, LeftBehind, RunningChunk
 
 
 def with_a_heal(fold: ShardFold) -> ShardFold:

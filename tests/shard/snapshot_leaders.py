@@ -2,11 +2,11 @@
 
 from msgspec.structs import replace
 
-from drover.leadership.state import Balance, Election, IntendedOrder, KeptOrder, LeaderTally, LeaderWait, Listing
-from drover.scheduling.state import Limits
-from drover.shard.fold import ShardFold
-from events.leadership import LeaderWaitReason
-from events.partitions import TopicPartition
+from drover.events.leadership import LeaderWaitReason
+from drover.events.partitions import TopicPartition
+from drover.fold.log import ShardFold
+from drover.state.leaders import Balance, Election, IntendedOrder, KeptOrder, LeaderTally, LeaderWait, Listing
+from drover.state.scheduling import Limits
 
 
 def with_leaders(fold: ShardFold) -> ShardFold:

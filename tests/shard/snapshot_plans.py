@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from drover.plans.state import Copied, PlanGoal
-from drover.scheduling.state import QueueEntry
-from drover.shard.fold import ShardFold
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
+from drover.fold.log import ShardFold
+from drover.state.plans import Copied, PlanGoal
+from drover.state.scheduling import QueueEntry
 
 
 def with_goals(fold: ShardFold) -> ShardFold:

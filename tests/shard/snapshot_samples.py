@@ -9,26 +9,26 @@ from pathlib import Path
 
 import msgspec
 
-from drover.adaptation.state import Allowance, Suspension
-from drover.identity.state import Outage
-from drover.plans.state import ClusterThrottle, KnownEstimate, Pause, Plan, PlanStatus
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
-from drover.scheduling.state import ChangedLimit, DeferredCommand, Freeze, HeldBroker, Limits, PartlyDecided, QueueEntry
-from drover.shard.fold import ShardFold
-from drover.shard.known import KnownCommand
-from drover.shard.snapshot import encode_fold
+from drover.events.clusters import Budgets, HoldRole
+from drover.events.partitions import TopicPartition
+from drover.events.plans import BrokerBytes, PlanEstimate, Priority, Stepping
+from drover.events.reassignments import Blocker, CancelMode, SkipReason
+from drover.events.records import Cursor
+from drover.events.throttles import Entries, Rates
+from drover.events.traits import Completion, Retarget, Traits
+from drover.events.waiting import PartitionRun
+from drover.fold.known import KnownCommand
+from drover.fold.log import ShardFold
+from drover.fold.snapshot import encode_fold
+from drover.state.adaptation import Allowance, Suspension
 from drover.state.cluster import ClusterState
-from drover.throttling.state import BrokerThrottle, ConfigRefusal, Interference, TopicThrottle
-from drover.unmanaged.state import UnmanagedMove
-from events.clusters import Budgets, HoldRole
-from events.partitions import TopicPartition
-from events.plans import BrokerBytes, PlanEstimate, Priority, Stepping
-from events.reassignments import Blocker, CancelMode, SkipReason
-from events.records import Cursor
-from events.throttles import Entries, Rates
-from events.traits import Completion, Retarget, Traits
-from events.waiting import PartitionRun
+from drover.state.identity import Outage
+from drover.state.phase import Phase
+from drover.state.plans import ClusterThrottle, KnownEstimate, Pause, Plan, PlanStatus
+from drover.state.reassignment import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
+from drover.state.scheduling import ChangedLimit, DeferredCommand, Freeze, HeldBroker, Limits, PartlyDecided, QueueEntry
+from drover.state.throttles import BrokerThrottle, ConfigRefusal, Interference, TopicThrottle
+from drover.state.unmanaged import UnmanagedMove
 from tests.shard.snapshot_heals import with_a_heal, with_a_superseded_heal, with_brokers
 from tests.shard.snapshot_leaders import with_a_listing_until_in_sync, with_intended_orders, with_leaders
 from tests.shard.snapshot_plans import with_an_unregistered_broker, with_goals

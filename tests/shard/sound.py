@@ -2,12 +2,12 @@
 
 from collections import Counter
 
-from drover.plans.evolve import Ending
+from drover.events.plans import PlanFinished
+from drover.events.reassignments import ReplacementWithdrawn
+from drover.events.waiting import CommandReleased, QueueEntryRemoved, QueueExit
+from drover.fold.evolve import apply
+from drover.fold.plans import Ending
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.plans import PlanFinished
-from events.reassignments import ReplacementWithdrawn
-from events.waiting import CommandReleased, QueueEntryRemoved, QueueExit
 from tests.shard.world import CLUSTER, World
 from tests.simulation.invariants import s7_indexes_agree
 

@@ -1,9 +1,9 @@
 """Between two steps a reassignment holds no room on a broker, is the first to get some, and says what it waits for."""
 
-from drover.reassignment.phase import Phase
-from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling.state import Limits
-from events.partitions import TopicPartition
+from drover.client.views.waiting_reason import waiting_reason
+from drover.events.partitions import TopicPartition
+from drover.state.phase import Phase
+from drover.state.scheduling import Limits
 from tests.shard.sound import sound
 from tests.shard.world import World, alter
 

@@ -3,15 +3,15 @@
 import msgspec
 import pytest
 
+from drover.decide.deferral import MAX_DEFERRAL_MS
+from drover.events.codec import encode_record
+from drover.events.commands import Freeze
+from drover.events.partitions import TopicPartition
+from drover.events.records import Batch, Cursor
+from drover.events.refusals import RefusalCode
+from drover.events.waiting import CommandHeld
 from drover.shard import batch_records
-from drover.shard.deferral import MAX_DEFERRAL_MS
 from drover.shard.deferred import MAX_DEFERRED_BYTES
-from events.codec import encode_record
-from events.commands import Freeze
-from events.partitions import TopicPartition
-from events.records import Batch, Cursor
-from events.refusals import RefusalCode
-from events.waiting import CommandHeld
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, TOPIC_IDS, World, alter, rollback
 

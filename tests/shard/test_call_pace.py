@@ -1,10 +1,10 @@
 """Calls in ZooKeeper mode: no more is open at once than the controller answers in time, and nothing is left behind."""
 
-from drover.capability.messages import AlterPartitions, VersionsSeen
-from drover.reassignment.call_pace import FIRST_IN_ZOOKEEPER_MODE
-from drover.scheduling.state import Limits
+from drover.events.partitions import TopicPartition
+from drover.reconcile.messages import AlterPartitions, VersionsSeen
+from drover.reconcile.moves.call_pace import FIRST_IN_ZOOKEEPER_MODE
+from drover.state.scheduling import Limits
 from drover.traits import known_traits
-from events.partitions import TopicPartition
 from tests.shard.world import CLUSTER, World, alter, rollback
 
 PARTITIONS = 250

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from drover.cluster.throttle_lists import parse_rates, parse_throttled
-from drover.reassignment.phase import Phase
-from events.commands import Throttle
-from events.partitions import TopicPartition
-from events.plans import ClusterThrottleSet, PlanThrottleCleared, PlanThrottleSet
+from drover.events.commands import Throttle
+from drover.events.partitions import TopicPartition
+from drover.events.plans import ClusterThrottleSet, PlanThrottleCleared, PlanThrottleSet
+from drover.state.phase import Phase
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, World, alter, rollback
 

@@ -1,9 +1,9 @@
 """A command that waits for others is kept in the log as its client sent it."""
 
+from drover.events.codec import decode_command
+from drover.events.commands import Unfreeze
+from drover.events.waiting import CommandHeld
 from drover.shard.messages import Arrival
-from events.codec import decode_command
-from events.commands import Unfreeze
-from events.waiting import CommandHeld
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, World
 

@@ -3,13 +3,13 @@
 Drover rolls back first (X18), so exactly those go that the old target has added.
 """
 
+from drover.decide.replica_sets import after_cancel
+from drover.events.partitions import TopicPartition
 from drover.facts import Move
-from drover.reassignment.next_calls import SendCancel
-from drover.reassignment.phase import Phase
-from drover.reassignment.replica_sets import after_cancel
-from drover.reassignment.route import next_call
-from drover.reassignment.values import Step
-from events.partitions import TopicPartition
+from drover.reconcile.moves.next_calls import SendCancel
+from drover.reconcile.moves.route import next_call
+from drover.state.phase import Phase
+from drover.state.reassignment import Step
 from tests.reassignment.support import context, reassignment, sight
 from tests.shard.world import World, alter
 

@@ -1,10 +1,10 @@
 """The emergency stop at its real size: 20,000 partitions under way, and the bounds as they are."""
 
-from drover.scheduling.state import Limits
+from drover.events.outcomes import joined
+from drover.events.partitions import TopicPartition
+from drover.events.records import Outcome
 from drover.shard.batch_records import RECORD_BYTES
-from events.outcomes import joined
-from events.partitions import TopicPartition
-from events.records import Outcome
+from drover.state.scheduling import Limits
 from tests.shard.world import World, alter, cancel
 
 UNDER_WAY = 20_000

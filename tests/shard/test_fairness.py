@@ -1,10 +1,10 @@
 """Clusters that live in one shard share it: nobody's flood holds up the commands of others, and none is lost."""
 
+from drover.events.commands import Freeze
+from drover.events.records import Cursor
 from drover.shard.inbox import CLOSE_BYTES, MOST_EARLY, Inbox
 from drover.shard.intake import following
 from drover.shard.messages import Arrival
-from events.commands import Freeze
-from events.records import Cursor
 
 FRESH = (0, 0, 0, 0)
 NOBODY = (frozenset[int](),) * 4

@@ -2,17 +2,17 @@
 
 import pytest
 
-from drover.capability.messages import Identified, ReadThrottles
 from drover.cluster.port import AlterRequest, SetBrokerRates
-from drover.cluster.simulated import Loss
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, FailureReason, ReassignmentCompleted, ReassignmentFailed
+from drover.events.refusals import RefusalCode
+from drover.events.topics import TopicNames
 from drover.facts import BrokerRates, CallResult, ThrottledReplicas
-from drover.reassignment.phase import Phase
-from drover.scheduling.state import Limits
+from drover.reconcile.messages import Identified, ReadThrottles
 from drover.shard.core import ShardCore
-from events.partitions import TopicPartition
-from events.reassignments import Blocker, FailureReason, ReassignmentCompleted, ReassignmentFailed
-from events.refusals import RefusalCode
-from events.topics import TopicNames
+from drover.state.phase import Phase
+from drover.state.scheduling import Limits
+from drover.testing.simulated import Loss
 from tests.shard.world import TOPIC_IDS, World, alter, rollback
 
 KEY = TopicPartition("orders", 0)

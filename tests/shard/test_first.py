@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from drover.events.commands import Alter, AnyCommand, Cancel, Freeze, PartitionName, PartitionTarget, Unfreeze
 from drover.shard.inbox import CLOSE_BYTES, Inbox
 from drover.shard.messages import Arrival
-from events.commands import Alter, AnyCommand, Cancel, Freeze, PartitionName, PartitionTarget, Unfreeze
 
 FRESH = (0, 0, 0, 0)
 FLOOD = 3000

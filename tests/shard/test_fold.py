@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from drover.errors import CorruptLogError, UnknownSchemaError
-from drover.shard.fold import RecordVerdict, ShardFold
-from drover.shard.known import IDENTITY_RETENTION_MS
-from events.clusters import ClusterFrozen, ClusterUnfrozen
-from events.codec import chain_hash, encode_record
-from events.records import SCHEMA_VERSION, Acquire, Batch, Cursor, Genesis, Outcome
+from drover.events.clusters import ClusterFrozen, ClusterUnfrozen
+from drover.events.codec import chain_hash, encode_record
+from drover.events.records import SCHEMA_VERSION, Acquire, Batch, Cursor, Genesis, Outcome
+from drover.fold.known import IDENTITY_RETENTION_MS
+from drover.fold.log import RecordVerdict, ShardFold
 
 GENESIS = encode_record(Genesis(schema=SCHEMA_VERSION, shards=6, shard=2))
 FROZEN = ClusterFrozen(cluster="local", by="ana", reason="r")

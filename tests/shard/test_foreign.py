@@ -4,24 +4,19 @@ from typing import Any
 
 import pytest
 
-from drover.capability.contract import Urgency
 from drover.cluster.port import AlterRequest
+from drover.decide import unmanaged_moves as foreign_moves
+from drover.events.commands import PartitionName, Repair
+from drover.events.foreign import ForeignMoveEnded, ForeignMoveSeen
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, ReassignmentBlocked, ReassignmentRolledBack, RollbackRequested
+from drover.events.records import Outcome
+from drover.events.refusals import RefusalCode
 from drover.facts import CallResult
-from drover.plans.state import PlanStatus
-from drover.reassignment.phase import Phase
-from drover.scheduling.state import Limits
-from drover.unmanaged import moves as foreign_moves
-from events.commands import PartitionName, Repair
-from events.foreign import ForeignMoveEnded, ForeignMoveSeen
-from events.partitions import TopicPartition
-from events.reassignments import (
-    Blocker,
-    ReassignmentBlocked,
-    ReassignmentRolledBack,
-    RollbackRequested,
-)
-from events.records import Outcome
-from events.refusals import RefusalCode
+from drover.reconcile.contract import Urgency
+from drover.state.phase import Phase
+from drover.state.plans import PlanStatus
+from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter, rollback
 
 KEY = TopicPartition("orders", 0)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from drover.reassignment.phase import Phase
-from events.reassignments import Blocker, Call, CallIntended, ReassignmentRolledBack, ReassignmentStopped
+from drover.events.reassignments import Blocker, Call, CallIntended, ReassignmentRolledBack, ReassignmentStopped
+from drover.state.phase import Phase
 from tests.shard.test_foreign import KEY, somebody_moves, world
 from tests.shard.world import alter, cancel
 

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from drover.errors import UnknownSchemaError
-from drover.shard.fold import RecordVerdict, ShardFold
-from drover.shard.inspection import Inspection
-from events.codec import decode_record, encode_record
-from events.records import Batch
+from drover.events.codec import decode_record, encode_record
+from drover.events.records import Batch
+from drover.fold.inspection import Inspection
+from drover.fold.log import RecordVerdict, ShardFold
 from tests.shard.world import World
 
 GOLDEN = Path(__file__).parent / "golden"

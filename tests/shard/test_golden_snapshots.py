@@ -6,8 +6,8 @@ from dataclasses import fields
 import msgspec
 import pytest
 
-from drover.shard.fold import ShardFold
-from drover.shard.snapshot import CLUSTER_FIELDS, FOLD_FIELDS, Chunk, Manifest, decode_record, differences, restore
+from drover.fold.log import ShardFold
+from drover.fold.snapshot import CLUSTER_FIELDS, FOLD_FIELDS, Chunk, Manifest, decode_record, differences, restore
 from drover.state.cluster import ClusterState
 from tests.shard.snapshot_samples import GOLDEN, SAMPLES, SINCE, SLOT, read
 

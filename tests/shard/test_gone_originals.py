@@ -2,12 +2,12 @@
 
 import pytest
 
-from drover.cluster.simulated import Loss
-from drover.reassignment.phase import Phase
-from drover.reassignment.rollback_guards import GONE_MS
-from events.commands import BrokerFailed
-from events.partitions import TopicPartition
-from events.reassignments import Blocker, ReassignmentRolledBack
+from drover.decide.rollback_guards import GONE_MS
+from drover.events.commands import BrokerFailed
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, ReassignmentRolledBack
+from drover.state.phase import Phase
+from drover.testing.simulated import Loss
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, World, alter, rollback
 

@@ -4,9 +4,9 @@ import pytest
 
 from drover.client.transfers import Transfers
 from drover.client.views.status_rows import status_rows
-from drover.reassignment.phase import Phase
-from events.partitions import TopicPartition
-from events.reassignments import CancelMode, ReassignmentCompleted, SkipReason
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import CancelMode, ReassignmentCompleted, SkipReason
+from drover.state.phase import Phase
 from tests.shard.sound import sound
 from tests.shard.world import World, alter, cancel, rollback, stop
 

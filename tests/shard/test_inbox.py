@@ -2,9 +2,9 @@
 
 import pytest
 
+from drover.events.codec import Malformed
 from drover.shard.inbox import CLOSE_BYTES, HIGH_COUNT, LOW_COUNT, Inbox, InboxGapError
 from drover.shard.messages import Arrival
-from events.codec import Malformed
 
 
 def arrival(topic: int, offset: int, at_ms: int, size: int = 1) -> Arrival:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from drover.shard.fold import Rule, ShardFold
-from drover.shard.inspection import Finding, Inspection, Summary
-from events.codec import decode_record, encode_record
-from events.records import Acquire, Genesis
+from drover.events.codec import decode_record, encode_record
+from drover.events.records import Acquire, Genesis
+from drover.fold.inspection import Finding, Inspection, Summary
+from drover.fold.log import Rule, ShardFold
 from tests.shard.damage import SHARD, Damage, changed, damaged, sound, valid_offsets
 from tests.simulation import golden
 

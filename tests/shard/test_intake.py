@@ -6,19 +6,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from drover.capability.messages import Moment
-from drover.scheduling.state import Limits
+from drover.events.codec import command_digest, decode_command, encode_command, encode_record
+from drover.events.commands import Alter, Blacklist, Command, Freeze, PartitionTarget, Unfreeze
+from drover.events.partitions import TopicPartition
+from drover.events.records import SCHEMA_VERSION, Acquire
+from drover.events.refusals import RefusalCode
+from drover.events.topics import TopicNames, shard_of
+from drover.fold.known import IDENTITY_RETENTION_MS
+from drover.fold.log import ShardFold
+from drover.reconcile.messages import Moment
 from drover.shard import deciding
 from drover.shard.core import ShardCore
-from drover.shard.fold import ShardFold
-from drover.shard.known import IDENTITY_RETENTION_MS
 from drover.shard.messages import Arrival, ProposedBatch
-from events.codec import command_digest, decode_command, encode_command, encode_record
-from events.commands import Alter, Blacklist, Command, Freeze, PartitionTarget, Unfreeze
-from events.partitions import TopicPartition
-from events.records import SCHEMA_VERSION, Acquire
-from events.refusals import RefusalCode
-from events.topics import TopicNames, shard_of
+from drover.state.scheduling import Limits
 from tests.shard.world import TOPIC_IDS, World, alter, rollback
 
 ORDERS = TopicPartition("orders", 0)

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from drover.shard import known
-from drover.shard.known import KnownCommand, KnownCommands, source_of
+from drover.fold import known
+from drover.fold.known import KnownCommand, KnownCommands, source_of
 
 
 @pytest.fixture

@@ -4,15 +4,15 @@ from collections.abc import Iterable
 
 import pytest
 
-from drover.plans.state import PlanStatus
-from drover.scheduling.state import Limits
+from drover.events.commands import Alter, Cancel
+from drover.events.outcomes import joined
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import RollbackRequested, StopRequested
+from drover.events.records import Outcome
+from drover.events.refusals import RefusalCode
 from drover.shard import deciding, partly
-from events.commands import Alter, Cancel
-from events.outcomes import joined
-from events.partitions import TopicPartition
-from events.reassignments import RollbackRequested, StopRequested
-from events.records import Outcome
-from events.refusals import RefusalCode
+from drover.state.plans import PlanStatus
+from drover.state.scheduling import Limits
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, Death, World, alter, cancel
 

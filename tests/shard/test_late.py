@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from drover.capability.messages import AlterPartitions
+from drover.agents.calls import carry_out
 from drover.cluster.port import AlterRequest
-from drover.plans.state import PlanStatus
-from drover.runtime.calls import carry_out
-from events.foreign import ForeignMoveSeen
-from events.partitions import TopicPartition
-from events.reassignments import LateChangeFound, ReassignmentAdopted, ReassignmentCompleted
+from drover.events.foreign import ForeignMoveSeen
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import LateChangeFound, ReassignmentAdopted, ReassignmentCompleted
+from drover.reconcile.messages import AlterPartitions
+from drover.state.plans import PlanStatus
 from tests.shard.world import World, alter, rollback
 
 KEY = TopicPartition("orders", 0)

@@ -3,15 +3,15 @@
 import pytest
 from msgspec.structs import replace
 
-from drover.capability.observations import METADATA_LAG_MS
 from drover.cluster.port import SetBrokerRates
+from drover.events.commands import Freeze, Unfreeze
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Call, CallIntended
+from drover.events.refusals import RefusalCode
 from drover.facts import BrokerRates, ThrottledReplicas
-from drover.reassignment.phase import Phase
-from drover.scheduling.state import Limits
-from events.commands import Freeze, Unfreeze
-from events.partitions import TopicPartition
-from events.reassignments import Call, CallIntended
-from events.refusals import RefusalCode
+from drover.reconcile.observations import METADATA_LAG_MS
+from drover.state.phase import Phase
+from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter, rollback
 
 ORDERS_0 = TopicPartition("orders", 0)

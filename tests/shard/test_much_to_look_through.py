@@ -2,10 +2,10 @@
 
 import pytest
 
-from drover.capability import batch
-from drover.scheduling.state import Limits
-from events.commands import Freeze
-from events.partitions import TopicPartition
+from drover.events.commands import Freeze
+from drover.events.partitions import TopicPartition
+from drover.reconcile import batch
+from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter, cancel
 
 KEYS = [TopicPartition("orders", number) for number in range(30)]

@@ -4,15 +4,15 @@ import itertools
 
 import pytest
 
-from drover.capability.messages import AlterPartitions, CallEnded
-from drover.capability.observations import METADATA_LAG_MS
 from drover.cluster.port import AlterRequest
-from drover.reassignment.phase import Phase
-from drover.scheduling.state import Limits
+from drover.events.commands import Blacklist
+from drover.events.partitions import TopicPartition
+from drover.events.refusals import RefusalCode
+from drover.reconcile.messages import AlterPartitions, CallEnded
+from drover.reconcile.observations import METADATA_LAG_MS
 from drover.state.lists import LISTS_KEPT_MS, ListsState
-from events.commands import Blacklist
-from events.partitions import TopicPartition
-from events.refusals import RefusalCode
+from drover.state.phase import Phase
+from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter, rollback
 
 KEY = TopicPartition("orders", 0)

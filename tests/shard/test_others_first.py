@@ -3,8 +3,8 @@
 import pytest
 
 from drover.cluster.port import AlterRequest
-from events.partitions import TopicPartition
-from events.reassignments import Blocker, ReassignmentQueued
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, ReassignmentQueued
 from tests.shard.sound import sound
 from tests.shard.world import World, alter
 

@@ -1,6 +1,6 @@
 """Two plans over various topics, one after the other."""
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 from tests.shard.world import World, alter
 
 ORDERS = [TopicPartition("orders", number) for number in range(2)]

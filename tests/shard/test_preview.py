@@ -8,13 +8,13 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from drover.events.codec import Malformed
+from drover.events.commands import AnyCommand, Cancel, Freeze, HoldBroker, Unfreeze
+from drover.events.records import Cursor
 from drover.shard.inbox import CANCEL_INDEX, HIGH_COUNT, MOST_EARLY, Inbox
 from drover.shard.intake import following
 from drover.shard.messages import Arrival
 from drover.shard.preview import MOST_OF_ONE, MOST_PREVIEWED, MOST_PREVIEWED_BYTES
-from events.codec import Malformed
-from events.commands import AnyCommand, Cancel, Freeze, HoldBroker, Unfreeze
-from events.records import Cursor
 
 CLUSTERS = ("local", "prod")
 FLOOD = 20_000

@@ -13,11 +13,11 @@ from drover.cluster.throttle_lists import (
     OperationKind,
     parse_throttled,
 )
+from drover.events.commands import Throttle
+from drover.events.partitions import TopicPartition
+from drover.events.throttles import TopicThrottleLeft
 from drover.facts import CallResult, ThrottledReplicas
-from drover.scheduling.state import Limits
-from events.commands import Throttle
-from events.partitions import TopicPartition
-from events.throttles import TopicThrottleLeft
+from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter
 
 RATE = 1_000_000

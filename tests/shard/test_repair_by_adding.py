@@ -2,10 +2,10 @@
 
 import pytest
 
-from drover.reassignment.phase import Phase
-from drover.scheduling.state import Limits
-from events.partitions import TopicPartition
-from events.reassignments import Blocker, CallIntended
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, CallIntended
+from drover.state.phase import Phase
+from drover.state.scheduling import Limits
 from tests.shard.sound import sound
 from tests.shard.world import World, alter
 

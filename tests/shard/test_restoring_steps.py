@@ -4,16 +4,16 @@ from typing import NoReturn
 
 import pytest
 
+from drover.client.views.waiting_reason import waiting_reason
 from drover.cluster.throttle_lists import parse_rates, parse_throttled
 from drover.errors import ClusterUnavailableError
-from drover.reassignment.phase import Phase
-from drover.reassignment.ports import Port
-from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling.state import Limits
-from events.commands import BrokerFailed
-from events.partitions import TopicPartition
-from events.plans import Stepping
-from events.reassignments import Blocker, ReassignmentRolledBack
+from drover.events.commands import BrokerFailed
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
+from drover.events.reassignments import Blocker, ReassignmentRolledBack
+from drover.state.phase import Phase
+from drover.state.ports import Port
+from drover.state.scheduling import Limits
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, World, alter, rollback
 

@@ -4,12 +4,12 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
+from drover.client.views.waiting_reason import waiting_reason
 from drover.cluster.port import AlterRequest
-from drover.reassignment.phase import Phase
-from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling.state import Limits
-from events.partitions import TopicPartition
-from events.reassignments import Blocker
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker
+from drover.state.phase import Phase
+from drover.state.scheduling import Limits
 from tests.shard.world import World, alter, rollback, stop
 
 KEY = TopicPartition("orders", 0)

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from drover.errors import UnusableSnapshotError
-from drover.shard import snapshot
-from drover.shard.fold import ShardFold
-from drover.shard.known import KnownCommands
-from drover.shard.snapshot import ClusterPart, Image, Manifest, decode_record, differences, encode_fold, restore
+from drover.fold import snapshot
+from drover.fold.known import KnownCommands
+from drover.fold.log import ShardFold
+from drover.fold.snapshot import ClusterPart, Image, Manifest, decode_record, differences, encode_fold, restore
 from drover.state.cluster import ClusterState
 from drover.state.declared import declarations
 from tests.shard.images import written

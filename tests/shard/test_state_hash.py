@@ -6,13 +6,13 @@ from enum import Enum
 import msgspec
 import pytest
 
-from drover.plans.state import Plan
-from drover.scheduling.state import Limits
+from drover.events.throttles import Entries
 from drover.state.cluster import ClusterState
 from drover.state.declared import ClusterSlice
 from drover.state.hashing import is_hash_due, state_hash
-from drover.throttling.state import TopicThrottle
-from events.throttles import Entries
+from drover.state.plans import Plan
+from drover.state.scheduling import Limits
+from drover.state.throttles import TopicThrottle
 
 # The modules of all slices, so that a new one cannot be forgotten.
 MODULES = sorted({base.__module__ for base in ClusterState.__mro__ if issubclass(base, ClusterSlice)})

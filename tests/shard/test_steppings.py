@@ -4,17 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from drover.cluster.simulated import Loss
+from drover.client.views.waiting_reason import waiting_reason
 from drover.errors import ClusterError, ClusterUnavailableError, OutcomeUnknownError
-from drover.reassignment.phase import Phase
-from drover.reassignment.ports import Port
-from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling.state import Limits
-from events.commands import BrokerFailed, Cancel, Demote
-from events.leadership import ElectionOutcome, LeaderElectionEnded, LeaderElectionIntended
-from events.partitions import TopicPartition
-from events.plans import PlanOpened, Stepping
-from events.reassignments import (
+from drover.events.commands import BrokerFailed, Cancel, Demote
+from drover.events.leadership import ElectionOutcome, LeaderElectionEnded, LeaderElectionIntended
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanOpened, Stepping
+from drover.events.reassignments import (
     Blocker,
     Call,
     CallIntended,
@@ -24,6 +20,10 @@ from events.reassignments import (
     StepConfirmed,
     StepTakenBack,
 )
+from drover.state.phase import Phase
+from drover.state.ports import Port
+from drover.state.scheduling import Limits
+from drover.testing.simulated import Loss
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, Death, World, alter, rollback, stop
 

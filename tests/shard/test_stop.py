@@ -2,10 +2,10 @@
 
 import pytest
 
-from drover.cluster.simulated import Loss
-from drover.reassignment.phase import Phase
-from events.partitions import TopicPartition
-from events.reassignments import ReassignmentRolledBack, ReassignmentStopped
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import ReassignmentRolledBack, ReassignmentStopped
+from drover.state.phase import Phase
+from drover.testing.simulated import Loss
 from tests.shard.world import World, alter, rollback, stop
 
 KEY = TopicPartition("orders", 0)

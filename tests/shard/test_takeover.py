@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from drover.capability.messages import AlterPartitions, CallEnded, ChangeThrottles, ThrottlesChanged
-from drover.cluster.simulated import Loss
-from drover.reassignment.phase import Phase
-from drover.runtime.calls import carry_out
-from drover.shard.fold import RecordVerdict
-from drover.throttling.reconciler import ThrottlingReconciler
-from events.partitions import TopicPartition
-from events.reassignments import Call, CallAccepted, CallIntended
+from drover.agents.calls import carry_out
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Call, CallAccepted, CallIntended
+from drover.fold.log import RecordVerdict
+from drover.reconcile.messages import AlterPartitions, CallEnded, ChangeThrottles, ThrottlesChanged
+from drover.reconcile.throttles.reconciler import ThrottlingReconciler
+from drover.state.phase import Phase
+from drover.testing.simulated import Loss
 from tests.shard.world import CLUSTER, Death, World, alter, reconciler, rollback
 
 KEY = TopicPartition("orders", 0)

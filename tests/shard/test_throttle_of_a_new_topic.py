@@ -5,12 +5,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import pytest
 
 from drover.cluster.port import SetBrokerRates, ThrottleChange
-from drover.cluster.simulated import SimulatedDriver
 from drover.cluster.throttle_lists import parse_throttled
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import CallIntended, ReassignmentFailed
+from drover.events.throttles import TopicThrottleLeft
 from drover.facts import UNKNOWN_TOPIC_OR_PARTITION, CallResult, ThrottledReplicas
-from events.partitions import TopicPartition
-from events.reassignments import CallIntended, ReassignmentFailed
-from events.throttles import TopicThrottleLeft
+from drover.testing.simulated import SimulatedDriver
 from tests.shard.sound import sound
 from tests.shard.world import World, alter
 

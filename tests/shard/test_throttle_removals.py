@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from drover.cluster.throttle_lists import parse_throttled
+from drover.events.partitions import TopicPartition
+from drover.events.throttles import TopicThrottleIntended
 from drover.facts import ThrottledReplicas
-from drover.scheduling.state import Limits
-from drover.throttling.reconciler import REMOVAL_WAIT_MS, ThrottlingReconciler
-from events.partitions import TopicPartition
-from events.throttles import TopicThrottleIntended
+from drover.reconcile.throttles.reconciler import REMOVAL_WAIT_MS, ThrottlingReconciler
+from drover.state.scheduling import Limits
 from tests.shard.world import STEP_MS, World, alter, reconciler
 
 RATE = 100_000

@@ -2,13 +2,13 @@
 
 import pytest
 
-from drover.capability.messages import BytesSampled
 from drover.cluster.throttle_lists import FOLLOWER_RATE, LEADER_RATE, parse_rates
-from drover.reassignment.phase import Phase
-from events.commands import Throttle
-from events.partitions import TopicPartition
-from events.plans import PlanThrottleRaised
-from events.reassignments import Blocker, ReassignmentBlocked
+from drover.events.commands import Throttle
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanThrottleRaised
+from drover.events.reassignments import Blocker, ReassignmentBlocked
+from drover.reconcile.messages import BytesSampled
+from drover.state.phase import Phase
 from tests.shard.world import CLUSTER, World, alter
 
 KEY = TopicPartition("orders", 0)

@@ -1,13 +1,13 @@
 """A topic's lists get the entries of moves that wait together with those of a move that begins: they change seldom."""
 
+from drover.events.commands import Throttle
+from drover.events.partitions import TopicPartition
+from drover.events.records import Batch
 from drover.facts import ThrottledReplicas
-from drover.reassignment.phase import Phase
-from drover.scheduling.state import Limits
-from drover.throttling.ahead import KEPT_IDLE_MS, MAX_ENTRIES_AHEAD, MAX_ENTRIES_PER_TOPIC
-from drover.throttling.reconciler import REMOVAL_WAIT_MS
-from events.commands import Throttle
-from events.partitions import TopicPartition
-from events.records import Batch
+from drover.reconcile.throttles.ahead import KEPT_IDLE_MS, MAX_ENTRIES_AHEAD, MAX_ENTRIES_PER_TOPIC
+from drover.reconcile.throttles.reconciler import REMOVAL_WAIT_MS
+from drover.state.phase import Phase
+from drover.state.scheduling import Limits
 from tests.shard.sound import sound
 from tests.shard.test_throttle_removals import RATE, lists, moving, writes
 from tests.shard.world import CLUSTER, STEP_MS, World, alter, cancel

@@ -1,12 +1,12 @@
 """Throttles that an interrupted run of another tool has left, and a command that deletes them."""
 
-from drover.capability.messages import Identified
 from drover.cluster.throttle_lists import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from events.commands import RestoreThrottles
-from events.partitions import TopicPartition
-from events.refusals import RefusalCode
-from events.strays import StrayEntries, StrayRates
-from events.throttles import BrokerThrottleAdopted, BrokerThrottleLeft
+from drover.events.commands import RestoreThrottles
+from drover.events.partitions import TopicPartition
+from drover.events.refusals import RefusalCode
+from drover.events.strays import StrayEntries, StrayRates
+from drover.events.throttles import BrokerThrottleAdopted, BrokerThrottleLeft
+from drover.reconcile.messages import Identified
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, Death, World, alter
 

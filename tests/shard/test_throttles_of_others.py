@@ -1,11 +1,11 @@
 """Throttles that others change while moves need them: the stock tool's `--cancel` deletes every broker's rates."""
 
-from drover.capability.observations import METADATA_LAG_MS
 from drover.cluster.throttle_lists import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, parse_rates, parse_throttled
+from drover.events.partitions import TopicPartition
+from drover.events.throttles import BrokerThrottleChanged, BrokerThrottleLeft, Rates, TopicThrottleChanged
 from drover.facts import BrokerRates
-from drover.throttling.watch import WATCH_MS
-from events.partitions import TopicPartition
-from events.throttles import BrokerThrottleChanged, BrokerThrottleLeft, Rates, TopicThrottleChanged
+from drover.reconcile.observations import METADATA_LAG_MS
+from drover.reconcile.throttles.watch import WATCH_MS
 from tests.shard.sound import sound
 from tests.shard.world import World, alter
 

@@ -4,13 +4,13 @@ import pytest
 
 from drover.cluster.throttle_lists import parse_rates
 from drover.errors import ClusterAccessError
+from drover.events.commands import Throttle
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, ReassignmentBlocked
+from drover.events.throttles import BrokerThrottleRefused, TopicThrottleRefused
 from drover.facts import BrokerRates, CallResult
-from drover.reassignment.phase import Phase
-from drover.throttling.refusals import REFUSED_RETRY_MS
-from events.commands import Throttle
-from events.partitions import TopicPartition
-from events.reassignments import Blocker, ReassignmentBlocked
-from events.throttles import BrokerThrottleRefused, TopicThrottleRefused
+from drover.reconcile.throttles.refusals import REFUSED_RETRY_MS
+from drover.state.phase import Phase
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, Death, World, alter, rollback
 

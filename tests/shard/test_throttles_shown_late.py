@@ -4,14 +4,14 @@ from collections.abc import Collection
 
 import pytest
 
-from drover.capability.observations import METADATA_LAG_MS
-from drover.cluster.metadata_image import MetadataImage
 from drover.cluster.throttle_lists import FOLLOWER_RATE, parse_rates, parse_throttled
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import CallIntended
+from drover.events.throttles import BrokerThrottleChanged, TopicThrottleChanged, TopicThrottleLeft
 from drover.facts import BrokerRates, ThrottledReplicas
-from drover.throttling.readings import REREAD_MS
-from events.partitions import TopicPartition
-from events.reassignments import CallIntended
-from events.throttles import BrokerThrottleChanged, TopicThrottleChanged, TopicThrottleLeft
+from drover.reconcile.observations import METADATA_LAG_MS
+from drover.reconcile.throttles.readings import REREAD_MS
+from drover.testing.metadata_image import MetadataImage
 from tests.shard.sound import sound
 from tests.shard.world import World, alter, rollback
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from drover.capability.messages import VersionsSeen
-from drover.reassignment.waiting_reason import waiting_reason
-from drover.scheduling.state import Limits
+from drover.client.views.waiting_reason import waiting_reason
+from drover.events.clusters import ClusterTraitsSeen
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
+from drover.events.refusals import RefusalCode
+from drover.events.traits import Traits
+from drover.reconcile.messages import VersionsSeen
+from drover.state.scheduling import Limits
 from drover.traits import LATEST, BrokerVersion, known_traits, version_of
-from events.clusters import ClusterTraitsSeen
-from events.partitions import TopicPartition
-from events.plans import Stepping
-from events.refusals import RefusalCode
-from events.traits import Traits
 from tests.shard.world import CLUSTER, World, alter
 
 ORDERS = TopicPartition("orders", 0)

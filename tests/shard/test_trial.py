@@ -1,9 +1,9 @@
 """A trial decides as an owner would, and changes nothing."""
 
-from drover.shard.trial import partitions_to_see, trial
+from drover.decide.trial import partitions_to_see, trial
+from drover.events.commands import Alter, PartitionTarget
+from drover.events.partitions import TopicPartition
 from drover.state.hashing import state_hash
-from events.commands import Alter, PartitionTarget
-from events.partitions import TopicPartition
 from tests.shard.world import CLUSTER, World, alter
 
 FIRST, SECOND, THIRD = (TopicPartition("orders", number) for number in range(3))

@@ -1,7 +1,7 @@
 """Two drains that are submitted in the same second: neither sends anything to the broker that the other empties."""
 
-from drover.cluster.model import ClusterModel
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
+from drover.testing.model import ClusterModel
 from tests.shard.world import World, alter
 
 FIRST, SECOND, THIRD = (TopicPartition("orders", number) for number in range(3))

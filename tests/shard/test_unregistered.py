@@ -6,22 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from drover.cluster.port import AlterRequest
+from drover.decide.rollback_guards import GONE_MS
+from drover.events.commands import BrokerFailed
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
+from drover.events.reassignments import Blocker, CallIntended, CallRejected, ReassignmentRolledBack, ReassignmentStopped
+from drover.events.throttles import BrokerThrottleLeft, Rates
 from drover.facts import CallResult
-from drover.reassignment.phase import Phase
-from drover.reassignment.rollback_guards import GONE_MS
-from drover.reassignment.values import LATE_MS
+from drover.state.phase import Phase
+from drover.state.reassignment import LATE_MS
 from drover.traits import LATEST
-from events.commands import BrokerFailed
-from events.partitions import TopicPartition
-from events.plans import Stepping
-from events.reassignments import (
-    Blocker,
-    CallIntended,
-    CallRejected,
-    ReassignmentRolledBack,
-    ReassignmentStopped,
-)
-from events.throttles import BrokerThrottleLeft, Rates
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, World, alter, rollback, stop
 

@@ -3,14 +3,14 @@
 import pytest
 
 from drover.cluster.port import AlterRequest
-from drover.plans.state import PlanStatus
-from drover.reassignment.phase import Phase
-from drover.scheduling.state import Limits
-from drover.shard.deferral import MAX_DEFERRAL_MS
-from events.commands import Freeze, Unfreeze
-from events.partitions import TopicPartition
-from events.reassignments import ReassignmentCompleted
-from events.refusals import RefusalCode
+from drover.decide.deferral import MAX_DEFERRAL_MS
+from drover.events.commands import Freeze, Unfreeze
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import ReassignmentCompleted
+from drover.events.refusals import RefusalCode
+from drover.state.phase import Phase
+from drover.state.plans import PlanStatus
+from drover.state.scheduling import Limits
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, Death, World, alter, rollback, stop
 

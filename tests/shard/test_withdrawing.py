@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from drover.plans.state import PlanStatus
-from events.commands import Freeze, Throttle, Unfreeze
-from events.partitions import PartitionReference
-from events.refusals import RefusalCode
+from drover.events.commands import Freeze, Throttle, Unfreeze
+from drover.events.partitions import PartitionReference
+from drover.events.refusals import RefusalCode
+from drover.state.plans import PlanStatus
 from tests.shard.sound import sound
 from tests.shard.test_waiting import DEATHS, FIRST, SECOND, tell, verdicts, world
 from tests.shard.world import CLUSTER, Death, alter, rollback

@@ -1,7 +1,7 @@
 """The record by which an owner says that a snapshot may be used."""
 
-from drover.shard.fold import ShardFold
-from events.records import SCHEMA_VERSION, Batch
+from drover.events.records import SCHEMA_VERSION, Batch
+from drover.fold.log import ShardFold
 
 
 def vouching(fold: ShardFold, digest: bytes | None) -> Batch:

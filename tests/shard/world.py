@@ -5,21 +5,10 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any, TypeVar
 
-from drover.capability.contract import Reconciler
-from drover.capability.messages import BytesSampled, Effect, Moment
-from drover.cluster.model import ClusterModel
-from drover.cluster.simulated import SimulatedDriver
+from drover.agents.calls import carry_out, has_answer, look
 from drover.errors import ClusterError
-from drover.reassignment.values import Reassignment
-from drover.runtime.calls import carry_out, has_answer, look
-from drover.scheduling.state import Limits
-from drover.shard.core import ShardCore
-from drover.shard.fold import RecordVerdict, ShardFold, ShardState
-from drover.shard.inbox import Inbox
-from drover.shard.messages import Arrival
-from drover.state.cluster import ClusterState
-from events.codec import decode_command, decode_record, encode_command, encode_record
-from events.commands import (
+from drover.events.codec import decode_command, decode_record, encode_command, encode_record
+from drover.events.commands import (
     TYPES_BY_TOPIC,
     Alter,
     AnyCommand,
@@ -30,9 +19,20 @@ from events.commands import (
     PartitionTarget,
     Unfreeze,
 )
-from events.partitions import TopicPartition
-from events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Genesis, Outcome, Record
-from events.topics import TopicNames
+from drover.events.partitions import TopicPartition
+from drover.events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Genesis, Outcome, Record
+from drover.events.topics import TopicNames
+from drover.fold.log import RecordVerdict, ShardFold, ShardState
+from drover.reconcile.contract import Reconciler
+from drover.reconcile.messages import BytesSampled, Effect, Moment
+from drover.shard.core import ShardCore
+from drover.shard.inbox import Inbox
+from drover.shard.messages import Arrival
+from drover.state.cluster import ClusterState
+from drover.state.reassignment import Reassignment
+from drover.state.scheduling import Limits
+from drover.testing.model import ClusterModel
+from drover.testing.simulated import SimulatedDriver
 
 KindT = TypeVar("KindT", bound=Reconciler)
 CLUSTER = "local"

@@ -2,7 +2,7 @@
 
 from tests.simulation.mutant import Mutant
 
-JUDGING = "drover/adaptation/judging.py"
+JUDGING = "drover/reconcile/adaptation/judging.py"
 JUDGED, ADAPTING = "tests/adaptation/test_judging.py", "tests/adaptation/test_adapting.py"
 
 ADAPTATION_MUTANTS = (
@@ -50,49 +50,49 @@ ADAPTATION_MUTANTS = (
     ),
     Mutant(
         "judge-all-by-the-few-that-move",
-        "drover/adaptation/reconciler.py",
+        "drover/reconcile/adaptation/reconciler.py",
         "case Observation() if self._has_surveyed:",
         "case Observation():",
         layer=ADAPTING,
     ),
     Mutant(
         "blame-what-has-lagged-for-a-moment",
-        "drover/adaptation/reconciler.py",
+        "drover/reconcile/adaptation/reconciler.py",
         "if survey.ended_ms - since_ms >= LAGGING_FOR_MS",
         "if survey.ended_ms >= since_ms",
         layer=ADAPTING,
     ),
     Mutant(
         "put-the-next-look-off-for-one-that-took-long",
-        "drover/adaptation/reconciler.py",
+        "drover/reconcile/adaptation/reconciler.py",
         "min(before_ms, self._took_ms)",
         "max(before_ms, self._took_ms)",
         layer=ADAPTING,
     ),
     Mutant(
         "ask-for-the-same-topics-each-time",
-        "drover/adaptation/reconciler.py",
+        "drover/reconcile/adaptation/reconciler.py",
         "key=lambda each: (self._asked_ms.get(each[1].topic, -1), each)",
         "key=lambda each: (0 * self._asked_ms.get(each[1].topic, -1), each)",
         layer=ADAPTING,
     ),
     Mutant(
         "begin-while-too-few-are-in-sync",
-        "drover/scheduling/step_needs.py",
+        "drover/reconcile/starts/step_needs.py",
         "        if step.adding and state.is_suspended(key):\n",
         "        if step.adding and state.is_suspended(key) and state.is_withheld:\n",
         layer=ADAPTING,
     ),
     Mutant(
         "use-all-slots-of-a-lowered-broker",
-        "drover/scheduling/room.py",
+        "drover/reconcile/starts/room.py",
         "state.slots_of(port.broker, limit_of(state.limits, port)), state.moves.slots",
         "limit_of(state.limits, port), state.moves.slots",
         layer=ADAPTING,
     ),
     Mutant(
         "never-let-repairs-begin",
-        "drover/adaptation/state.py",
+        "drover/state/adaptation.py",
         "return self.suspension is not None and key not in self.below_min_isr",
         "return self.suspension is not None",
         layer=ADAPTING,

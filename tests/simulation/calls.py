@@ -3,7 +3,11 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from drover.capability.messages import (
+from drover.agents.calls import carry_out, has_answer
+from drover.agents.clusters import UNREACHABLE_PACE_MS
+from drover.errors import OutcomeUnknownError
+from drover.reconcile.healing.planning import plan_heal
+from drover.reconcile.messages import (
     AlterPartitions,
     ChangeThrottles,
     Effect,
@@ -16,10 +20,6 @@ from drover.capability.messages import (
     ThrottlesChanged,
     ThrottlesRead,
 )
-from drover.errors import OutcomeUnknownError
-from drover.healing.planning import plan_heal
-from drover.runtime.calls import carry_out, has_answer
-from drover.runtime.clusters import UNREACHABLE_PACE_MS
 from tests.simulation.coroutines import Point, Running, TinyLoop, reach
 
 if TYPE_CHECKING:

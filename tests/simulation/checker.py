@@ -8,14 +8,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from drover.cluster.controller_model import Partition
 from drover.cluster.port import AlterRequest, ThrottleChange
-from drover.leadership.endings import PLAN_PREFIX
-from drover.shard.fold import Folded, RecordVerdict, ShardFold
-from events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
-from events.leadership import OrderChange
-from events.partitions import TopicPartition
-from events.reassignments import (
+from drover.decide.order_endings import PLAN_PREFIX
+from drover.events.clusters import ClusterFrozen, ClusterMatched, ClusterMismatched, ClusterUnfrozen
+from drover.events.leadership import OrderChange
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import (
     Call,
     CallAccepted,
     CallIntended,
@@ -36,13 +34,10 @@ from events.reassignments import (
     StopRequested,
     TargetReplaced,
 )
-from events.records import AnyEvent, Batch, Cursor, Outcome
-from events.throttles import (
-    BrokerThrottleLeft,
-    BrokerThrottleSet,
-    TopicThrottleLeft,
-    TopicThrottleSet,
-)
+from drover.events.records import AnyEvent, Batch, Cursor, Outcome
+from drover.events.throttles import BrokerThrottleLeft, BrokerThrottleSet, TopicThrottleLeft, TopicThrottleSet
+from drover.fold.log import Folded, RecordVerdict, ShardFold
+from drover.testing.controller_model import Partition
 from tests.simulation import index_rules, leader_rules, log_rules
 from tests.simulation import invariants as rules
 from tests.simulation.cluster import SimulatedCluster

@@ -4,14 +4,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from drover.cluster.controller_model import Election
-from drover.cluster.model import ClusterModel
 from drover.cluster.port import AlterRequest, ThrottleChange
-from drover.cluster.simulated import SimulatedDriver
 from drover.cluster.throttle_lists import FOLLOWER_RATE, LEADER_RATE, waves
 from drover.errors import ClusterUnavailableError, OutcomeUnknownError
+from drover.events.partitions import TopicPartition
 from drover.facts import CallResult
-from events.partitions import TopicPartition
+from drover.testing.controller_model import Election
+from drover.testing.model import ClusterModel
+from drover.testing.simulated import SimulatedDriver
 from tests.simulation.coroutines import Point, reach
 from tests.simulation.settings import PARTITIONS_PER_TOPIC, TOPICS, Settings
 

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from drover.plans.state import PlanStatus
-from drover.reassignment.ports import Port
-from drover.reassignment.values import Step
 from drover.state.cluster import ClusterState
+from drover.state.plans import PlanStatus
+from drover.state.ports import Port
+from drover.state.reassignment import Step
 
 
 def plans_agree(state: ClusterState) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from events.healing import (
+from drover.events.healing import (
     BrakeReason,
     BrokerOutageEnded,
     BrokerOutageNoted,
@@ -18,10 +18,10 @@ from events.healing import (
     HealingReleased,
     HealPlanned,
 )
-from events.partitions import TopicPartition
-from events.reassignments import ReassignmentAdopted, ReassignmentCompleted, ReassignmentQueued
-from events.records import AnyEvent
-from events.topics import shard_of
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import ReassignmentAdopted, ReassignmentCompleted, ReassignmentQueued
+from drover.events.records import AnyEvent
+from drover.events.topics import shard_of
 
 if TYPE_CHECKING:
     from tests.simulation.checker import Checker

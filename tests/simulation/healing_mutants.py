@@ -2,12 +2,12 @@
 
 from tests.simulation.mutant import Mutant
 
-HEALING = "drover/healing/reconciler.py"
-HEAL_CHUNKS = "drover/healing/chunks.py"
-HEAL_TIMERS = "drover/healing/timers.py"
-OUTAGES = "drover/healing/outages.py"
-HEAL_PLANNING = "drover/healing/planning.py"
-GUARDS = "drover/reassignment/rollback_guards.py"
+HEALING = "drover/reconcile/healing/reconciler.py"
+HEAL_CHUNKS = "drover/reconcile/healing/chunks.py"
+HEAL_TIMERS = "drover/reconcile/healing/timers.py"
+OUTAGES = "drover/reconcile/healing/outages.py"
+HEAL_PLANNING = "drover/reconcile/healing/planning.py"
+GUARDS = "drover/decide/rollback_guards.py"
 
 HEALING_MUTANTS = (
     Mutant(
@@ -82,21 +82,21 @@ HEALING_MUTANTS = (
     ),
     Mutant(
         "count-reports-of-the-living",
-        "drover/healing/state.py",
+        "drover/state/healing.py",
         "        return frozenset(brokers.dead(self.failed_brokers))",
         "        return frozenset(self.failed_brokers)",
         layer="tests/shard/test_restoring_steps.py",
     ),
     Mutant(
         "never-end-a-report",
-        "drover/healing/reports.py",
+        "drover/reconcile/healing/reports.py",
         "            if started_ms - since_ms >= ALIVE_ENDS_REPORT_MS:",
         "            if started_ms - since_ms >= 10 * ALIVE_ENDS_REPORT_MS:",
         layer="tests/healing/test_reports.py",
     ),
     Mutant(
         "forget-the-first-report",
-        "drover/healing/evolve.py",
+        "drover/fold/healing.py",
         "    known = state.absent_brokers.get(event.broker, Absence(at_ms))",
         "    known = Absence(at_ms)",
         layer="tests/healing/test_timers.py",
@@ -131,7 +131,7 @@ HEALING_MUTANTS = (
     ),
     Mutant(
         "begin-a-chunk-twice",
-        "drover/healing/evolve.py",
+        "drover/fold/healing.py",
         "    chunk = state.heal_chunks.pop(event.chunk)",
         "    chunk = state.heal_chunks[event.chunk]",
         layer="tests/healing/test_chunks.py",
@@ -145,7 +145,7 @@ HEALING_MUTANTS = (
     ),
     Mutant(
         "take-another-target-for-a-cancel",
-        "drover/healing/evolve.py",
+        "drover/fold/healing.py",
         "    elif before.plan == running.plan and before.cancel_mode is None:",
         "    elif before.plan == running.plan and before.cancel_mode is not None:",
         layer="tests/healing/test_chunks.py",

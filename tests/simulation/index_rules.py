@@ -4,19 +4,19 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from drover.plans.state import PlanStatus
-from drover.reassignment.phase import Phase
-from drover.scheduling import queue_entries
-from drover.scheduling.queue_reconciler import QueueReconciler
-from drover.scheduling.starter import Starter
-from drover.scheduling.waiting_entry import Where
+from drover.decide import queue_entries
+from drover.events.throttles import Entries
+from drover.reconcile.starts.queue_reconciler import QueueReconciler
+from drover.reconcile.starts.starter import Starter
+from drover.reconcile.starts.waiting_entry import Where
+from drover.reconcile.throttles.ahead import MAX_ENTRIES_PER_TOPIC, entries_ahead
+from drover.reconcile.throttles.demand import TopicDemand, need_of
+from drover.reconcile.throttles.reconciler import ThrottlingReconciler
+from drover.reconcile.unmanaged.reconciler import UnmanagedReconciler
 from drover.shard.managed import ManagedCluster
 from drover.state.cluster import ClusterState
-from drover.throttling.ahead import MAX_ENTRIES_PER_TOPIC, entries_ahead
-from drover.throttling.demand import TopicDemand, need_of
-from drover.throttling.reconciler import ThrottlingReconciler
-from drover.unmanaged.reconciler import UnmanagedReconciler
-from events.throttles import Entries
+from drover.state.phase import Phase
+from drover.state.plans import PlanStatus
 from tests.simulation.throttle_scan import wanted
 
 if TYPE_CHECKING:

@@ -4,16 +4,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from drover.capability.observations import FRESH_TO_START_MS
-from drover.cluster.controller_model import Partition
 from drover.cluster.port import AlterRequest, SetBrokerRates, ThrottleChange
 from drover.cluster.throttle_lists import parse_rates, parse_throttled
-from drover.leadership.order import deprioritise
-from drover.shard.proposals import CALL_START_MS
-from drover.state.cluster import ClusterState
-from events.partitions import TopicPartition
-from events.plans import Stepping
-from events.reassignments import (
+from drover.decide.leader_order import deprioritise
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
+from drover.events.reassignments import (
     CallIntended,
     FailureReason,
     ReassignmentAdopted,
@@ -24,9 +20,13 @@ from events.reassignments import (
     ReassignmentStopped,
     StepPrepared,
 )
-from events.records import AnyEvent
-from events.topics import shard_of
-from events.traits import Completion
+from drover.events.records import AnyEvent
+from drover.events.topics import shard_of
+from drover.events.traits import Completion
+from drover.reconcile.observations import FRESH_TO_START_MS
+from drover.shard.proposals import CALL_START_MS
+from drover.state.cluster import ClusterState
+from drover.testing.controller_model import Partition
 from tests.simulation.calls import CALL_DEADLINE_MS
 from tests.simulation.cluster import STALE_MS, SimulatedCluster
 from tests.simulation.counting import plans_agree, slots_taken

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from events.partitions import TopicPartition
-from events.reassignments import CallIntended, LateChangeFound
-from events.records import AnyEvent
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import CallIntended, LateChangeFound
+from drover.events.records import AnyEvent
 
 if TYPE_CHECKING:
     from tests.simulation.checker import Checker

@@ -2,16 +2,16 @@
 
 from tests.simulation.mutant import Mutant
 
-LEADERS = "drover/leadership/judging.py"
-LEADERSHIP = "drover/leadership/reconciler.py"
-REORDERS = "drover/leadership/reorders.py"
-ORDER_CALLS = "drover/leadership/order_calls.py"
-ENDS = "drover/leadership/call_ends.py"
-ELECTIONS = "drover/leadership/elections.py"
-GATHERING = "drover/leadership/gathering.py"
-START = "drover/reassignment/start.py"
-TARGETS = "drover/reassignment/targets.py"
-LISTING_ENDS = "drover/leadership/listing_ends.py"
+LEADERS = "drover/reconcile/leaders/judging.py"
+LEADERSHIP = "drover/reconcile/leaders/reconciler.py"
+REORDERS = "drover/reconcile/leaders/reorders.py"
+ORDER_CALLS = "drover/reconcile/leaders/order_calls.py"
+ENDS = "drover/reconcile/leaders/call_ends.py"
+ELECTIONS = "drover/reconcile/leaders/elections.py"
+GATHERING = "drover/reconcile/leaders/gathering.py"
+START = "drover/reconcile/moves/start.py"
+TARGETS = "drover/decide/targets.py"
+LISTING_ENDS = "drover/reconcile/leaders/listing_ends.py"
 
 LEADER_MUTANTS = (
     Mutant(
@@ -126,35 +126,35 @@ LEADER_MUTANTS = (
     ),
     Mutant(
         "believe-old-metadata-after-a-takeover",
-        "drover/leadership/order_calls.py",
+        "drover/reconcile/leaders/order_calls.py",
         "            if not order.left_alone and key not in self._state.moves.in_flight:\n",
         "            if order.left_alone and key not in self._state.moves.in_flight:\n",
         layer="tests/leadership/test_order_calls.py",
     ),
     Mutant(
         "believe-the-list-before-a-lost-reorder",
-        "drover/leadership/order_calls.py",
+        "drover/reconcile/leaders/order_calls.py",
         "        self._observed.call_replaced(key, self._state.intended_orders[key].expected, ended_ms)\n",
         "        assert key in self._state.intended_orders, ended_ms\n",
         layer="tests/leadership/test_order_calls.py",
     ),
     Mutant(
         "reorder-a-merged-list",
-        "drover/leadership/judging.py",
+        "drover/reconcile/leaders/judging.py",
         "        return len(seen.replicas) > shortest and found.canonical == seen.replicas\n",
         "        return False\n",
         layer="tests/leadership/test_life.py",
     ),
     Mutant(
         "elect-beside-an-open-call",
-        "drover/leadership/moving.py",
+        "drover/reconcile/leaders/moving.py",
         "    return reassignment.call is Call.STEP and not reassignment.call_open",
         "    return True",
         layer="tests/leadership/test_moves.py",
     ),
     Mutant(
         "end-the-order-of-an-earlier-topic-again",
-        "drover/leadership/endings.py",
+        "drover/decide/order_endings.py",
         "    if kept is None or kept.topic_id != topic_id or kept.canonical == replicas:",
         "    if kept is None or kept.canonical == replicas:",
         layer="tests/reassignment/test_alter.py",

@@ -3,14 +3,10 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from drover.cluster.controller_model import Partition
-from drover.leadership.endings import PLAN_PREFIX
-from drover.leadership.order import deprioritise
-from drover.reassignment.values import LATE_MS
-from drover.shard.proposals import CALL_START_MS
-from drover.state.cluster import ClusterState
-from events.brokers import BlacklistSet
-from events.leadership import (
+from drover.decide.leader_order import deprioritise
+from drover.decide.order_endings import PLAN_PREFIX
+from drover.events.brokers import BlacklistSet
+from drover.events.leadership import (
     LeaderElectionEnded,
     LeaderElectionIntended,
     LeaderElectionsEnded,
@@ -18,16 +14,20 @@ from events.leadership import (
     LeaderOrdersIntended,
     OrderOutcome,
 )
-from events.partitions import TopicPartition
-from events.reassignments import (
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import (
     Call,
     CallIntended,
     ReassignmentCompleted,
     ReassignmentFailed,
     ReassignmentStopped,
 )
-from events.records import AnyEvent
-from events.topics import shard_of
+from drover.events.records import AnyEvent
+from drover.events.topics import shard_of
+from drover.shard.proposals import CALL_START_MS
+from drover.state.cluster import ClusterState
+from drover.state.reassignment import LATE_MS
+from drover.testing.controller_model import Partition
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.settings import WALL_START_MS
 

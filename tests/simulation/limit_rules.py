@@ -4,17 +4,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from drover.cluster.controller_model import Partition
-from drover.reassignment.phase import Phase
-from drover.reassignment.ports import Port
-from drover.reassignment.values import Reassignment, Step
-from drover.shard.fold import ShardState
+from drover.events.clusters import HoldRole, LimitsChanged
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanExtended, PlanOpened, Stepping
+from drover.events.records import AnyEvent
+from drover.events.traits import Completion
+from drover.fold.log import ShardState
 from drover.state.cluster import ClusterState
-from events.clusters import HoldRole, LimitsChanged
-from events.partitions import TopicPartition
-from events.plans import PlanExtended, PlanOpened, Stepping
-from events.records import AnyEvent
-from events.traits import Completion
+from drover.state.phase import Phase
+from drover.state.ports import Port
+from drover.state.reassignment import Reassignment, Step
+from drover.testing.controller_model import Partition
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.counting import slots_taken
 from tests.simulation.invariants import RACE_MS

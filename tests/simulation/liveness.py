@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drover.plans.state import PlanStatus
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Reassignment
-from drover.scheduling.queue_entries import why_closed, why_passed_over
-from drover.shard.fold import ShardFold
+from drover.decide.queue_entries import why_closed, why_passed_over
+from drover.events.codec import decode_command
+from drover.events.commands import HoldBroker, PausePlan
+from drover.events.partitions import TopicPartition
+from drover.fold.log import ShardFold
 from drover.state.cluster import ClusterState
-from events.codec import decode_command
-from events.commands import HoldBroker, PausePlan
-from events.partitions import TopicPartition
+from drover.state.phase import Phase
+from drover.state.plans import PlanStatus
+from drover.state.reassignment import Reassignment
 from tests.simulation import leader_rules
 from tests.simulation.actions import perform
 from tests.simulation.log_rules import full_hash

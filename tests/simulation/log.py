@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from events.codec import Malformed, decode_command, encode_record
-from events.commands import AnyCommand
-from events.records import SCHEMA_VERSION, Genesis
-from events.topics import COMMAND_KINDS
+from drover.events.codec import Malformed, decode_command, encode_record
+from drover.events.commands import AnyCommand
+from drover.events.records import SCHEMA_VERSION, Genesis
+from drover.events.topics import COMMAND_KINDS
 
 Listener = Callable[[int, int, bytes], None]
 

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from drover.leadership.endings import PLAN_PREFIX
-from drover.shard.fold import Folded, RecordVerdict, ShardState
-from events.codec import Malformed, command_digest
-from events.healing import HealChunkBegun
-from events.partitions import TopicPartition
-from events.reassignments import ReassignmentQueued, ReassignmentRolledBack
-from events.records import Acquire, Batch, Cursor, Genesis, Outcome
-from events.topics import COMMAND_KINDS, TopicNames, shard_of
-from events.waiting import QueueEntryAdded, QueueEntryRemoved
+from drover.decide.order_endings import PLAN_PREFIX
+from drover.events.codec import Malformed, command_digest
+from drover.events.healing import HealChunkBegun
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import ReassignmentQueued, ReassignmentRolledBack
+from drover.events.records import Acquire, Batch, Cursor, Genesis, Outcome
+from drover.events.topics import COMMAND_KINDS, TopicNames, shard_of
+from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
+from drover.fold.log import Folded, RecordVerdict, ShardState
 
 if TYPE_CHECKING:
     from tests.simulation.checker import Checker, Judge

@@ -9,29 +9,29 @@ from tests.simulation.sharing_mutants import SHARING_MUTANTS
 from tests.simulation.step_mutants import STEP_MUTANTS
 from tests.simulation.throttle_mutants import THROTTLE_MUTANTS
 
-FOLD = "drover/shard/fold.py"
+FOLD = "drover/fold/log.py"
 CORE = "drover/shard/core.py"
 MANAGED = "drover/shard/managed.py"
 INTAKE = "drover/shard/intake.py"
-CONTRACT = "drover/capability/contract.py"
+CONTRACT = "drover/reconcile/contract.py"
 INBOX = "drover/shard/inbox.py"
 QUEUES = "drover/shard/queues.py"
-OBSERVED = "drover/capability/observations.py"
-UNCONFIRMED = "drover/capability/unconfirmed.py"
-STARTER = "drover/scheduling/starter.py"
-PLANS = "drover/plans/reconciler.py"
-HOSTING = "drover/runtime/shards.py"
-CALLING = "drover/runtime/calls.py"
-RECONCILE = "drover/reassignment/reconcile.py"
-RECONCILER = "drover/reassignment/reconciler.py"
-START = "drover/reassignment/start.py"
-ROUTE = "drover/reassignment/route.py"
-STEPPING = "drover/reassignment/stepping.py"
-BACK = "drover/reassignment/rollback.py"
-CALLS = "drover/reassignment/calls.py"
-GUARDS = "drover/reassignment/rollback_guards.py"
-DEMAND = "drover/throttling/demand.py"
-TARGETS = "drover/reassignment/targets.py"
+OBSERVED = "drover/reconcile/observations.py"
+UNCONFIRMED = "drover/reconcile/unconfirmed.py"
+STARTER = "drover/reconcile/starts/starter.py"
+PLANS = "drover/reconcile/plans/reconciler.py"
+HOSTING = "agents/shards.py"
+CALLING = "agents/calls.py"
+RECONCILE = "drover/reconcile/moves/reconcile.py"
+RECONCILER = "drover/reconcile/moves/reconciler.py"
+START = "drover/reconcile/moves/start.py"
+ROUTE = "drover/reconcile/moves/route.py"
+STEPPING = "drover/reconcile/moves/stepping.py"
+BACK = "drover/reconcile/moves/rollback.py"
+CALLS = "drover/reconcile/moves/calls.py"
+GUARDS = "drover/decide/rollback_guards.py"
+DEMAND = "drover/reconcile/throttles/demand.py"
+TARGETS = "drover/decide/targets.py"
 
 MUTANTS = (
     # -- who may write, and when
@@ -121,7 +121,7 @@ MUTANTS = (
     ),
     Mutant(
         "believe-a-broker-that-is-behind-after-the-end",
-        "drover/reassignment/reconciler.py",
+        "drover/reconcile/moves/reconciler.py",
         "            self.observed.call_made(key, seen.facts.replicas, ended_ms)",
         "            self.observed.call_ends(key, ended_ms)",
         layer="tests/shard/test_old_metadata.py",
@@ -198,7 +198,7 @@ MUTANTS = (
     ),
     Mutant(
         "finish-a-plan-early",
-        "drover/plans/state.py",
+        "drover/state/plans.py",
         "    return plan.is_idle and plan.status is PlanStatus.OPEN",
         "    return plan.status is PlanStatus.OPEN",
     ),
@@ -211,7 +211,7 @@ MUTANTS = (
     ),
     Mutant(
         "believe-the-merged-list",
-        "drover/capability/observations.py",
+        "drover/reconcile/observations.py",
         "                _note(self._merged, key, merged, ended_ms)\n",
         "                pass\n",
         layer="tests/shard/test_foreign.py",
@@ -219,13 +219,13 @@ MUTANTS = (
     # -- indexes and the hash
     Mutant(
         "lose-a-listed-move-that-drover-has-ended",
-        "drover/unmanaged/reconciler.py",
+        "drover/reconcile/unmanaged/reconciler.py",
         "(self._others.discard if key in self.state.moves.in_flight else self._others.add)(key)",
         "self._others.discard(key)",
     ),
     Mutant(
         "overlook-moves-that-others-begin",
-        "drover/unmanaged/reconciler.py",
+        "drover/reconcile/unmanaged/reconciler.py",
         "(*self._others, *self.observed.begun)",
         "tuple(self._others)",
     ),
@@ -243,7 +243,7 @@ MUTANTS = (
     ),
     Mutant(
         "keep-the-load-of-what-ended",
-        "drover/reassignment/move_index.py",
+        "drover/state/move_index.py",
         "            self._weigh(reassignment.weighing_step, None)\n",
         "",
     ),
@@ -255,14 +255,14 @@ MUTANTS = (
     ),
     Mutant(
         "leave-the-queue-out-of-the-hash",
-        "drover/scheduling/state.py",
+        "drover/state/scheduling.py",
         '"queue", factory=dict, content=items_in_order,',
         '"queue", factory=dict, content=items_in_order, hashed=False,',
         layer="tests/shard/test_golden_logs.py",
     ),
     Mutant(
         "roll-back-to-what-is-there",
-        "drover/reassignment/values.py",
+        "drover/state/reassignment.py",
         "return self.current if is_given_up or self.cancel_mode is CancelMode.STOP else self.original",
         "return self.current",
     ),
@@ -282,7 +282,7 @@ MUTANTS = (
     ),
     Mutant(
         "ignore-the-skip-rule",
-        "drover/reassignment/rollback_guards.py",
+        "drover/decide/rollback_guards.py",
         "        return None if len(in_sync) >= needed else SkipReason.BELOW_MIN_ISR",
         "        return None",
         layer="tests/reassignment/test_rollback_guards.py",
@@ -303,27 +303,27 @@ MUTANTS = (
     ),
     Mutant(
         "forget-what-is-held-off",
-        "drover/reassignment/evolve.py",
+        "drover/fold/moves.py",
         "    held_off = None if before.asked is None else event.why",
         "    held_off = None",
         layer="tests/shard/test_held_off.py",
     ),
     Mutant(
         "return-to-the-target",
-        "drover/reassignment/values.py",
+        "drover/state/reassignment.py",
         "        return self.target if self.returning_to is None else self.returning_to",
         "        return self.target",
         layer="tests/shard/test_restoring_steps.py",
     ),
     Mutant(
         "cancel-under-an-open-call",
-        "drover/reassignment/evolve.py",
+        "drover/fold/moves.py",
         "    phase = before.phase if before.call_open else _ROLLING_BACK",
         "    phase = _ROLLING_BACK",
     ),
     Mutant(
         "cancel-what-goes-back-by-itself",
-        "drover/reassignment/values.py",
+        "drover/state/reassignment.py",
         "        lists = set(self.late_lists(at_ms))",
         "        lists = {self.original, *self.late_lists(at_ms)}",
         layer="tests/shard/test_foreign_rollback.py",
@@ -353,28 +353,28 @@ MUTANTS = (
     ),
     Mutant(
         "end-what-waits-without-a-look",
-        "drover/scheduling/queue_reconciler.py",
+        "drover/reconcile/starts/queue_reconciler.py",
         "if active is None or is_untouched(active) or observed.live_seen_ms is None:",
         "if active is None or observed.live_seen_ms is None:",
         layer="tests/simulation/test_regressions.py",
     ),
     Mutant(
         "let-an-older-entry-win",
-        "drover/reassignment/alter.py",
+        "drover/decide/alter.py",
         "    if decided.refusal is not None or key not in state.queue:",
         "    if True:",
         layer="tests/scheduling/test_queue_entries.py",
     ),
     Mutant(
         "cancel-leaves-what-waits",
-        "drover/scheduling/withdrawing.py",
+        "drover/decide/withdrawing.py",
         "        if not isinstance(alter, Alter):",
         "        if isinstance(alter, Alter):",
         layer="tests/shard/test_withdrawing.py",
     ),
     Mutant(
         "end-the-freeze-of-others",
-        "drover/scheduling/freezing.py",
+        "drover/decide/freezing.py",
         "    if command.all or not others:",
         "    if True:",
         layer="tests/reassignment/test_decide.py",

@@ -5,10 +5,9 @@ from random import Random
 from typing import Any
 
 from drover.cluster.throttle_lists import parse_rates
-from drover.plans.state import PlanStatus
-from events.clusters import HoldRole
-from events.codec import encode_command
-from events.commands import (
+from drover.events.clusters import HoldRole
+from drover.events.codec import encode_command
+from drover.events.commands import (
     Alter,
     BalanceLeaders,
     Blacklist,
@@ -33,9 +32,10 @@ from events.commands import (
     Throttle,
     Unfreeze,
 )
-from events.plans import Priority, Stepping
-from events.strays import StrayRates
-from events.topics import shard_of
+from drover.events.plans import Priority, Stepping
+from drover.events.strays import StrayRates
+from drover.events.topics import shard_of
+from drover.state.plans import PlanStatus
 from tests.simulation.kinds import Arguments, Kind, a_broker, a_cluster
 from tests.simulation.settings import PARTITIONS, TOPICS
 from tests.simulation.world import World

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from drover.shard.fold import ShardFold
+from drover.fold.log import ShardFold
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from events.healing import HealingLimits
+from drover.events.healing import HealingLimits
 from tests.simulation.cluster import Loss
 from tests.simulation.settings import Settings
 

@@ -5,13 +5,13 @@ from random import Random
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from drover.scheduling.state import Limits
+from drover.events.clusters import Budgets
+from drover.events.healing import HealingLimits
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
+from drover.events.traits import Traits
+from drover.state.scheduling import Limits
 from drover.traits import LATEST, known_traits
-from events.clusters import Budgets
-from events.healing import HealingLimits
-from events.partitions import TopicPartition
-from events.plans import Stepping
-from events.traits import Traits
 
 # Where two shards are, the first lives in shard 0 and the second in shard 1 (see events.topics.shard_of).
 CLUSTERS = ("east", "west")

@@ -2,15 +2,15 @@
 
 from tests.simulation.mutant import Mutant
 
-STARTER = "drover/scheduling/starter.py"
-ROUTE = "drover/reassignment/route.py"
-STEPPING = "drover/reassignment/stepping.py"
-BACK = "drover/reassignment/rollback.py"
+STARTER = "drover/reconcile/starts/starter.py"
+ROUTE = "drover/reconcile/moves/route.py"
+STEPPING = "drover/reconcile/moves/stepping.py"
+BACK = "drover/reconcile/moves/rollback.py"
 
 STEP_MUTANTS = (
     Mutant(
         "keep-the-room-of-what-cannot-begin",
-        "drover/reassignment/cancellation.py",
+        "drover/decide/cancellation.py",
         "    return (StepPostponed(**event_name(cluster, reassignment.key), step=step.number),)\n",
         "    return ()\n",
         layer="tests/scheduling/test_postponed.py",
@@ -24,7 +24,7 @@ STEP_MUTANTS = (
     ),
     Mutant(
         "fight-a-move-to-the-list-of-a-step-that-is-over",
-        "drover/reassignment/values.py",
+        "drover/state/reassignment.py",
         "        if self.is_settled:\n            return frozenset(lists)\n        if self.restoring",
         "        if self.restoring",
         layer="tests/shard/test_unregistered.py",
@@ -45,7 +45,7 @@ STEP_MUTANTS = (
     ),
     Mutant(
         "cancel-what-kafka-refuses-to-cancel",
-        "drover/reassignment/route.py",
+        "drover/reconcile/moves/route.py",
         "    if not rollback_guards.has_original_in_sync(given_up, seen):",
         "    if given_up.is_adopted:",
         layer="tests/reassignment/test_route.py",
@@ -86,21 +86,21 @@ STEP_MUTANTS = (
     ),
     Mutant(
         "forget-the-plans-stepping",
-        "drover/reassignment/context.py",
+        "drover/reconcile/moves/context.py",
         "state.steppings.get(reassignment.plan, state.limits.stepping)",
         "state.limits.stepping",
         layer="tests/shard/test_steppings.py",
     ),
     Mutant(
         "keep-the-room-of-another-copy",
-        "drover/scheduling/steps.py",
+        "drover/reconcile/starts/steps.py",
         "    return set(step.adding) <= set(prepared.adding)",
         "    return True",
         layer="tests/shard/test_steppings.py",
     ),
     Mutant(
         "ask-for-originals-that-were-dropped",
-        "drover/reassignment/values.py",
+        "drover/state/reassignment.py",
         "return self.destination if set(self.destination) <= set(self.current) else self.current",
         "return self.destination",
         layer="tests/shard/test_steppings.py",
@@ -121,20 +121,20 @@ STEP_MUTANTS = (
     ),
     Mutant(
         "take-the-target-for-the-list-of-every-step",
-        "drover/reassignment/evolve.py",
+        "drover/fold/moves.py",
         "    replicas = before.target if replicas == before.target else replicas\n",
         "    replicas = before.target\n",
     ),
     Mutant(
         "forget-which-list-is-old-when-nothing-was-sent",
-        "drover/capability/observations.py",
+        "drover/reconcile/observations.py",
         "        if replaced and effect is not CallEffect.DONE:",
         "        if replaced and effect is None:",
         layer="tests/shard/test_old_metadata.py",
     ),
     Mutant(
         "believe-a-new-owners-look-between-two-restores",
-        "drover/reassignment/reconciler.py",
+        "drover/reconcile/moves/reconciler.py",
         "            if reassignment.call_open or is_between:",
         "            if reassignment.call_open:",
         layer="tests/shard/test_old_metadata.py",

@@ -1,8 +1,8 @@
 """S12: what the log says lacks replicas in sync is not dropped from there while it obviously still does."""
 
-from drover.cluster.controller_model import Partition
+from drover.events.partitions import TopicPartition
 from drover.state.cluster import ClusterState
-from events.partitions import TopicPartition
+from drover.testing.controller_model import Partition
 from tests.simulation.cluster import SimulatedCluster
 
 # What an owner records may be so old: brokers show old metadata for a while, and an owner may hang in between.

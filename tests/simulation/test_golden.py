@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from drover.shard.fold import RecordVerdict, ShardFold
+from drover.fold.log import RecordVerdict, ShardFold
 from tests.simulation.golden import FOLDER, read
 
 LOGS = sorted(FOLDER.glob("*.msgpack.zlib"))

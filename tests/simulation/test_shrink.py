@@ -5,11 +5,11 @@ from statistics import median
 
 import pytest
 
-from drover.reassignment import cancellation
-from drover.reassignment import reconciler as reassignments
-from drover.throttling import reconciler as throttles
-from drover.throttling.state import BrokerThrottle
-from events.throttles import Rates
+from drover.decide import cancellation
+from drover.events.throttles import Rates
+from drover.reconcile.moves import reconciler as reassignments
+from drover.reconcile.throttles import reconciler as throttles
+from drover.state.throttles import BrokerThrottle
 from tests.simulation.run import Finished, run_script, run_seed
 from tests.simulation.shrink import shrink
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from drover.reassignment import reconcile
-from drover.reassignment.copy_pace import CopyPace
-from events.codec import decode_record
-from events.reassignments import Blocker, ReassignmentBlocked, ReassignmentCompleted
-from events.records import Batch
+from drover.decide.copy_pace import CopyPace
+from drover.events.codec import decode_record
+from drover.events.reassignments import Blocker, ReassignmentBlocked, ReassignmentCompleted
+from drover.events.records import Batch
+from drover.reconcile.moves import reconcile
 from tests.simulation.actions import perform
 from tests.simulation.liveness import check_the_end, heal
 from tests.simulation.run import Script, run_script

@@ -2,15 +2,15 @@
 
 from tests.simulation.mutant import Mutant
 
-THROTTLES = "drover/throttling/ledger.py"
-LEDGER = "drover/throttling/evolve.py"
-STATE = "drover/throttling/state.py"
+THROTTLES = "drover/reconcile/throttles/ledger.py"
+LEDGER = "drover/fold/throttles.py"
+STATE = "drover/state/throttles.py"
 OTHERS = "tests/throttling/test_changed_by_others.py"
 
 THROTTLE_MUTANTS = (
     Mutant(
         "keep-the-rate-that-a-plan-had",
-        "drover/throttling/demand.py",
+        "drover/reconcile/throttles/demand.py",
         "        self._rates.clear()\n",
         "",
     ),
@@ -23,20 +23,20 @@ THROTTLE_MUTANTS = (
     ),
     Mutant(
         "keep-the-entries-of-what-is-cancelled",
-        "drover/throttling/demand.py",
+        "drover/reconcile/throttles/demand.py",
         "        if reassignment is None or reassignment.cancel_mode is not None:\n",
         "        if reassignment is None:\n",
         layer="tests/shard/test_restoring_steps.py",
     ),
     Mutant(
         "keep-the-entries-of-what-has-ended",
-        "drover/throttling/demand.py",
+        "drover/reconcile/throttles/demand.py",
         "        if topic is not None and key in topic.ahead.entries:\n            self._let_go(key, topic)\n",
         "",
     ),
     Mutant(
         "fill-a-topics-lists-ahead",
-        "drover/throttling/demand.py",
+        "drover/reconcile/throttles/demand.py",
         "        most = min(MAX_ENTRIES_AHEAD, (MAX_ENTRIES_PER_TOPIC - topic.needed) // 2)\n",
         "        most = 10 * MAX_ENTRIES_AHEAD\n",
         layer="tests/shard/test_throttles_ahead.py",
@@ -68,7 +68,7 @@ THROTTLE_MUTANTS = (
     ),
     Mutant(
         "compare-only-what-is-needed-anew",
-        "drover/throttling/demand.py",
+        "drover/reconcile/throttles/demand.py",
         "        self.follower.difference_update(follower)\n        self.change(leader, follower)\n",
         "        self.follower.difference_update(follower)\n",
     ),
@@ -86,7 +86,7 @@ THROTTLE_MUTANTS = (
     ),
     Mutant(
         "never-look-again",
-        "drover/throttling/watch.py",
+        "drover/reconcile/throttles/watch.py",
         "WATCH_MS = 10_000",
         "WATCH_MS = 10_000_000",
         layer="tests/shard/test_throttles_of_others.py",
@@ -115,119 +115,119 @@ THROTTLE_MUTANTS = (
     Mutant("leave-a-topic-alone-for-ever", THROTTLES, " and not found.has_star", " and False", layer=OTHERS),
     Mutant(
         "believe-what-was-read-during-a-write",
-        "drover/throttling/readings.py",
+        "drover/reconcile/throttles/readings.py",
         "            self._outdated_brokers.add(broker)",
         "            pass",
         layer="tests/throttling/test_readings.py",
     ),
     Mutant(
         "forget-the-clusters-throttle",
-        "drover/plans/state.py",
+        "drover/state/plans.py",
         "        if own is not None or self.cluster_throttle is None:",
         "        if self.cluster_throttle is None or self.plans:",
         layer="tests/shard/test_cluster_throttle.py",
     ),
     Mutant(
         "rise-beyond-the-bound",
-        "drover/throttling/raising.py",
+        "drover/reconcile/throttles/raising.py",
         "    return min(bound, int(needed))",
         "    return max(bound, int(needed))",
         layer="tests/throttling/test_raising.py",
     ),
     Mutant(
         "rise-before-it-was-measured-again",
-        "drover/throttling/raising.py",
+        "drover/reconcile/throttles/raising.py",
         "if sample.taken_ms >= from_ms)",
         "if sample.taken_ms >= 0)",
         layer="tests/shard/test_throttle_too_low.py",
     ),
     Mutant(
         "forget-what-a-refused-list-holds",
-        "drover/throttling/evolve.py",
+        "drover/fold/throttles.py",
         "    present = known.present if event.refused and known is not None else NO_ENTRIES",
         "    present = known.present if not event.refused and known is not None else NO_ENTRIES",
         layer="tests/shard/test_refused_lists.py",
     ),
     Mutant(
         "leave-a-refused-list-alone-although-it-has-room",
-        "drover/throttling/reconciler.py",
+        "drover/reconcile/throttles/reconciler.py",
         "        return wanted is None or wanted.needed <= MAX_ENTRIES_PER_TOPIC < self._refused[topic]",
         "        return wanted is None",
         layer="tests/shard/test_refused_lists.py",
     ),
     Mutant(
         "try-a-refused-removal-for-ever",
-        "drover/throttling/reconciler.py",
+        "drover/reconcile/throttles/reconciler.py",
         "            keeps = result.code == _INVALID_CONFIG and (wanted is not None or known.add != NO_ENTRIES)",
         "            keeps = result.code == _INVALID_CONFIG",
         layer="tests/shard/test_refused_lists.py",
     ),
     Mutant(
         "take-a-new-topic-for-a-deleted-one",
-        "drover/throttling/ledger.py",
+        "drover/reconcile/throttles/ledger.py",
         "    if wanted is not None and read.topics.get(topic) is None:",
         "    if wanted is not None and topic not in read.topics:",
         layer="tests/shard/test_throttle_of_a_new_topic.py",
     ),
     Mutant(
         "give-up-the-lists-of-a-new-topic",
-        "drover/throttling/reconciler.py",
+        "drover/reconcile/throttles/reconciler.py",
         "            if topic in self._demand.topics or now_ms - since_ms < METADATA_LAG_MS:",
         "            if topic in self._refused:",
         layer="tests/shard/test_throttle_of_a_new_topic.py",
     ),
     Mutant(
         "take-drovers-own-for-a-stray",
-        "drover/throttling/decide.py",
+        "drover/decide/throttles.py",
         "        if one.broker not in state.broker_throttles and one.broker in facts.live_brokers",
         "        if one.broker in facts.live_brokers",
         layer="tests/shard/test_throttles_left_over.py",
     ),
     Mutant(
         "take-a-replaced-rate-for-somebody-elses",
-        "drover/throttling/recent_writes.py",
+        "drover/reconcile/throttles/recent_writes.py",
         "            return rates == written",
         "            return rates != written or rates == written",
         layer="tests/shard/test_throttles_shown_late.py",
     ),
     Mutant(
         "believe-what-was-written-a-moment-ago",
-        "drover/throttling/recent_writes.py",
+        "drover/reconcile/throttles/recent_writes.py",
         "(name in (found.leader if side else found.follower)) != is_there",
         "name not in (found.leader if side else found.follower) and is_there",
         layer="tests/shard/test_throttles_shown_late.py",
     ),
     Mutant(
         "remove-what-is-not-shown-yet",
-        "drover/throttling/ledger.py",
+        "drover/reconcile/throttles/ledger.py",
         "    possible = changes[0], read.removable(topic, changes[1])",
         "    possible = changes[0], changes[1]",
         layer="tests/shard/test_throttles_shown_late.py",
     ),
     Mutant(
         "inherit-what-is-about-to-go",
-        "drover/throttling/recent_writes.py",
+        "drover/reconcile/throttles/recent_writes.py",
         "        self._inherited_until_ms = now_ms + METADATA_LAG_MS",
         "        self._inherited_until_ms = now_ms",
         layer="tests/shard/test_throttles_shown_late.py",
     ),
     Mutant(
         "remove-what-the-last-owner-has-just-added",
-        "drover/throttling/recent_writes.py",
+        "drover/reconcile/throttles/recent_writes.py",
         "            return NO_ENTRIES",
         "            return entries",
         layer="tests/throttling/test_recent_writes.py",
     ),
     Mutant(
         "take-entries-of-the-last-incarnation",
-        "drover/throttling/recent_writes.py",
+        "drover/reconcile/throttles/recent_writes.py",
         "        if begun_ms < self._recreated.get(topic, 0):",
         "        if begun_ms < 0:",
         layer="tests/shard/test_throttles_shown_late.py",
     ),
     Mutant(
         "ask-a-broker-that-is-behind-at-once",
-        "drover/throttling/readings.py",
+        "drover/reconcile/throttles/readings.py",
         "REREAD_MS = 200",
         "REREAD_MS = 1",
         layer="tests/shard/test_throttles_shown_late.py",
@@ -241,14 +241,14 @@ THROTTLE_MUTANTS = (
     ),
     Mutant(
         "keep-no-entries-of-a-list",
-        "drover/throttling/reconciler.py",
+        "drover/reconcile/throttles/reconciler.py",
         "        kept = {topic: _lists(_kept(known)) for topic, known in topics.items()}\n",
         "        kept = {topic: _lists(NO_ENTRIES) for topic, known in topics.items()}\n",
         layer="tests/shard/test_throttles_shown_late.py",
     ),
     Mutant(
         "remove-and-add-in-two-calls",
-        "drover/runtime/calls.py",
+        "agents/calls.py",
         "        answers = await driver.change_throttles(changes)\n",
         "        answers = {one: (await driver.change_throttles([one]))[one] for one in changes}\n",
         layer="tests/runtime/test_calls.py",
@@ -262,14 +262,14 @@ THROTTLE_MUTANTS = (
     ),
     Mutant(
         "repeat-a-refused-write-at-once",
-        "drover/throttling/reconciler.py",
+        "drover/reconcile/throttles/reconciler.py",
         "            self._refused_until_ms[topic] = now_ms + REFUSED_RETRY_MS\n",
         "",
         layer="tests/shard/test_throttles_refused.py",
     ),
     Mutant(
         "wait-for-a-refused-throttle-without-a-word",
-        "drover/scheduling/steps.py",
+        "drover/reconcile/starts/steps.py",
         "    if refusal is not None:\n        return blocked(reassignment, refusal, cluster)\n",
         "",
         layer="tests/shard/test_throttles_refused.py",

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from drover.cluster.throttle_lists import parse_rates
-from events.plans import ClusterThrottleSet, PlanThrottleCleared
-from events.records import AnyEvent
-from events.throttles import (
+from drover.events.plans import ClusterThrottleSet, PlanThrottleCleared
+from drover.events.records import AnyEvent
+from drover.events.throttles import (
     BrokerThrottleAdopted,
     BrokerThrottleChanged,
     BrokerThrottleIntended,
@@ -14,7 +14,7 @@ from events.throttles import (
     BrokerThrottleSet,
     Rates,
 )
-from events.topics import shard_of
+from drover.events.topics import shard_of
 from tests.simulation.throttle_scan import wanted
 
 if TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Reassignment
+from drover.events.throttles import Entries
 from drover.state.cluster import ClusterState
-from events.throttles import Entries
+from drover.state.phase import Phase
+from drover.state.reassignment import Reassignment
 
 _THROTTLED_PHASES = frozenset(
     {Phase.PREPARED, Phase.INTENDED, Phase.COPYING, Phase.ROLLING_BACK, Phase.CANCEL_INTENDED, Phase.CANCELLING}

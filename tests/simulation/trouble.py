@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from random import Random
 
-from events.codec import encode_record
-from events.partitions import TopicPartition
-from events.records import SCHEMA_VERSION, Acquire
-from events.topics import shard_of
+from drover.events.codec import encode_record
+from drover.events.partitions import TopicPartition
+from drover.events.records import SCHEMA_VERSION, Acquire
+from drover.events.topics import shard_of
 from tests.simulation.cluster import Loss
 from tests.simulation.kinds import Arguments, Kind, a_broker, a_cluster, a_shard, a_worker
 from tests.simulation.settings import PARTITIONS, TOPICS

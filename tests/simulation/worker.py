@@ -4,26 +4,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from drover.capability.contract import Urgency
-from drover.capability.messages import BytesSampled, Effect, Identified, Input, VersionsSeen
+from drover.agents.calls import look
+from drover.agents.clusters import PACE_MS, UNREACHABLE_PACE_MS
+from drover.agents.shards import HostedShard, ShardServices
 from drover.errors import ClusterError
+from drover.events.partitions import TopicPartition
+from drover.events.records import Record
+from drover.events.topics import TopicNames
 from drover.facts import Observation, Survey
+from drover.fold.known import KnownCommands
+from drover.fold.log import Folded, RecordVerdict, ShardFold, ShardState
 from drover.journal.folding import FoldedLog
-from drover.runtime.calls import look
-from drover.runtime.clusters import PACE_MS, UNREACHABLE_PACE_MS
-from drover.runtime.metrics import Metrics
-from drover.runtime.settings import LogSettings, Settings, WorkerSettings
-from drover.runtime.shards import HostedShard, ShardServices
+from drover.reconcile.contract import Urgency
+from drover.reconcile.messages import BytesSampled, Effect, Identified, Input, VersionsSeen
+from drover.service.metrics import Metrics
+from drover.settings.settings import LogSettings, Settings, WorkerSettings
 from drover.shard.core import ShardCore
-from drover.shard.fold import Folded, RecordVerdict, ShardFold, ShardState
 from drover.shard.inbox import CANCEL_INDEX
-from drover.shard.known import KnownCommands
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.state.cluster import ClusterState
 from drover.traits import LATEST, version_of
-from events.partitions import TopicPartition
-from events.records import Record
-from events.topics import TopicNames
 from tests.simulation.calls import Call
 from tests.simulation.coroutines import Point, Running, at_once, reach
 
@@ -264,7 +264,7 @@ class Worker:
 
 
 class Clusters:
-    """The managed clusters as a worker's shards need them (drover.runtime.ports.ClusterSide)."""
+    """The managed clusters as a worker's shards need them (drover.agents.services.ClusterSide)."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker

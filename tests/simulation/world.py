@@ -9,15 +9,15 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from drover.capability.messages import Moment
+from drover.agents import shards as hosting
 from drover.cluster.port import AlterRequest
-from drover.plans.state import PlanStatus
-from drover.runtime import shards as hosting
-from drover.shard import fold as folding
-from drover.shard.fold import Folded
-from events.codec import decode_record
-from events.records import Record
-from events.topics import shard_of
+from drover.events.codec import decode_record
+from drover.events.records import Record
+from drover.events.topics import shard_of
+from drover.fold import log as folding
+from drover.fold.log import Folded
+from drover.reconcile.messages import Moment
+from drover.state.plans import PlanStatus
 from tests.simulation.calls import Call
 from tests.simulation.checker import Checker
 from tests.simulation.cluster import SimulatedCluster

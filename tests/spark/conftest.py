@@ -16,9 +16,9 @@ import pytest_asyncio
 from pyspark.sql import SparkSession
 
 from drover.local import LocalCluster
-from spark import job
-from spark.files import JobFiles
-from spark.session import open_session
+from drover.spark import job
+from drover.spark.files import JobFiles
+from drover.spark.session import open_session
 from tests.integration.support import DROVER, Installation, installation
 from tests.spark import live
 from tests.spark.dying import KILLS, Driver, Dying, standing_ready, write_log

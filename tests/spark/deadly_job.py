@@ -10,12 +10,12 @@ import sys
 import threading
 from pathlib import Path
 
-from events.topics import TopicNames
-from spark.job import APPLICATION, JobOptions, run
-from spark.reading import LogSource
-from spark.session import open_session
-from spark.sinks.port import Applied
-from spark.sinks.sqlite import SqliteSink
+from drover.events.topics import TopicNames
+from drover.spark.job import APPLICATION, JobOptions, run
+from drover.spark.reading import LogSource
+from drover.spark.session import open_session
+from drover.spark.sinks.port import Applied
+from drover.spark.sinks.sqlite import SqliteSink
 
 RECORDS_PER_BATCH = 12
 

@@ -15,11 +15,11 @@ from pathlib import Path
 import pyspark
 
 from drover.jars import ensure
-from spark.java_home import java_home
-from spark.job import JobOptions
-from spark.reading import LogSource
-from spark.session import LOCAL
-from spark.sinks.sqlite import SqliteSink
+from drover.spark.java_home import java_home
+from drover.spark.job import JobOptions
+from drover.spark.reading import LogSource
+from drover.spark.session import LOCAL
+from drover.spark.sinks.sqlite import SqliteSink
 from tests.architecture.repository import ROOT
 from tests.integration.support import Installation
 from tests.spark import live

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from events.codec import chain_hash, encode_record
-from events.records import Acquire, AnyEvent, Batch, Outcome
-from events.topics import TopicNames
+from drover.events.codec import chain_hash, encode_record
+from drover.events.records import Acquire, AnyEvent, Batch, Outcome
+from drover.events.topics import TopicNames
 
 NAMES = TopicNames()
 COLUMNS = "topic string, partition int, offset bigint, timestamp timestamp, value binary"

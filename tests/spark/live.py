@@ -12,19 +12,19 @@ from pathlib import Path
 import psutil
 
 from drover.errors import ConfigurationError
+from drover.events.codec import decode_record, encode_record, record_headers
+from drover.events.plans import PlanOpened
+from drover.events.reassignments import ReassignmentQueued
+from drover.events.records import Acquire, Batch
+from drover.events.topics import shard_of
 from drover.journal.producer import LogProducer
-from events.codec import decode_record, encode_record, record_headers
-from events.plans import PlanOpened
-from events.reassignments import ReassignmentQueued
-from events.records import Acquire, Batch
-from events.topics import shard_of
-from spark import job
-from spark.files import JobFiles
-from spark.job import JobOptions
-from spark.only_one import only_job
-from spark.schema import TABLES
-from spark.sinks.sqlite import SqliteSink, read_rows, read_standing
-from spark.view import open_tables
+from drover.spark import job
+from drover.spark.files import JobFiles
+from drover.spark.job import JobOptions
+from drover.spark.only_one import only_job
+from drover.spark.schema import TABLES
+from drover.spark.sinks.sqlite import SqliteSink, read_rows, read_standing
+from drover.spark.view import open_tables
 from tests.integration.story import read_all
 from tests.integration.support import MANAGED, Installation, wait_for
 from tests.spark.comparing import Rows, difference

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from spark.folding.parts import Stored as InTask
-from spark.folding.parts import folded
-from spark.merging import merge, part_of
-from spark.schema import TABLES
+from drover.spark.folding.parts import Stored as InTask
+from drover.spark.folding.parts import folded
+from drover.spark.merging import merge, part_of
+from drover.spark.schema import TABLES
 from tests.spark.comparing import Rows
 from tests.spark.kafka_rows import NAMES, Stored
 

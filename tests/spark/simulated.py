@@ -2,8 +2,8 @@
 
 import random
 
-from events.codec import encode_progress
-from events.progress import Progress, ReplicaBytes
+from drover.events.codec import encode_progress
+from drover.events.progress import Progress, ReplicaBytes
 from tests.shard.random_logs import random_log
 from tests.spark.kafka_rows import BEGAN_MS, NAMES, Stored
 

@@ -15,17 +15,17 @@ from drover.cli.audit_trees import compare_trees
 from drover.cli.exits import ExitCode
 from drover.cli.main import cli
 from drover.cluster.topics import TopicSpec, create_topics
+from drover.events.topics import TopicNames
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
 from drover.local import LocalCluster
-from drover.runtime import projecting
-from drover.runtime.settings import ClusterSettings, LogSettings, Settings, ZooKeeperSettings
-from events.topics import TopicNames
-from projections.comparing import Comparison
-from projections.options import ZooKeeperOptions
-from projections.store import Set, StoreUnavailableError, read_subtree
-from projections.zookeeper import ZooKeeperStore
-from spark.audit import running
+from drover.projections import projecting
+from drover.projections.comparing import Comparison
+from drover.projections.store import Set, StoreUnavailableError, read_subtree
+from drover.projections.zookeeper import ZooKeeperStore
+from drover.settings.settings import ClusterSettings, LogSettings, Settings, ZooKeeperSettings
+from drover.settings.zookeeper import ZooKeeperOptions
+from drover.spark.audit import running
 from tests.shard.damage import Damage, damaged
 from tests.simulation import golden
 from tests.spark.audit_oracle import AuditOracle

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from events.codec import encode_record
-from events.records import Genesis
-from spark.audit.gathering import gather
-from spark.audit.parts import ShardPart, Wish, parse_offsets, written
-from spark.audit.report import Report, report
-from spark.audit.sections import SECTIONS
-from spark.audit.shard_report import ShardReport, Wanted
-from spark.audit.shards import audited
+from drover.events.codec import encode_record
+from drover.events.records import Genesis
+from drover.spark.audit.gathering import gather
+from drover.spark.audit.parts import ShardPart, Wish, parse_offsets, written
+from drover.spark.audit.report import Report, report
+from drover.spark.audit.sections import SECTIONS
+from drover.spark.audit.shard_report import ShardReport, Wanted
+from drover.spark.audit.shards import audited
 from tests.simulation import golden
 from tests.spark.audit_oracle import AuditOracle, valid
 from tests.spark.kafka_rows import Stored, frame, shard

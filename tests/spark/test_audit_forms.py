@@ -14,21 +14,21 @@ from pyarrow import parquet
 
 from drover.cli import audit_view
 from drover.cli.audit import _made
-from drover.shard.fold import Rule
-from drover.shard.inspection import Finding, Summary
-from events.fields import LAST_MS
-from spark.audit import files, plots
-from spark.audit import page as pages
-from spark.audit.cells import size, span
-from spark.audit.facts import ShardDamage
-from spark.audit.files import csv_text, write_csv, write_parquet
-from spark.audit.page import Made, page
-from spark.audit.parts import ShardPart
-from spark.audit.report import Report
-from spark.audit.running import Log
-from spark.audit.sections import SECTIONS
-from spark.audit.verifying import Found, Verification
-from spark.reading import LogSource
+from drover.events.fields import LAST_MS
+from drover.fold.inspection import Finding, Summary
+from drover.fold.log import Rule
+from drover.spark.audit import files, plots
+from drover.spark.audit import page as pages
+from drover.spark.audit.cells import size, span
+from drover.spark.audit.facts import ShardDamage
+from drover.spark.audit.files import csv_text, write_csv, write_parquet
+from drover.spark.audit.page import Made, page
+from drover.spark.audit.parts import ShardPart
+from drover.spark.audit.report import Report
+from drover.spark.audit.running import Log
+from drover.spark.audit.sections import SECTIONS
+from drover.spark.audit.verifying import Found, Verification
+from drover.spark.reading import LogSource
 
 BEGAN_MS = 1_790_000_000_000
 HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}<img src=https://example.org/x onerror=x>$x$"

@@ -1,11 +1,11 @@
 """What a job carries of a shard from batch to batch: it grows with what is open, and with the plans that are kept."""
 
-from drover.plans.reconciler import MAX_ENDED_PLANS
-from drover.shard.fold import ShardFold
-from drover.state.evolve import apply
-from events.plans import PlanFinished, PlanOpened, PlansForgotten
-from events.records import AnyEvent
-from spark.folding.carry import packed
+from drover.events.plans import PlanFinished, PlanOpened, PlansForgotten
+from drover.events.records import AnyEvent
+from drover.fold.evolve import apply
+from drover.fold.log import ShardFold
+from drover.reconcile.plans.reconciler import MAX_ENDED_PLANS
+from drover.spark.folding.carry import packed
 
 CLUSTER = "prod"
 # Some forty of them are what a name, a requester and a reason take that resemble no other's.

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from drover.jars.class_archives import Archives, archives_for
-from spark import class_archive
-from spark.class_archive import KIND, LIST_FLAG, ArchiveMaker, archive_maker, java_options
+from drover.spark import class_archive
+from drover.spark.class_archive import KIND, LIST_FLAG, ArchiveMaker, archive_maker, java_options
 
 # Makes an archive of the classes that it is told of, and refuses to use one that holds the word "broken".
 JAVA = """#!/bin/sh

@@ -7,15 +7,15 @@ from itertools import pairwise, product
 import pytest
 from msgspec.structs import replace
 
-from drover.shard.fold import ShardFold
-from events.codec import decode_record, encode_record
-from events.records import Batch
-from spark.audit import shards
-from spark.audit.kept import Kept, KeptShard, Place, decoded, places_before
-from spark.audit.parts import Wish, parse_offsets
-from spark.audit.report import Report, report
-from spark.audit.shard_report import ShardReport, Wanted
-from spark.audit.shards import audited
+from drover.events.codec import decode_record, encode_record
+from drover.events.records import Batch
+from drover.fold.log import ShardFold
+from drover.spark.audit import shards
+from drover.spark.audit.kept import Kept, KeptShard, Place, decoded, places_before
+from drover.spark.audit.parts import Wish, parse_offsets
+from drover.spark.audit.report import Report, report
+from drover.spark.audit.shard_report import ShardReport, Wanted
+from drover.spark.audit.shards import audited
 from tests.shard.random_logs import random_log
 from tests.spark.audit_oracle import valid
 from tests.spark.kafka_rows import Stored, shard

@@ -10,22 +10,22 @@ from msgspec import msgpack
 from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
-from drover.shard.fold import ShardFold
-from drover.tables.registry import CAPABILITIES
-from events.partitions import PartitionReference
-from events.plans import PlanOpened
-from events.reassignments import ReassignmentQueued
-from events.records import AnyEvent, Outcome
-from events.refusals import Refusal, RefusalCode
-from events.waiting import CommandAdvanced, CommandBegun, PartitionRun
-from spark.audit.gathering import gather
-from spark.audit.parts import Wish
-from spark.audit.shard_report import Wanted
-from spark.executing import contributions
-from spark.folding.carry import unpacked
-from spark.folding.contribution import CARRY, Contribution
-from spark.merging import merge, part_of
-from spark.schema import TABLES
+from drover.events.partitions import PartitionReference
+from drover.events.plans import PlanOpened
+from drover.events.reassignments import ReassignmentQueued
+from drover.events.records import AnyEvent, Outcome
+from drover.events.refusals import Refusal, RefusalCode
+from drover.events.waiting import CommandAdvanced, CommandBegun, PartitionRun
+from drover.fold.log import ShardFold
+from drover.spark.audit.gathering import gather
+from drover.spark.audit.parts import Wish
+from drover.spark.audit.shard_report import Wanted
+from drover.spark.executing import contributions
+from drover.spark.folding.carry import unpacked
+from drover.spark.folding.contribution import CARRY, Contribution
+from drover.spark.merging import merge, part_of
+from drover.spark.schema import TABLES
+from drover.spark.tables.registry import CAPABILITIES
 from tests.simulation import golden
 from tests.spark.comparing import difference
 from tests.spark.kafka_rows import NAMES, Stored, acquire, batch, frame, shard

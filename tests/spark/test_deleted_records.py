@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from spark import job
-from spark.applying import in_one_line
-from spark.files import JobFiles
+from drover.spark import job
+from drover.spark.applying import in_one_line
+from drover.spark.files import JobFiles
 
 # As `kafka-error-conditions.json` of Spark's connector has it: a line for each of its own.
 OF_SPARK = """org.apache.spark.sql.kafka010.KafkaIllegalStateException: [KAFKA_DATA_LOSS.COULD_NOT_READ_OFFSET_RANGE]

@@ -4,17 +4,17 @@ import random
 
 import pytest
 
-from drover.shard.fold import RecordVerdict, ShardFold
-from drover.tables.measures import bucket, bucket_end_ms
-from drover.tables.registry import CAPABILITIES, tables_of
-from drover.tables.sheet import Sheet
-from events.codec import decode_record
-from events.records import Batch
-from spark.folding.carry import unpacked
-from spark.folding.parts import folded
-from spark.folding.shard import TellingFold, Tellings
-from spark.merging import part_of
-from spark.schema import TABLES
+from drover.events.codec import decode_record
+from drover.events.records import Batch
+from drover.fold.log import RecordVerdict, ShardFold
+from drover.spark.folding.carry import unpacked
+from drover.spark.folding.parts import folded
+from drover.spark.folding.shard import TellingFold, Tellings
+from drover.spark.merging import part_of
+from drover.spark.schema import TABLES
+from drover.spark.tables.measures import bucket, bucket_end_ms
+from drover.spark.tables.registry import CAPABILITIES, tables_of
+from drover.spark.tables.sheet import Sheet
 from tests.shard.random_logs import random_log
 from tests.spark.comparing import difference
 from tests.spark.kafka_rows import NAMES, Stored, acquire, shard

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from events.records import Outcome
+from drover.events.records import Outcome
 from tests.spark.kafka_rows import BEGAN_MS, acquire, batch, shard
 from tests.spark.test_names_used_again import audit
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from spark.java_home import DROPPED, java_home, own_java
+from drover.spark.java_home import DROPPED, java_home, own_java
 
 
 def test_the_script_drops_the_argument_and_is_not_made_to_call_itself(

@@ -17,11 +17,11 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from drover.errors import SparkJobError
-from spark import java_process, job
-from spark.java_process import end_of_java, in_words, start_java
-from spark.job import JobOptions
-from spark.reading import LogSource
-from spark.session import scratch_of_this_process
+from drover.spark import java_process, job
+from drover.spark.java_process import end_of_java, in_words, start_java
+from drover.spark.job import JobOptions
+from drover.spark.reading import LogSource
+from drover.spark.session import scratch_of_this_process
 
 
 def ended(code: str) -> SimpleNamespace:

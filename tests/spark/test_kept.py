@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark.audit import gathering, running, shards
-from spark.audit.gathering import Gathered
-from spark.audit.kept import Kept, KeptShard, Place, decoded, encoded, thinned
-from spark.audit.kept_files import MOST_PER_SHARD, KeptFiles
-from spark.audit.parts import Wish
-from spark.audit.report import Report, report
-from spark.audit.running import Log
-from spark.audit.shard_report import ShardReport, Wanted
-from spark.audit.shards import Stale, audited
-from spark.reading import LogSource
+from drover.spark.audit import gathering, running, shards
+from drover.spark.audit.gathering import Gathered
+from drover.spark.audit.kept import Kept, KeptShard, Place, decoded, encoded, thinned
+from drover.spark.audit.kept_files import MOST_PER_SHARD, KeptFiles
+from drover.spark.audit.parts import Wish
+from drover.spark.audit.report import Report, report
+from drover.spark.audit.running import Log
+from drover.spark.audit.shard_report import ShardReport, Wanted
+from drover.spark.audit.shards import Stale, audited
+from drover.spark.reading import LogSource
 from tests.shard.random_logs import random_log
 from tests.spark.audit_oracle import valid
 from tests.spark.kafka_rows import NAMES, Stored, frame, shard

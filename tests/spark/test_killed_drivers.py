@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from drover.errors import SparkJobError
-from spark.sinks.port import Applied, Position
-from spark.sinks.sqlite import SqliteSink
+from drover.spark.sinks.port import Applied, Position
+from drover.spark.sinks.sqlite import SqliteSink
 from tests.spark import live
 from tests.spark.comparing import Rows
 from tests.spark.dying import INSIDE, Dying, goes_on_to_the_end, holds_all_up_to, reading

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from events.plans import PlanCancelled, PlanFinished, PlanOpened, PlansForgotten
-from events.reassignments import ReassignmentCompleted, ReassignmentQueued
-from events.records import AnyEvent
-from spark.audit.parts import Wish
-from spark.audit.report import Report, report
-from spark.audit.shard_report import ShardReport, Wanted
-from spark.audit.shards import audited
-from spark.folding.parts import folded
-from spark.merging import part_of
-from spark.sinks.port import Applied, Sink
+from drover.events.plans import PlanCancelled, PlanFinished, PlanOpened, PlansForgotten
+from drover.events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from drover.events.records import AnyEvent
+from drover.spark.audit.parts import Wish
+from drover.spark.audit.report import Report, report
+from drover.spark.audit.shard_report import ShardReport, Wanted
+from drover.spark.audit.shards import audited
+from drover.spark.folding.parts import folded
+from drover.spark.merging import part_of
+from drover.spark.sinks.port import Applied, Sink
 from tests.spark.comparing import difference
 from tests.spark.kafka_rows import BEGAN_MS, NAMES, Stored, acquire, batch, shard
 from tests.spark.oracle import Oracle

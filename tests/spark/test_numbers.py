@@ -6,15 +6,15 @@ import pytest
 from msgspec import msgpack
 from msgspec.structs import asdict
 
-from drover.tables.sheet import MOST
-from events.codec import encode_progress
-from events.fields import LAST_MS
-from events.progress import Progress, ReplicaBytes
-from spark.folding.samples import SamplesPart
-from spark.merging import Part, part_of
-from spark.sinks.port import Applied
-from spark.sinks.sqlite import SqliteSink
-from spark.view import moment
+from drover.events.codec import encode_progress
+from drover.events.fields import LAST_MS
+from drover.events.progress import Progress, ReplicaBytes
+from drover.spark.folding.samples import SamplesPart
+from drover.spark.merging import Part, part_of
+from drover.spark.sinks.port import Applied
+from drover.spark.sinks.sqlite import SqliteSink
+from drover.spark.tables.sheet import MOST
+from drover.spark.view import moment
 from tests.events.progress_samples import PROGRESS
 from tests.spark.kafka_rows import BEGAN_MS
 from tests.spark.test_sinks import FIRST, only

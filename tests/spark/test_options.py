@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from spark import session
-from spark.session import _class_path, _handed_over, _property, open_session
+from drover.spark import session
+from drover.spark.session import _class_path, _handed_over, _property, open_session
 
 JARS = (Path("/jars/one.jar"), Path("/jars/two.jar"))
 

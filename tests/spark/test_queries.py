@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own documentation gives it
 
 from drover.local import LocalCluster
-from spark import job
-from spark.applying import in_one_line
-from spark.job import JobOptions
-from spark.reading import LogSource, read_batch
-from spark.schema import TABLES
-from spark.sinks.port import Sink
+from drover.spark import job
+from drover.spark.applying import in_one_line
+from drover.spark.job import JobOptions
+from drover.spark.reading import LogSource, read_batch
+from drover.spark.schema import TABLES
+from drover.spark.sinks.port import Sink
 from tests.integration.support import Installation, installation, wait_for
 from tests.spark import live
 from tests.spark.comparing import Rows, difference

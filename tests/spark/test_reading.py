@@ -1,6 +1,6 @@
 """What Spark's Kafka source is told."""
 
-from spark.reading import LogSource
+from drover.spark.reading import LogSource
 
 
 def test_a_source_reads_from_the_first_record_and_never_waits_long_for_more() -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from drover.cli.audit import SECTIONS as AUDITED
 from drover.cli.progress import TABLES as SHOWN
-from drover.shard.fold import Rule
-from drover.tables.schema import Merge
-from spark.audit.sections import SECTIONS
-from spark.schema import TABLES
+from drover.fold.log import Rule
+from drover.spark.audit.sections import SECTIONS
+from drover.spark.schema import TABLES
+from drover.spark.tables.schema import Merge
 
 README = (Path(__file__).parents[2] / "spark" / "README.md").read_text(encoding="utf-8")
 

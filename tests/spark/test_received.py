@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from events.codec import encode_progress
-from events.progress import Progress, ReplicaBytes
+from drover.events.codec import encode_progress
+from drover.events.progress import Progress, ReplicaBytes
 from tests.spark.comparing import difference
 from tests.spark.kafka_rows import BEGAN_MS, NAMES, Stored
 from tests.spark.oracle import Oracle

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from drover.errors import ConfigurationError
-from drover.tables.sheet import MOST, joined
-from spark.files import JobFiles
-from spark.merging import Part
-from spark.schema import SCHEMA_VERSION, TABLES
-from spark.sinks import parquet, sqlite
-from spark.sinks.parquet import FILES_PER_LEVEL, ParquetSink
-from spark.sinks.port import Applied, Sink
-from spark.sinks.sqlite import SqliteSink, read_rows
-from spark.view import open_tables
+from drover.spark.files import JobFiles
+from drover.spark.merging import Part
+from drover.spark.schema import SCHEMA_VERSION, TABLES
+from drover.spark.sinks import parquet, sqlite
+from drover.spark.sinks.parquet import FILES_PER_LEVEL, ParquetSink
+from drover.spark.sinks.port import Applied, Sink
+from drover.spark.sinks.sqlite import SqliteSink, read_rows
+from drover.spark.tables.sheet import MOST, joined
+from drover.spark.view import open_tables
 
 MAKERS: dict[str, Callable[[Path], Sink]] = {
     "sqlite": lambda directory: SqliteSink(directory / "tables.sqlite"),

@@ -9,12 +9,12 @@ import pytest
 
 from drover.errors import ConfigurationError
 from drover.local.certificates import make_certificates
-from drover.runtime.java_options import java_client_options
-from drover.runtime.security_settings import Security
-from spark import only_one
-from spark.files import JobFiles
-from spark.java_home import DROPPED, java_home
-from spark.only_one import only_job, remember_jvm
+from drover.settings.java_options import java_client_options
+from drover.settings.security_settings import Security
+from drover.spark import only_one
+from drover.spark.files import JobFiles
+from drover.spark.java_home import DROPPED, java_home
+from drover.spark.only_one import only_job, remember_jvm
 
 SLEEP = [sys.executable, "-c", "import sys; sys.stdin.read()"]
 

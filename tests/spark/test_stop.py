@@ -15,11 +15,11 @@ import pytest
 from pyspark import SparkContext
 
 from drover.errors import ConfigurationError, SparkJobError
-from spark import job, session
-from spark.audit import running
-from spark.job import JobOptions
-from spark.reading import LogSource
-from spark.session import close_session
+from drover.spark import job, session
+from drover.spark.audit import running
+from drover.spark.job import JobOptions
+from drover.spark.reading import LogSource
+from drover.spark.session import close_session
 
 WARNED = "Unable to cleanly shutdown Spark JVM process."
 

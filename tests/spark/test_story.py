@@ -13,10 +13,10 @@ import pytest
 import pytest_asyncio
 
 from drover.cli.web import Tables
-from drover.runtime.section_settings import SparkSettings
-from drover.runtime.settings import LogSettings, Settings
-from events.partitions import TopicPartition
-from spark.files import JobFiles
+from drover.events.partitions import TopicPartition
+from drover.settings.section_settings import SparkSettings
+from drover.settings.settings import LogSettings, Settings
+from drover.spark.files import JobFiles
 from tests.integration.support import MANAGED, Installation, wait_for
 from tests.spark import live
 from tests.spark.comparing import Rows, difference

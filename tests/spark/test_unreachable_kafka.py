@@ -12,10 +12,10 @@ import pytest_asyncio
 from drover.cli.exits import ExitCode, failure_of
 from drover.errors import SparkJobError
 from drover.local import LocalCluster
-from spark.job import JobOptions
-from spark.reading import LogSource
-from spark.sinks.port import Position
-from spark.sinks.sqlite import SqliteSink
+from drover.spark.job import JobOptions
+from drover.spark.reading import LogSource
+from drover.spark.sinks.port import Position
+from drover.spark.sinks.sqlite import SqliteSink
 from tests.hanging import hanging
 from tests.integration.support import Installation, installation
 from tests.spark import live

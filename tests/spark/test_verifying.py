@@ -2,9 +2,9 @@
 
 from pyspark.sql import SparkSession
 
-from drover.shard.fold import Rule
-from drover.shard.inspection import Inspection
-from spark.audit.verifying import verify
+from drover.fold.inspection import Inspection
+from drover.fold.log import Rule
+from drover.spark.audit.verifying import verify
 from tests.shard.damage import SHARD, Damage, damaged, sound
 from tests.simulation import golden
 from tests.spark.kafka_rows import BEGAN_MS, frame, shard

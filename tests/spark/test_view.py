@@ -14,15 +14,15 @@ import pytest
 
 from drover.cli import progress
 from drover.errors import ConfigurationError
-from drover.tables.measures import bucket
-from spark import heartbeat as heartbeats
-from spark import view
-from spark.files import JobFiles
-from spark.heartbeat import Heartbeat, JobState, heartbeat, state_of_job
-from spark.merging import Part
-from spark.schema import TABLES
-from spark.sinks.port import Applied
-from spark.sinks.sqlite import SqliteSink
+from drover.spark import heartbeat as heartbeats
+from drover.spark import view
+from drover.spark.files import JobFiles
+from drover.spark.heartbeat import Heartbeat, JobState, heartbeat, state_of_job
+from drover.spark.merging import Part
+from drover.spark.schema import TABLES
+from drover.spark.sinks.port import Applied
+from drover.spark.sinks.sqlite import SqliteSink
+from drover.spark.tables.measures import bucket
 
 NOW_MS = 1_790_000_100_000
 

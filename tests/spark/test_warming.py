@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import types
 
-from spark.session import _NEEDED_BY_CALLS
-from spark.warming import imported_meanwhile
+from drover.spark.session import _NEEDED_BY_CALLS
+from drover.spark.warming import imported_meanwhile
 
 
 def test_modules_are_there_at_the_end_and_one_that_is_not_is_passed_over(

@@ -5,11 +5,11 @@ from typing import Any
 
 from msgspec import msgpack
 
-from drover.runtime.topics import rules
-from events.codec import encode_progress
-from events.fields import LAST_MS
-from events.progress import Progress, ReplicaBytes
-from spark.folding.samples import Copying, Point
+from drover.events.codec import encode_progress
+from drover.events.fields import LAST_MS
+from drover.events.progress import Progress, ReplicaBytes
+from drover.journal.topics import rules
+from drover.spark.folding.samples import Copying, Point
 from tests.spark.kafka_rows import BEGAN_MS, NAMES, Stored
 from tests.spark.pure import PureJob
 

@@ -4,12 +4,12 @@ from typing import get_args
 
 import pytest
 
-from drover.reassignment.evolve import EVOLVING
-from drover.state.evolve import APPLYING
-from drover.tables.registry import CAPABILITIES, tables_of
-from drover.tables.schema import Merge
-from drover.tables.telling import CapabilityTables
-from events.records import AnyEvent
+from drover.events.records import AnyEvent
+from drover.fold.evolve import APPLYING
+from drover.fold.moves import EVOLVING
+from drover.spark.tables.registry import CAPABILITIES, tables_of
+from drover.spark.tables.schema import Merge
+from drover.spark.tables.telling import CapabilityTables
 
 
 def test_every_event_is_told_to_a_table_or_is_named_as_one_that_none_needs() -> None:

@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
-from drover.tables.schema import CLUSTER, INTEGER, Column, Merge, Table
-from drover.tables.sheet import Sheet, joined
+from drover.spark.tables.schema import CLUSTER, INTEGER, Column, Merge, Table
+from drover.spark.tables.sheet import Sheet, joined
 
 MERGES = tuple(merge for merge in Merge if merge is not Merge.KEY)
 VALUES = (None, 1, 5)

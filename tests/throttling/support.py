@@ -1,15 +1,15 @@
 """A partition that copies behind a throttle, and what was read of its brokers and its topic."""
 
+from drover.events.plans import PlanThrottleSet
+from drover.events.reassignments import ReassignmentCompleted
+from drover.events.records import AnyEvent
+from drover.events.throttles import BrokerThrottleSet, TopicThrottleSet
 from drover.facts import BrokerRates, ThrottledReplicas
+from drover.fold.evolve import apply
+from drover.reconcile.throttles.demand import Demand
+from drover.reconcile.throttles.found_entries import FoundEntries
+from drover.reconcile.throttles.ledger import Read, ThrottlePlan, plan_throttles
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from drover.throttling.demand import Demand
-from drover.throttling.found_entries import FoundEntries
-from drover.throttling.ledger import Read, ThrottlePlan, plan_throttles
-from events.plans import PlanThrottleSet
-from events.reassignments import ReassignmentCompleted
-from events.records import AnyEvent
-from events.throttles import BrokerThrottleSet, TopicThrottleSet
 from tests.reassignment.support import CLUSTER, KEY, LIVE, accepted, intended, opened, queued, state_after
 
 RATE = 1000

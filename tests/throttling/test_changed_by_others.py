@@ -1,12 +1,6 @@
 """Throttles in force that others delete or change: named, put back, or left to them (S10)."""
 
-from drover.facts import BrokerRates, ThrottledReplicas
-from drover.state.cluster import ClusterState
-from drover.throttling.demand import Demand
-from drover.throttling.found_entries import FoundEntries
-from drover.throttling.ledger import Read, ThrottlePlan, is_ready, plan_throttles
-from drover.throttling.state import Interference
-from events.throttles import (
+from drover.events.throttles import (
     BrokerThrottleChanged,
     BrokerThrottleIntended,
     BrokerThrottleLeft,
@@ -18,6 +12,12 @@ from events.throttles import (
     TopicThrottleLeft,
     TopicThrottleSet,
 )
+from drover.facts import BrokerRates, ThrottledReplicas
+from drover.reconcile.throttles.demand import Demand
+from drover.reconcile.throttles.found_entries import FoundEntries
+from drover.reconcile.throttles.ledger import Read, ThrottlePlan, is_ready, plan_throttles
+from drover.state.cluster import ClusterState
+from drover.state.throttles import Interference
 from tests.reassignment.support import (
     CLUSTER,
     KEY,

@@ -1,6 +1,6 @@
 """Topics that wait for their time."""
 
-from drover.throttling.due_topics import DueTopics
+from drover.reconcile.throttles.due_topics import DueTopics
 
 
 def test_a_topic_is_due_once_at_the_time_that_was_named_first() -> None:

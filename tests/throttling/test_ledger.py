@@ -2,13 +2,9 @@
 
 from msgspec.structs import replace
 
-from drover.facts import BrokerRates, ThrottledReplicas
-from drover.state.cluster import ClusterState
-from drover.throttling.demand import Demand
-from drover.throttling.ledger import Read, ThrottlePlan, is_ready
-from events.partitions import TopicPartition
-from events.reassignments import FailureReason, ReassignmentFailed
-from events.throttles import (
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import FailureReason, ReassignmentFailed
+from drover.events.throttles import (
     BrokerThrottleIntended,
     BrokerThrottleLeft,
     BrokerThrottleSet,
@@ -18,6 +14,10 @@ from events.throttles import (
     TopicThrottleLeft,
     TopicThrottleSet,
 )
+from drover.facts import BrokerRates, ThrottledReplicas
+from drover.reconcile.throttles.demand import Demand
+from drover.reconcile.throttles.ledger import Read, ThrottlePlan, is_ready
+from drover.state.cluster import ClusterState
 from tests.reassignment.support import (
     CLUSTER,
     KEY,

@@ -5,8 +5,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drover.reassignment.copy_pace import CopyPace
-from drover.throttling.raising import risen_rate
+from drover.decide.copy_pace import CopyPace
+from drover.reconcile.throttles.raising import risen_rate
 
 RATES = st.integers(1, 10**12)
 

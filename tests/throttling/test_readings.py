@@ -1,13 +1,13 @@
 """The cache of throttle settings: what counts as read."""
 
-from drover.capability.messages import ThrottlesRead
-from drover.capability.observations import METADATA_LAG_MS
 from drover.facts import BrokerRates, ThrottledReplicas
+from drover.reconcile.messages import ThrottlesRead
+from drover.reconcile.observations import METADATA_LAG_MS
+from drover.reconcile.throttles.found_entries import FoundEntries
+from drover.reconcile.throttles.ledger import Read
+from drover.reconcile.throttles.readings import Readings
+from drover.reconcile.throttles.recent_writes import RecentWrites
 from drover.state.cluster import ClusterState
-from drover.throttling.found_entries import FoundEntries
-from drover.throttling.ledger import Read
-from drover.throttling.readings import Readings
-from drover.throttling.recent_writes import RecentWrites
 
 LISTS = {"orders": ThrottledReplicas(("0:1",), ("0:4",))}
 FOUND = {topic: FoundEntries.of(lists) for topic, lists in LISTS.items()}

@@ -1,12 +1,12 @@
 """Which readings may be older than what was written last."""
 
-from drover.capability.observations import METADATA_LAG_MS
+from drover.events.throttles import NO_ENTRIES, NO_RATES, Entries, Rates
 from drover.facts import BrokerRates, ThrottledReplicas
+from drover.reconcile.observations import METADATA_LAG_MS
+from drover.reconcile.throttles.found_entries import FoundEntries
+from drover.reconcile.throttles.recent_writes import RecentWrites
 from drover.state.cluster import ClusterState
-from drover.throttling.found_entries import FoundEntries
-from drover.throttling.recent_writes import RecentWrites
-from drover.throttling.state import BrokerThrottle, TopicThrottle
-from events.throttles import NO_ENTRIES, NO_RATES, Entries, Rates
+from drover.state.throttles import BrokerThrottle, TopicThrottle
 
 OURS = Rates(1000, 1000)
 NONE_SET = BrokerRates(None, None)

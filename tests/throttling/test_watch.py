@@ -1,12 +1,12 @@
 """The rounds in which throttles in force are read again."""
 
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanThrottleSet
+from drover.events.throttles import NO_RATES
+from drover.reconcile.throttles.demand import Demand
+from drover.reconcile.throttles.watch import PORTION, WATCH_MS, Watch
 from drover.state.cluster import ClusterState
-from drover.throttling.demand import Demand
-from drover.throttling.state import BrokerThrottle, TopicThrottle
-from drover.throttling.watch import PORTION, WATCH_MS, Watch
-from events.partitions import TopicPartition
-from events.plans import PlanThrottleSet
-from events.throttles import NO_RATES
+from drover.state.throttles import BrokerThrottle, TopicThrottle
 from tests.reassignment.support import CLUSTER, accepted, intended, opened, queued, state_after
 
 OURS = BrokerThrottle(NO_RATES, NO_RATES, pending=False, release=False)

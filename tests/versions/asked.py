@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from drover.events.partitions import TopicPartition
+from drover.events.traits import Traits
 from drover.facts import BrokerRates, ThrottledReplicas
-from events.partitions import TopicPartition
-from events.traits import Traits
 from tests.integration.support import Installation, wait_for
 
 UNSET = BrokerRates(None, None)

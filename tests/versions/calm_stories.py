@@ -1,6 +1,6 @@
 """Stories in which nobody dies and nobody interferes."""
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 from tests.integration.support import Installation, wait_for
 from tests.versions.asked import accepted, in_sync, listed, reached, unthrottled
 

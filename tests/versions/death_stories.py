@@ -6,9 +6,9 @@ import time
 
 from drover.cluster.port import AlterRequest
 from drover.errors import ClusterError
+from drover.events.partitions import TopicPartition
+from drover.events.traits import Completion
 from drover.local.layout import CONTROLLER_ID
-from events.partitions import TopicPartition
-from events.traits import Completion
 from tests.integration.support import Installation, wait_for
 from tests.reality.real import depose_controller
 from tests.versions.asked import Unlike, accepted, alive, in_sync, listed, reached, traits, unthrottled, waits_for

@@ -1,9 +1,9 @@
 """Stories in which somebody else sends alters to the same partition."""
 
 from drover.cluster.port import AddThrottledReplicas, AlterRequest, SetBrokerRates
+from drover.events.partitions import TopicPartition
+from drover.events.traits import Completion
 from drover.facts import BrokerRates, ThrottledReplicas
-from events.partitions import TopicPartition
-from events.traits import Completion
 from tests.integration.support import Installation, wait_for
 from tests.versions.asked import UNSET, Unlike, accepted, listed, reached, traits
 

@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from drover.events.partitions import TopicPartition
 from drover.local import local_cluster
-from events.partitions import TopicPartition
 from tests.integration.support import Installation, installation, wait_for
 from tests.versions.asked import accepted, alive, in_sync, reached, traits, unthrottled
 from tests.versions.migrating import Migration, migration_of

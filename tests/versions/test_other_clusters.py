@@ -10,11 +10,11 @@ import pytest
 
 from drover.cluster.port import AddThrottledReplicas, AlterRequest, SetBrokerRates
 from drover.errors import ClusterError, OutcomeUnknownError
+from drover.events.partitions import TopicPartition
+from drover.events.traits import Completion, Traits
 from drover.facts import ELECTION_NOT_NEEDED, NONE, BrokerRates, ThrottledReplicas
 from drover.local import local_cluster
 from drover.traits import traits_of
-from events.partitions import TopicPartition
-from events.traits import Completion, Traits
 from tests.cluster.support import RealCluster, facts, settled
 from tests.cluster.test_contract import alter_one, throttled_topic, unthrottle
 from tests.integration.support import wait_for

@@ -5,7 +5,7 @@ import asyncio
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
 from tests.integration.support import MANAGED, Installation, wait_for
 from tests.integration.test_projection import let_project, wait_until_shown
 from tests.versions.asked import accepted, listed, reached

@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 
 from drover.client.history import open_log, read_log
+from drover.events.clusters import ClusterTraitsSeen
+from drover.events.partitions import TopicPartition
+from drover.events.traits import Traits
 from drover.jars import class_path, ensure, find_java, kafka_set
 from drover.journal.reader import LogReader
 from drover.local import local_cluster
 from drover.local.layout import CONTROLLER_ID
-from events.clusters import ClusterTraitsSeen
-from events.partitions import TopicPartition
-from events.traits import Traits
 from tests.integration.support import Installation, installation, wait_for
 from tests.versions.asked import accepted, alive, in_sync, traits, unthrottled
 

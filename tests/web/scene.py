@@ -10,12 +10,12 @@ from typing import Any
 from drover.client.history import FoldedLog, Takeover, ValidRecord
 from drover.client.transfers import Transfers
 from drover.client.watching import Heard, View
-from events.brokers import BlacklistSet, BrokerFailureRecorded
-from events.clusters import BrokerHeld, ClusterFrozen, ClusterIdentified, HoldRole
-from events.partitions import PartitionReference, TopicPartition
-from events.plans import PlanOpened, PlanThrottleSet
-from events.progress import Progress, ReplicaBytes
-from events.reassignments import (
+from drover.events.brokers import BlacklistSet, BrokerFailureRecorded
+from drover.events.clusters import BrokerHeld, ClusterFrozen, ClusterIdentified, HoldRole
+from drover.events.partitions import PartitionReference, TopicPartition
+from drover.events.plans import PlanOpened, PlanThrottleSet
+from drover.events.progress import Progress, ReplicaBytes
+from drover.events.reassignments import (
     Blocker,
     Call,
     CallAccepted,
@@ -25,9 +25,9 @@ from events.reassignments import (
     ReassignmentQueued,
     RollbackRequested,
 )
-from events.records import AnyEvent, Batch, Outcome
-from events.refusals import Refusal, RefusalCode
-from events.throttles import (
+from drover.events.records import AnyEvent, Batch, Outcome
+from drover.events.refusals import Refusal, RefusalCode
+from drover.events.throttles import (
     BrokerThrottleIntended,
     BrokerThrottleSet,
     Entries,
@@ -35,7 +35,7 @@ from events.throttles import (
     TopicThrottleIntended,
     TopicThrottleSet,
 )
-from events.waiting import QueueEntryAdded
+from drover.events.waiting import QueueEntryAdded
 from tests.client.log import CLUSTER, Writer
 
 BYTES = 12_000_000_000

@@ -5,11 +5,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_network
 
-from drover.capability.decision import Facts
 from drover.client.answers import Answer
 from drover.client.time_travel import Point, Travel
-from drover.shard.decide import DECIDING
-from drover.shard.fold import ShardFold
+from drover.decide.commands import DECIDING
+from drover.decide.decision import Facts
+from drover.events.codec import command_digest
+from drover.events.commands import AnyCommand
+from drover.events.partitions import PartitionReference
+from drover.events.records import Outcome
+from drover.fold.log import ShardFold
 from drover.web.identity import Doorkeeper
 from drover.web.page_state import PageState
 from drover.web.past import Past
@@ -17,10 +21,6 @@ from drover.web.server import Server, Telemetry
 from drover.web.serving import listening
 from drover.web.surveys import Looking, Surveys
 from drover.web.writing import Writes
-from events.codec import command_digest
-from events.commands import AnyCommand
-from events.partitions import PartitionReference
-from events.records import Outcome
 from tests.client.log import CLUSTER
 from tests.web.scene import Scene
 

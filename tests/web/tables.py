@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from drover.cli.web import Tables
-from drover.runtime.section_settings import SparkSettings
-from drover.runtime.settings import LogSettings, Settings
-from spark.files import JobFiles
-from spark.heartbeat import Heartbeat, JobState
-from spark.merging import Part
-from spark.schema import TABLES
-from spark.sinks.port import Applied
-from spark.sinks.sqlite import SqliteSink
+from drover.settings.section_settings import SparkSettings
+from drover.settings.settings import LogSettings, Settings
+from drover.spark.files import JobFiles
+from drover.spark.heartbeat import Heartbeat, JobState
+from drover.spark.merging import Part
+from drover.spark.schema import TABLES
+from drover.spark.sinks.port import Applied
+from drover.spark.sinks.sqlite import SqliteSink
 from tests.spark.kafka_rows import NAMES, Stored
 from tests.spark.oracle import Oracle
 from tests.web.scene import Scene

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from drover.client.answers import Answer, OutcomeMissingError
-from events.commands import (
+from drover.events.commands import (
     AnyCommand,
     Cancel,
     ChangeLimits,

@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 
 from drover.client.views.history_rows import HistoryRow
+from drover.events.partitions import TopicPartition
 from drover.web.archive import Archive
-from events.partitions import TopicPartition
 from tests.client.log import CLUSTER
 from tests.web.scene import Scene, busy, keys
 

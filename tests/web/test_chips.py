@@ -4,8 +4,8 @@ import re
 
 from playwright.async_api import expect
 
-from events.brokers import BlacklistSet, BrokerFailureRecorded
-from events.clusters import BrokerHeld, UnreachableBrokersChanged
+from drover.events.brokers import BlacklistSet, BrokerFailureRecorded
+from drover.events.clusters import BrokerHeld, UnreachableBrokersChanged
 from tests.client.log import CLUSTER
 from tests.web.conftest import Open
 from tests.web.scene import Scene, keys, now_ms

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from drover.client.time_travel import Point
+from drover.events.clusters import UnreachableBrokersChanged
+from drover.events.plans import PlanEstimate, PlanEstimated, PlanFinished
 from drover.web.documents import document
 from drover.web.past import Past
 from drover.web.present import Present
 from drover.web.query import Query, ViewName
-from events.clusters import UnreachableBrokersChanged
-from events.plans import PlanEstimate, PlanEstimated, PlanFinished
 from tests.client.log import CLUSTER
 from tests.web.scene import BYTES, Scene, busy, keys, now_ms
 from tests.web.showing import Showing

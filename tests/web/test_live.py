@@ -17,10 +17,10 @@ from drover.cli.demo import Stage
 from drover.cli.demo import page as page_of_demo
 from drover.client.client import Client
 from drover.cluster.port import AddThrottledReplicas, RemoveThrottledReplicas
+from drover.events.commands import Freeze, Unfreeze
+from drover.events.partitions import TopicPartition
 from drover.facts import ThrottledReplicas
 from drover.local import LocalCluster
-from events.commands import Freeze, Unfreeze
-from events.partitions import TopicPartition
 from tests.integration.support import DEADLINE_S, DROVER, MANAGED, Installation, installation, wait_for
 from tests.web.conftest import Open
 from tests.web.showing import USER_HEADER

@@ -10,12 +10,12 @@ import pytest
 from PIL import Image, ImageStat
 from playwright.async_api import Page, Route, expect
 
+from drover.events.brokers import BlacklistSet, BrokerFailureRecorded
+from drover.events.clusters import BrokerHeld
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanFinished
+from drover.events.reassignments import Blocker
 from drover.web.query import ViewName
-from events.brokers import BlacklistSet, BrokerFailureRecorded
-from events.clusters import BrokerHeld
-from events.partitions import TopicPartition
-from events.plans import PlanFinished
-from events.reassignments import Blocker
 from tests.client.log import CLUSTER
 from tests.web.conftest import Open
 from tests.web.scene import Scene, busy, freeze, keys, now_ms

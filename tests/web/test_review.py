@@ -18,7 +18,7 @@ from drover.cli.model_file import parse_model
 from drover.cli.reviewing import judge
 from drover.client.views.found_throttles import FoundEntries, FoundRates, Whose
 from drover.errors import ClusterUnavailableError
-from drover.planning.goals import DEFAULT_LIMITS
+from drover.planner.goals import DEFAULT_LIMITS
 from drover.state.cluster import ClusterState
 from drover.web.surveys import Looking, PastedPlan
 from tests.cli.models import BROKERS, broker, write_model

@@ -12,9 +12,9 @@ from drover.cli.plan_file import PlanFile, parse_plan
 from drover.cli.reviewing import Reviewer, judge
 from drover.errors import ConfigurationError
 from drover.local import wait_until
-from drover.planning.goals import Limits
-from drover.planning.model import Broker, ClusterModel, LogDir, Partition
-from drover.runtime.settings import LogSettings, Settings
+from drover.planner.goals import Limits
+from drover.planner.model import Broker, ClusterModel, LogDir, Partition
+from drover.settings.settings import LogSettings, Settings
 from drover.state.cluster import ClusterState
 from drover.web.surveys import PastedPlan
 from tests.client.log import CLUSTER

@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 
 from drover.errors import ConfigurationError
+from drover.events.topics import TopicNames
 from drover.journal.connection import LogConnection
 from drover.web.changes import apply
 from drover.web.page_state import PageState
@@ -21,7 +22,6 @@ from drover.web.past import Past
 from drover.web.server import Server
 from drover.web.serving import listening, serving
 from drover.web.sources import Sources
-from events.topics import TopicNames
 from tests.client.log import CLUSTER
 from tests.web.scene import Scene, busy, freeze, keys
 from tests.web.showing import Showing, showing

@@ -9,13 +9,13 @@ import pytest
 
 from drover.client.watching import View
 from drover.errors import LogUnavailableError
+from drover.events.topics import TopicNames
 from drover.journal.connection import LogConnection
 from drover.local import wait_until
 from drover.web import sources
 from drover.web.page_state import PageState
 from drover.web.present import Present
 from drover.web.sources import Sources
-from events.topics import TopicNames
 from tests.web.scene import Scene
 
 

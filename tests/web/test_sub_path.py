@@ -9,10 +9,10 @@ from playwright.async_api import Page, Response, expect
 
 from drover.cli.model_file import parse_model
 from drover.cli.reviewing import judge
-from drover.planning.goals import DEFAULT_LIMITS
+from drover.events.commands import Freeze
+from drover.planner.goals import DEFAULT_LIMITS
 from drover.state.cluster import ClusterState
 from drover.web.surveys import Looking, PastedPlan
-from events.commands import Freeze
 from tests.cli.models import write_model
 from tests.client.log import CLUSTER
 from tests.web.conftest import Open

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from playwright.async_api import expect
 
-from events.partitions import TopicPartition
-from events.refusals import RefusalCode
+from drover.events.partitions import TopicPartition
+from drover.events.refusals import RefusalCode
 from tests.web.conftest import Open
 from tests.web.scene import Scene, keys
 from tests.web.showing import showing

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from drover.events.clusters import BrokerHeld, HoldRole
+from drover.events.commands import AnyCommand, Freeze, HoldBroker, ReleaseBroker
 from drover.state.cluster import ClusterState
 from drover.web.trials import trial
-from events.clusters import BrokerHeld, HoldRole
-from events.commands import AnyCommand, Freeze, HoldBroker, ReleaseBroker
 from tests.client.log import CLUSTER
 from tests.web.scene import Scene, keys
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from drover.cli.main import cli
 from drover.client.answers import Answer, OutcomeMissingError
 from drover.errors import LogUnavailableError
+from drover.events.commands import AnyCommand, Cancel, Freeze
 from drover.web import writing
-from events.commands import AnyCommand, Cancel, Freeze
 from tests.client.log import CLUSTER
 from tests.web.scene import Scene, freeze, keys
 from tests.web.showing import USER_HEADER, Showing, showing

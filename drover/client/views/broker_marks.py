@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from drover.events.clusters import HoldRole
 from drover.state.cluster import ClusterState
 from drover.unreachable import unreachable_in_words
-from events.clusters import HoldRole
 
 _CLOSED_FOR = {
     HoldRole.BOTH: "copies into it and out of it",

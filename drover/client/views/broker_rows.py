@@ -6,11 +6,11 @@ from typing import Any
 
 from drover.client.transfers import Transfers
 from drover.client.views.status_rows import COPYING
-from drover.reassignment.ports import Port, Ports
-from drover.reassignment.slot_share import WHOLE_SLOT
-from drover.scheduling.room import limit_of
+from drover.events.throttles import Rates
+from drover.reconcile.starts.room import limit_of
 from drover.state.cluster import ClusterState
-from events.throttles import Rates
+from drover.state.ports import Port, Ports
+from drover.state.slot_share import WHOLE_SLOT
 
 NO_RATES = Rates(None, None)
 

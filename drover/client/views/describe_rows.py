@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from drover.planning.model import Broker, ClusterModel, Partition, volumes_of
-from drover.planning.racks import Racks
+from drover.planner.model import Broker, ClusterModel, Partition, volumes_of
+from drover.planner.racks import Racks
 
 
 @dataclass(frozen=True, slots=True)

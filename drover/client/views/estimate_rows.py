@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 
 from drover.client.history import ValidRecord
-from drover.plans.estimates import together
-from drover.reassignment.replica_sets import adding
-from events.base import PartitionEvent
-from events.partitions import TopicPartition
-from events.plans import BrokerBytes, PlanEstimate, PlanEstimated, PlanFinished, PlanOpened
-from events.reassignments import (
+from drover.decide.replica_sets import adding
+from drover.events.base import PartitionEvent
+from drover.events.partitions import TopicPartition
+from drover.events.plans import BrokerBytes, PlanEstimate, PlanEstimated, PlanFinished, PlanOpened
+from drover.events.reassignments import (
     Call,
     CallIntended,
     ReassignmentCompleted,
@@ -23,7 +22,8 @@ from events.reassignments import (
     ReassignmentStopped,
     StepConfirmed,
 )
-from events.records import AnyEvent
+from drover.events.records import AnyEvent
+from drover.state.estimates import together
 
 _Over = ReassignmentCompleted | ReassignmentRolledBack | ReassignmentStopped | ReassignmentFailed
 

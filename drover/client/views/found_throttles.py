@@ -6,10 +6,10 @@ from enum import StrEnum
 from typing import Any
 
 from drover.client.views.throttle_rows import BrokerThrottleRow, broker_throttle_rows, topic_throttle_rows
+from drover.events.partitions import TopicPartition
 from drover.facts import EVERY_REPLICA, BrokerRates, Move, ThrottledReplicas
 from drover.state.cluster import ClusterState
-from drover.throttling.state import TopicThrottle
-from events.partitions import TopicPartition
+from drover.state.throttles import TopicThrottle
 
 
 class Whose(StrEnum):

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from drover.client.differences import plain
-from drover.healing.state import Absence
-from drover.healing.timers import bytes_of_a_day
+from drover.events.healing import BrakeReason, HealChoice, HealingLimits
+from drover.reconcile.healing.timers import bytes_of_a_day
 from drover.state.cluster import ClusterState
+from drover.state.healing import Absence
 from drover.unreachable import unreachable_in_words
-from events.healing import BrakeReason, HealChoice, HealingLimits
 
 if TYPE_CHECKING:
     # The planner behind it takes long to load, and no view of the log needs it.
-    from drover.healing.planning import HealPlan
+    from drover.reconcile.healing.planning import HealPlan
 
 
 class OutageRow(Struct, frozen=True):

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from drover.client.history import ValidRecord
-from events.base import Event, PartitionEvent, PartitionsEvent
-from events.brokers import BlacklistSet
-from events.foreign import ForeignMoveEnded, ForeignMoveSeen
-from events.leadership import LeaderBalanceBegun, LeadershipEvent
-from events.partitions import TopicPartition
-from events.plans import PlanCancelled, PlanOpened, PlansForgotten
-from events.reassignments import (
+from drover.events.base import Event, PartitionEvent, PartitionsEvent
+from drover.events.brokers import BlacklistSet
+from drover.events.foreign import ForeignMoveEnded, ForeignMoveSeen
+from drover.events.leadership import LeaderBalanceBegun, LeadershipEvent
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanCancelled, PlanOpened, PlansForgotten
+from drover.events.reassignments import (
     CancelWithdrawn,
     LateChangeFound,
     ReassignmentAdopted,
@@ -25,8 +25,8 @@ from events.reassignments import (
     StopRequested,
     TargetReplaced,
 )
-from events.records import AnyEvent, OnePlanEvent, Outcome
-from events.waiting import (
+from drover.events.records import AnyEvent, OnePlanEvent, Outcome
+from drover.events.waiting import (
     CommandAdvanced,
     CommandBegun,
     CommandHeld,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drover.leadership.state import LeadershipState
+from drover.state.leaders import LeadershipState
 
 # So many of what waits, is reordered or was left alone are shown; all are counted.
 SHOWN = 100

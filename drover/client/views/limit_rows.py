@@ -3,9 +3,9 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from drover.scheduling.limit_names import HEALING, KNOWN, KnownLimit, of_settings, value_of
-from drover.scheduling.state import SchedulingState
-from events.clusters import LimitValue
+from drover.events.clusters import LimitValue
+from drover.state.limit_names import HEALING, KNOWN, KnownLimit, of_settings, value_of
+from drover.state.scheduling import SchedulingState
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ of the plan, or else of what copies now. Blocked partitions are in no figure: wh
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from drover.plans.estimates import busiest_ms
-from drover.plans.state import Copied, Plan
+from drover.events.partitions import TopicPartition
 from drover.state.cluster import ClusterState
-from events.partitions import TopicPartition
+from drover.state.estimates import busiest_ms
+from drover.state.plans import Copied, Plan
 
 
 @dataclass(slots=True)

@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 from drover.client.transfers import Transfers
 from drover.client.views.plan_end import Tally, bound_ends
 from drover.client.views.status_rows import COPYING, StatusRow, status_row
-from drover.plans.state import Copied, Plan, PlanStatus
-from drover.reassignment.values import Reassignment
 from drover.state.cluster import ClusterState
+from drover.state.plans import Copied, Plan, PlanStatus
+from drover.state.reassignment import Reassignment
 
 MOST_WAITING_SHOWN = 3
 

@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from drover.planning.disks import DiskRemark, disk_remarks
-from drover.planning.judgement import REMARKS
-from drover.planning.model import ClusterModel
-from drover.planning.proposal import BalanceFigures, BrokerFigures, Move, Proposal, Unmet, UnmetCode
-from drover.planning.racks import Racks
+from drover.planner.disks import DiskRemark, disk_remarks
+from drover.planner.judgement import REMARKS
+from drover.planner.model import ClusterModel
+from drover.planner.proposal import BalanceFigures, BrokerFigures, Move, Proposal, Unmet, UnmetCode
+from drover.planner.racks import Racks
 
 # What the operator asked for, or a bound on how good a plan is: worth a line, and no reason to refuse.
 SOFT = frozenset(

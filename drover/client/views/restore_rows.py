@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from drover.events.partitions import TopicPartition
 from drover.state.cluster import ClusterState
 from drover.state.destinations import target_of
-from events.partitions import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

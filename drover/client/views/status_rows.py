@@ -11,16 +11,16 @@ from drover.client.differences import plain
 from drover.client.transfers import Transfer, Transfers
 from drover.client.views.heal_rows import outage_rows
 from drover.client.views.throttle_rows import notices_of_throttles
-from drover.plans.state import PlanStatus
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Reassignment
-from drover.reassignment.waiting_reason import held_off_reason, waiting_reason
-from drover.scheduling.limit_names import in_words
+from drover.client.views.waiting_reason import held_off_reason, waiting_reason
+from drover.events.clusters import HoldRole
+from drover.events.progress import ProjectionSample
 from drover.state.cluster import ClusterState
 from drover.state.destinations import target_of
+from drover.state.limit_names import in_words
+from drover.state.phase import Phase
+from drover.state.plans import PlanStatus
+from drover.state.reassignment import Reassignment
 from drover.unreachable import unreachable_in_words
-from events.clusters import HoldRole
-from events.progress import ProjectionSample
 
 # While copying, these have byte samples; in the others the last ones are of the past.
 COPYING = frozenset({Phase.COPYING})

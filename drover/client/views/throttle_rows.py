@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from drover.events.throttles import NO_ENTRIES, NO_RATES
+from drover.reconcile.throttles.refusals import REFUSED_RETRY_MS, refusals_of_broker, refusals_of_topic
 from drover.state.cluster import ClusterState
-from drover.throttling.refusals import REFUSED_RETRY_MS, refusals_of_broker, refusals_of_topic
-from events.throttles import NO_ENTRIES, NO_RATES
 
 _SHOWN_TOPICS = 5
 

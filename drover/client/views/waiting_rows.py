@@ -3,10 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from drover.scheduling.queue_entries import why_closed, why_passed_over
+from drover.decide.queue_entries import why_closed, why_passed_over
+from drover.events.codec import decode_deferred
+from drover.events.partitions import TopicPartition
 from drover.state.cluster import ClusterState
-from events.codec import decode_deferred
-from events.partitions import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

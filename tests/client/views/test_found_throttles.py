@@ -1,11 +1,11 @@
 """Whose the throttles are that stand in a cluster."""
 
 from drover.client.views.found_throttles import Whose, found_entries, found_rates
+from drover.events.partitions import TopicPartition
+from drover.events.throttles import NO_RATES, Entries, Rates
 from drover.facts import BrokerRates, Move, ThrottledReplicas
 from drover.state.cluster import ClusterState
-from drover.throttling.state import BrokerThrottle, Interference, TopicThrottle
-from events.partitions import TopicPartition
-from events.throttles import NO_RATES, Entries, Rates
+from drover.state.throttles import BrokerThrottle, Interference, TopicThrottle
 
 MOVING = {TopicPartition("payments", 3): Move(replicas=(5, 6, 7), adding=(7,), removing=(5,))}
 

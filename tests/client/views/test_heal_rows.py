@@ -2,11 +2,7 @@
 
 from drover.client.views.heal_rows import heal_document, heal_lines, outage_rows
 from drover.client.views.status_rows import notices
-from drover.healing.state import Absence, Brake, Heal, HealChunk, HealedBroker, LeftBehind, RunningChunk
-from drover.scheduling.state import Freeze, Limits
-from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.healing import (
+from drover.events.healing import (
     BrakeReason,
     BrokerOutageEnded,
     BrokerOutageNoted,
@@ -23,7 +19,11 @@ from events.healing import (
     LeftReason,
     OutageEnd,
 )
-from events.partitions import TopicPartition
+from drover.events.partitions import TopicPartition
+from drover.fold.evolve import apply
+from drover.state.cluster import ClusterState
+from drover.state.healing import Absence, Brake, Heal, HealChunk, HealedBroker, LeftBehind, RunningChunk
+from drover.state.scheduling import Freeze, Limits
 
 
 def state_with(**outages: Absence) -> ClusterState:

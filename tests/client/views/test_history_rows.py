@@ -9,14 +9,13 @@ import pytest
 from drover.cli.history import cells_of
 from drover.client.history import FoldedLog, ValidRecord
 from drover.client.views.history_rows import Chronicle, HistoryRow, Selection, Wanted, event_detail, outcome_detail
-from drover.journal.reader import LogRecord
-from events.brokers import BlacklistSet
-from events.clusters import ClusterFrozen
-from events.foreign import ForeignMoveSeen
-from events.leadership import LeaderOrdersAnswered, LeaderOrdersIntended, OrderChange, OrderOutcome
-from events.partitions import PartitionReference, TopicPartition
-from events.plans import PlanOpened, PlansForgotten
-from events.reassignments import (
+from drover.events.brokers import BlacklistSet
+from drover.events.clusters import ClusterFrozen
+from drover.events.foreign import ForeignMoveSeen
+from drover.events.leadership import LeaderOrdersAnswered, LeaderOrdersIntended, OrderChange, OrderOutcome
+from drover.events.partitions import PartitionReference, TopicPartition
+from drover.events.plans import PlanOpened, PlansForgotten
+from drover.events.reassignments import (
     ReassignmentCompleted,
     ReassignmentQueued,
     ReassignmentRolledBack,
@@ -27,8 +26,9 @@ from events.reassignments import (
     TargetReplaced,
     WithdrawalReason,
 )
-from events.refusals import Refusal, RefusalCode
-from events.waiting import CommandHeld, CommandReleased, QueueEntryAdded, QueueEntryRemoved, QueueExit
+from drover.events.refusals import Refusal, RefusalCode
+from drover.events.waiting import CommandHeld, CommandReleased, QueueEntryAdded, QueueEntryRemoved, QueueExit
+from drover.journal.reader import LogRecord
 from tests.client.log import CLUSTER, Writer, outcome
 
 KEY = TopicPartition("orders", 3)

@@ -4,12 +4,12 @@ import pytest
 
 from drover.client.views.plan_end import Tally
 from drover.client.views.plan_rows import Figures, PlanRow, figures, plan_row
+from drover.events.clusters import ClusterFrozen
+from drover.events.plans import BrokerBytes, PlanEstimate, PlanEstimated, PlanFinished, PlanPaused, PlanThrottleSet
+from drover.events.reassignments import ReassignmentCompleted
+from drover.events.records import AnyEvent
+from drover.events.waiting import QueueEntryAdded
 from drover.state.cluster import ClusterState
-from events.clusters import ClusterFrozen
-from events.plans import BrokerBytes, PlanEstimate, PlanEstimated, PlanFinished, PlanPaused, PlanThrottleSet
-from events.reassignments import ReassignmentCompleted
-from events.records import AnyEvent
-from events.waiting import QueueEntryAdded
 from tests.client.log import CLUSTER
 from tests.web.scene import BYTES, Scene, keys, place
 

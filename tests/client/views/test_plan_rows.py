@@ -6,10 +6,10 @@ from random import Random
 import pytest
 
 from drover.client.views.plan_rows import MOST_WAITING_SHOWN, figures
-from drover.reassignment.values import Reassignment
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, ReassignmentUnblocked
 from drover.state.cluster import ClusterState
-from events.partitions import TopicPartition
-from events.reassignments import Blocker, ReassignmentUnblocked
+from drover.state.reassignment import Reassignment
 from tests.client.log import CLUSTER
 from tests.web.scene import Scene, keys, place
 

@@ -1,10 +1,10 @@
 """What `status`, `throttles` and the metrics say of a throttle that Kafka refuses."""
 
+from drover.agents.state_metrics import StateMetrics
 from drover.client.views.status_rows import notices
 from drover.client.views.throttle_rows import broker_throttle_rows, topic_throttle_rows
-from drover.runtime.state_metrics import StateMetrics
+from drover.events.throttles import BrokerThrottleRefused, TopicThrottleRefused
 from drover.state.cluster import ClusterState
-from events.throttles import BrokerThrottleRefused, TopicThrottleRefused
 from tests.reassignment.support import CLUSTER, KEY
 from tests.throttling.support import everything, fold, planned, throttled
 

@@ -7,10 +7,10 @@ from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
 from drover.client.views.shard_rows import CONTESTED_MS, contests, shard_rows
 from drover.client.watching import View, _see
+from drover.events.codec import encode_progress
+from drover.events.progress import OwnedShard, WorkerSample
+from drover.fold.log import ShardFold
 from drover.journal.reader import LogRecord
-from drover.shard.fold import ShardFold
-from events.codec import encode_progress
-from events.progress import OwnedShard, WorkerSample
 from tests.client.log import Writer
 
 NOW_MS = 1_790_000_000_000

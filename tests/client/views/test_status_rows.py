@@ -7,20 +7,20 @@ from drover.cli.status_view import cells_of, summary, unmanaged_cells_of
 from drover.client.transfers import Transfers
 from drover.client.views.broker_rows import broker_rows
 from drover.client.views.status_rows import cluster_document, notices, status_rows, totals, unmanaged_rows
-from drover.identity.state import Outage
-from drover.plans.state import Plan
-from drover.reassignment.phase import Phase
-from drover.reassignment.values import Block, Reassignment, Step
-from drover.scheduling.state import ChangedLimit, Freeze
+from drover.events.clusters import Budgets
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
+from drover.events.progress import Progress, ProjectionSample, ReplicaBytes
+from drover.events.reassignments import Blocker
+from drover.events.throttles import Rates
 from drover.state.cluster import ClusterState
-from drover.throttling.state import BrokerThrottle
-from drover.unmanaged.state import UnmanagedMove
-from events.clusters import Budgets
-from events.partitions import TopicPartition
-from events.plans import Stepping
-from events.progress import Progress, ProjectionSample, ReplicaBytes
-from events.reassignments import Blocker
-from events.throttles import Rates
+from drover.state.identity import Outage
+from drover.state.phase import Phase
+from drover.state.plans import Plan
+from drover.state.reassignment import Block, Reassignment, Step
+from drover.state.scheduling import ChangedLimit, Freeze
+from drover.state.throttles import BrokerThrottle
+from drover.state.unmanaged import UnmanagedMove
 
 
 def move(partition: int, phase: Phase, step: Step | None = None, block: Block | None = None) -> Reassignment:

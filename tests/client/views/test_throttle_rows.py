@@ -2,9 +2,9 @@
 
 from drover.client.views.status_rows import notices
 from drover.client.views.throttle_rows import broker_throttle_rows, notices_of_unthrottled, topic_throttle_rows
+from drover.events.throttles import NO_RATES, Entries, Rates
 from drover.state.cluster import ClusterState
-from drover.throttling.state import BrokerThrottle, Interference, TopicThrottle
-from events.throttles import NO_RATES, Entries, Rates
+from drover.state.throttles import BrokerThrottle, Interference, TopicThrottle
 
 OURS = Rates(1000, 1000)
 

@@ -11,16 +11,16 @@ from drover.client.transfers import Transfers
 from drover.client.views.status_rows import status_rows
 from drover.client.views.waiting_rows import held_rows, queue_rows
 from drover.client.watching import View
-from drover.shard.fold import ShardFold
+from drover.events.clusters import ClusterFrozen
+from drover.events.codec import encode_command
+from drover.events.commands import Freeze
+from drover.events.plans import PlanOpened
+from drover.events.reassignments import ReassignmentQueued, RollbackRequested, StepPrepared, TargetReplaced
+from drover.events.records import AnyEvent
+from drover.events.waiting import CommandHeld, QueueEntryAdded
+from drover.fold.evolve import apply
+from drover.fold.log import ShardFold
 from drover.state.cluster import ClusterState
-from drover.state.evolve import apply
-from events.clusters import ClusterFrozen
-from events.codec import encode_command
-from events.commands import Freeze
-from events.plans import PlanOpened
-from events.reassignments import ReassignmentQueued, RollbackRequested, StepPrepared, TargetReplaced
-from events.records import AnyEvent
-from events.waiting import CommandHeld, QueueEntryAdded
 
 CLUSTER = "prod"
 

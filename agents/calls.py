@@ -1,0 +1,215 @@
+"""One look and one effect of a shard core at one cluster: make the calls, and return their ends as inputs.
+
+Nothing is retried here, because the core decides what follows.
+"""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from drover.cluster.port import (
+    AddThrottledReplicas,
+    AlterRequest,
+    ClusterDriver,
+    RemoveThrottledReplicas,
+    SetBrokerRates,
+    ThrottleChange,
+)
+from drover.errors import ClusterAccessError, ClusterError, ClusterUnavailableError, OutcomeUnknownError
+from drover.facts import UNKNOWN_SERVER_ERROR, BrokerRates, CallResult, ThrottledReplicas
+from drover.reconcile.contract import Urgency
+from drover.reconcile.healing.planning import plan_heal
+from drover.reconcile.messages import (
+    AlterPartitions,
+    CallEnded,
+    ChangeThrottles,
+    Effect,
+    ElectLeaders,
+    HealPlanMade,
+    Identified,
+    Input,
+    InventoryTaken,
+    LeadersElected,
+    Moment,
+    PlanHeal,
+    ReadThrottles,
+    TakeInventory,
+    ThrottlesChanged,
+    ThrottlesRead,
+)
+from drover.shard.core import ShardCore
+from drover.threads import in_daemon_thread
+
+Clock = Callable[[], Moment]
+
+
+async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Clock) -> Input | None:
+    """Look at a cluster as closely as the core wants now; None if nothing of it was worth reporting.
+
+    A survey of everything, where one is wanted, takes the place of the other looks for once.
+
+    The List that shows what to observe is also the observation's first one. A cluster on which Drover has nothing to do
+    is only asked what others move there. Raises what the port's reading calls raise.
+    """
+    if core.cluster(cluster).wants_survey(clock()):
+        return await driver.survey()
+    listing = await driver.list_moves()
+    wanted = core.cluster(cluster).wanted(listing.moves, clock())
+    if wanted:
+        return await driver.observe(wanted, since=listing, with_min_isr=True)
+    if core.cluster(cluster).urgency() is Urgency.BUSY and not core.cluster(cluster).wants_brokers(clock()):
+        return None
+    identity = await driver.identify()
+    live = tuple(sorted(identity.racks))
+    return Identified(cluster, identity.kafka_cluster_id, live, clock().monotonic_ms, listing.moves)
+
+
+async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Input:
+    """Carry out an effect and report its end; raises none of the errors that the port names."""
+    match effect:
+        case AlterPartitions():
+            return await _alter(driver, effect, clock)
+        case ElectLeaders():
+            return await _elect(driver, effect, clock)
+        case ReadThrottles():
+            return await _read_throttles(driver, effect, clock)
+        case ChangeThrottles():
+            return await _change_throttles(driver, effect, clock)
+        case TakeInventory():
+            return await _take_inventory(driver, effect, clock)
+        case PlanHeal():
+            # In a thread: a loop that stands still for seconds loses the worker's membership.
+            # One of its own, since a worker that is told to stop must not wait for the plan.
+            planning = functools.partial(plan_heal, effect.inventory, effect.patient, effect.disk_limit_percent)
+            plan, _thread = in_daemon_thread("heal-plan", planning)
+            return HealPlanMade(effect.cluster, effect.patient, await plan)
+
+
+def has_answer(ended: Input) -> bool:
+    """Whether the cluster answered at all; a refusal to show anything counts as no answer."""
+    match ended:
+        case CallEnded() | LeadersElected():
+            return ended.results is not None
+        case ThrottlesRead() | ThrottlesChanged():
+            return bool(ended.brokers or ended.topics)
+        case InventoryTaken():
+            return ended.inventory is not None
+        case _:
+            return True
+
+
+def result_of(ended: Input) -> str:
+    """Name the result of a call: accepted, rejected (at least in part), lapsed (never sent), or lost (unknown)."""
+    match ended:
+        case CallEnded(results=None):
+            return "lost" if ended.lost else "lapsed"
+        case CallEnded():
+            return _judged((ended.results or {}).values())
+        case ThrottlesRead() if ended.refused_brokers or ended.refused_topics:
+            return "rejected"
+        case ThrottlesChanged() if has_answer(ended):
+            return _judged((*ended.brokers.values(), *ended.topics.values()))
+        case _:
+            return "accepted" if has_answer(ended) else "lost"
+
+
+def _judged(results: Iterable[CallResult]) -> str:
+    return "accepted" if all(result.accepted for result in results) else "rejected"
+
+
+async def _alter(driver: ClusterDriver, effect: AlterPartitions, clock: Clock) -> CallEnded:
+    partitions = tuple(effect.requests)
+    if clock().monotonic_ms > effect.start_by_ms:
+        detail = "the call could not be started within 1 s of its intent"
+        return CallEnded(effect.cluster, partitions, clock().monotonic_ms, None, detail=detail)
+    try:
+        results = await driver.alter([AlterRequest(key, replicas) for key, replicas in effect.requests.items()])
+    except ClusterUnavailableError as error:
+        return CallEnded(effect.cluster, partitions, clock().monotonic_ms, None, detail=str(error))
+    except OutcomeUnknownError as error:
+        return CallEnded(effect.cluster, partitions, clock().monotonic_ms, None, lost=True, detail=str(error))
+    return CallEnded(effect.cluster, partitions, clock().monotonic_ms, results)
+
+
+async def _elect(driver: ClusterDriver, effect: ElectLeaders, clock: Clock) -> LeadersElected:
+    partitions = effect.partitions
+    if effect.start_by_ms < clock().monotonic_ms:
+        detail = "the call could not be started within 1 s of its intent"
+        return LeadersElected(effect.cluster, partitions, clock().monotonic_ms, None, detail=detail)
+    try:
+        results = await driver.elect_leaders(partitions)
+    except ClusterUnavailableError as error:
+        return LeadersElected(effect.cluster, partitions, clock().monotonic_ms, None, detail=str(error))
+    except OutcomeUnknownError as error:
+        return LeadersElected(effect.cluster, partitions, clock().monotonic_ms, None, lost=True, detail=str(error))
+    return LeadersElected(effect.cluster, partitions, clock().monotonic_ms, results)
+
+
+async def _read_throttles(driver: ClusterDriver, effect: ReadThrottles, clock: Clock) -> ThrottlesRead:
+    rates: Mapping[int, BrokerRates] = {}
+    found: dict[str, ThrottledReplicas | None] = {}
+    refused_brokers: dict[int, CallResult] = {}
+    refused_topics: dict[str, CallResult] = {}
+    with contextlib.suppress(ClusterError):
+        try:
+            rates = await driver.broker_rates(effect.brokers) if effect.brokers else {}
+        except ClusterAccessError as refusal:
+            refused_brokers = dict.fromkeys(effect.brokers, _refusal(refusal))
+        try:
+            lists = await driver.throttled_replicas(effect.topics) if effect.topics else {}
+            found = {topic: lists.get(topic) for topic in effect.topics}
+        except ClusterAccessError as refusal:
+            refused_topics = dict.fromkeys(effect.topics, _refusal(refusal))
+    return ThrottlesRead(effect.cluster, clock().monotonic_ms, rates, found, refused_brokers, refused_topics)
+
+
+def _refusal(error: ClusterAccessError) -> CallResult:
+    return CallResult(UNKNOWN_SERVER_ERROR if error.code is None else error.code, str(error))
+
+
+async def _take_inventory(driver: ClusterDriver, effect: TakeInventory, clock: Clock) -> InventoryTaken:
+    started_ms = clock().monotonic_ms
+    try:
+        inventory = await driver.inventory()
+    except ClusterError:
+        return InventoryTaken(effect.cluster, started_ms, None)
+    return InventoryTaken(effect.cluster, started_ms, inventory)
+
+
+async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, clock: Clock) -> ThrottlesChanged:
+    """Write everything at once, so that a broker that hangs delays no other; nothing begins late."""
+    brokers: dict[int, CallResult] = {}
+    topics: dict[str, CallResult] = {}
+    if clock().monotonic_ms <= effect.start_by_ms:
+        rates = [_change(driver, [SetBrokerRates(broker, wanted)]) for broker, wanted in effect.rates.items()]
+        lists = [_change(driver, _list_changes(topic, effect)) for topic in effect.remove]
+        answers = await asyncio.gather(*rates, *lists)
+        named = [*effect.rates, *effect.remove]
+        known = {name: answer for name, answer in zip(named, answers, strict=True) if answer is not None}
+        brokers = {broker: known[broker] for broker in effect.rates if broker in known}
+        topics = {topic: known[topic] for topic in effect.remove if topic in known}
+    return ThrottlesChanged(effect.cluster, clock().monotonic_ms, brokers, topics)
+
+
+def _list_changes(topic: str, effect: ChangeThrottles) -> Sequence[ThrottleChange]:
+    """Remove, then add: a list that is nearly full has room only then."""
+    changes = (
+        RemoveThrottledReplicas(topic, effect.remove[topic], effect.kept[topic]),
+        AddThrottledReplicas(topic, effect.add[topic]),
+    )
+    return [change for change in changes if change.entries.leader or change.entries.follower]
+
+
+async def _change(driver: ClusterDriver, changes: Sequence[ThrottleChange]) -> CallResult | None:
+    """Make changes of one resource in one call, since only a call has a time limit.
+
+    The answer is the first refusal, or success; None when the outcome is unknown: they are made again.
+    """
+    if not changes:
+        return CallResult(0)
+    try:
+        answers = await driver.change_throttles(changes)
+    except ClusterError:
+        return None
+    return next((answer for answer in answers.values() if not answer.accepted), CallResult(0))

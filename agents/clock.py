@@ -1,0 +1,10 @@
+"""The one place where a worker reads the time."""
+
+import time
+
+from drover.reconcile.messages import Moment
+
+
+def now() -> Moment:
+    """Return the present moment: wall clock to record, monotonic to measure waiting."""
+    return Moment(wall_ms=time.time_ns() // 1_000_000, monotonic_ms=time.monotonic_ns() // 1_000_000)

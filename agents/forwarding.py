@@ -1,0 +1,32 @@
+"""Forwarding of commands that are in a partition that is not their cluster's."""
+
+import asyncio
+from collections.abc import Sequence
+
+from drover.events.codec import Malformed
+from drover.events.topics import TopicNames
+from drover.journal.port import Journal
+from drover.shard.arriving import FORWARDED_HEADER
+from drover.shard.messages import Arrival
+
+
+async def forward(journal: Journal, topics: TopicNames, shard: int, commands: Sequence[tuple[Arrival, int]]) -> None:
+    """Produce each command to its own shard, started in order, and return once all are acknowledged.
+
+    All at once, because a client whose partitioner is not Java's misplaces most of its commands. The header says where
+    a command was, as `shard:offset`. A forwarded command is never forwarded again, so that two workers that disagree
+    cannot play ping-pong. Bytes and headers are those that the client sent.
+    """
+    await asyncio.gather(*(_send_on(journal, topics, shard, arrival, target) for arrival, target in commands))
+
+
+async def _send_on(journal: Journal, topics: TopicNames, shard: int, arrival: Arrival, target: int) -> None:
+    assert not arrival.forwarded, "a forwarded command in the wrong place is a dead letter"
+    assert not isinstance(arrival.command, Malformed), "what names no cluster has no right place"
+    await journal.send(
+        topics.commands[arrival.topic_index],
+        arrival.payload,
+        partition=target,
+        key=arrival.command.cluster.encode(),
+        headers=(*arrival.headers, (FORWARDED_HEADER, f"{shard}:{arrival.offset}".encode())),
+    )

@@ -1,0 +1,369 @@
+"""One shard in a worker: its inbox, whether it is owned, and the loop that turns commands into records.
+
+The loop is the only writer of the shard's batches and has at most one in flight. Everything speculative is dropped
+when the shard is revoked (`tenure` changes) or its record comes back fenced; the log then shows the state.
+"""
+
+import asyncio
+import math
+import random
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+
+import structlog
+
+from drover.agents import forwarding, outcome_metrics
+from drover.agents.clock import now
+from drover.agents.contest import Contest
+from drover.agents.dead_letters import DeadLetters
+from drover.agents.delivery import Delivery
+from drover.agents.ports import CommandSource
+from drover.agents.services import ClusterSide
+from drover.agents.snapshots import SnapshotKeeper
+from drover.errors import LogUnavailableError
+from drover.events.codec import encode_record
+from drover.events.records import SCHEMA_VERSION, Acquire
+from drover.fold.log import RecordVerdict
+from drover.journal.folding import FoldedLog
+from drover.journal.port import RecordTooLargeError
+from drover.reconcile.messages import Moment
+from drover.service.metrics import Metrics
+from drover.settings.settings import Settings
+from drover.shard.core import ShardCore
+from drover.shard.inbox import Inbox
+from drover.shard.messages import Arrival, ProposedBatch
+from drover.shard.rivals import rivals_in_words
+from drover.time_limits import time_limit
+
+ACQUIRE_ATTEMPTS = 8
+# A core that asks to be woken in the past must not starve the other tasks.
+SHORTEST_WAIT_S = 0.005
+# A record costs about ten times as much as a command in it. So commands that come close behind others wait for company
+# until the last record is so old; otherwise a busy machine makes one record per command, and falls behind for good.
+LINGER_S = 0.015
+COMPANY = 500
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardServices:
+    """Services that all shards of a worker share; `fail` ends the process. Without `snapshots` none are written.
+
+    `broker_time_ms` is the time of the log's brokers, as far as it is known.
+    """
+
+    settings: Settings
+    log: FoldedLog
+    clusters: ClusterSide
+    source: Callable[[], CommandSource]
+    fail: Callable[[str, BaseException | None], object]
+    metrics: Metrics
+    snapshots: SnapshotKeeper | None = None
+    broker_time_ms: Callable[[], int | None] = lambda: None
+
+
+class HostedShard:
+    """Hosts one core. `assigned` says that the group gave us the shard and the barrier is over."""
+
+    def __init__(self, core: ShardCore, services: ShardServices) -> None:
+        self.core = core
+        self.fold = core.fold
+        self.number = core.fold.shard
+        self.assigned = False
+        self.tenure = 0
+        self.unowned_since: float | None = None
+        self.inbox = Inbox(core.clusters)
+        self._services = services
+        self._owner = services.settings.worker.full_name
+        self._group = services.settings.group
+        self._topics = services.settings.log.topics
+        self._dead_letters = DeadLetters(self._topics, self.number, services.metrics)
+        self.delivery = Delivery(
+            self.number, self.inbox, self._topics, services.log, services.source, self.wake, services.fail
+        )
+        self._token = b""
+        self._wake = asyncio.Event()
+        self._closing = False
+        # A record was too large: commands are decided one at a time until it is known whose it is.
+        self._is_narrow = False
+        self._decided_at = -math.inf
+        self._contest = Contest()
+
+    def _now(self) -> Moment:
+        """The present, by the clock of the brokers: a machine whose clock is wrong must not set the log's."""
+        moment, broker_ms = now(), self._services.broker_time_ms()
+        return moment if broker_ms is None else Moment(broker_ms, moment.monotonic_ms, is_certain=True)
+
+    # -- called by the group
+
+    @property
+    def next_offsets(self) -> tuple[int, ...]:
+        """The next offset of each command topic, as the log says (R4)."""
+        return self.core.next_offsets
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the shard's log has a record that no reader may pass."""
+        return self.fold.damage is not None
+
+    @property
+    def holds_token(self) -> bool:
+        """Whether the core owns the shard, and no other worker has taken it."""
+        return self.core.owned and self.fold.token == self._token and not self.is_damaged
+
+    def wake(self) -> None:
+        """Wake the loop."""
+        self._wake.set()
+
+    def revoke(self) -> None:
+        """Give the shard up at once: the group takes it away."""
+        self.tenure += 1
+        self.assigned = False
+        self.unowned_since = None
+        self._disown()
+        self.delivery.reset(self.next_offsets)
+
+    def serve(self) -> None:
+        """Begin to decide: the barrier is over and the shard was acquired in it."""
+        self.assigned = True
+        self.delivery.reset(self.next_offsets)
+        self._own()
+        self.wake()
+
+    async def acquire(self) -> bool:
+        """Take the shard by compare-and-swap (R1); False when it was revoked meanwhile."""
+        tenure = self.tenure
+        services = self._services
+        for attempt in range(ACQUIRE_ATTEMPTS):
+            token = secrets.token_bytes(16)
+            record = Acquire(
+                schema=SCHEMA_VERSION,
+                epoch=self.fold.epoch + 1,
+                token=token,
+                owner=self._owner,
+                group=self._group,
+                generation=services.source().generation,
+            )
+            await services.log.append(self.number, record, encode_record(record))
+            if self.tenure != tenure:
+                return False
+            if self.fold.token == token:
+                self._token = token
+                return True
+            await asyncio.sleep(0.02 * 2**attempt * random.random())  # noqa: S311 - spreads rivals, no secret
+        raise LogUnavailableError(f"shard {self.number} was taken by others {ACQUIRE_ATTEMPTS} times in a row")
+
+    # -- the loop
+
+    async def run(self) -> None:
+        """Decide whatever arrives, until `close`."""
+        while not self._closing:
+            await self._wait()
+            while self._may_decide() and await self._turn():
+                pass
+
+    def end_loop(self) -> None:
+        """Let `run` return after the batch in flight."""
+        self._closing = True
+        self.wake()
+
+    async def close(self) -> None:
+        """After `run` has returned: leave the state's hash in the log and perhaps a snapshot, then end."""
+        if self.assigned and self.holds_token and self._services.snapshots is not None:
+            await self._services.snapshots.shard_closing(self.fold, self._vouch)
+        # Asked again: the group may have taken the shard away meanwhile, or another worker.
+        if self.assigned and self.holds_token:
+            await self._leave_hash()
+        self.revoke()
+
+    async def _leave_hash(self) -> None:
+        proposed = self.core.closing_batch(self._now())
+        if proposed is None:
+            return
+        try:
+            await self._services.log.append(self.number, proposed.record, proposed.payload)
+        except LogUnavailableError as error:
+            # It decides nothing. The group is left all the same, so that others need not wait for the session's end.
+            _log.warning("the last record of a shard may be missing", shard=self.number, error=str(error))
+
+    def _may_decide(self) -> bool:
+        return self.assigned and not self._closing
+
+    async def _wait(self) -> None:
+        moment = self._now()
+        due_ms = self.core.wake_at_ms(moment) if self.assigned and self.core.owned else None
+        seconds = None if due_ms is None else max(SHORTEST_WAIT_S, (due_ms - moment.monotonic_ms) / 1000)
+        try:
+            async with time_limit(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+        finally:
+            self._wake.clear()
+
+    async def _turn(self) -> bool:
+        """Make one record of everything that has arrived; False when there is nothing to do."""
+        if not self.holds_token:
+            return await self._regain()
+        await self._linger()
+        tenure = self.tenure
+        arrivals = self.inbox.take(self.next_offsets, self.core.decided_early, self.core.busy_clusters)
+        self._is_narrow = self._is_narrow and bool(arrivals)
+        arrivals = arrivals[:1] if self._is_narrow else arrivals
+        needed = self.core.facts_needed(arrivals)
+        unavailable = await self._services.clusters.gather(self.core, needed) if needed else {}
+        proposed = None
+        if self.tenure == tenure and self.holds_token:
+            proposed = self.core.propose(self._now(), arrivals, unavailable)
+        if proposed is None:
+            self.inbox.give_back()
+            self._start_effects()
+            return not self.holds_token
+        try:
+            await self._append(proposed, arrivals, tenure)
+        except RecordTooLargeError as error:
+            return await self._narrow(arrivals, tenure, error)
+        return True
+
+    async def _linger(self) -> None:
+        """Wait for more commands, if some wait and the last ones were decided a moment ago."""
+        left_s = self._decided_at + LINGER_S - monotonic()
+        if left_s > 0 and 0 < self.inbox.count < COMPANY:
+            await asyncio.sleep(left_s)
+
+    async def _append(self, proposed: ProposedBatch, arrivals: tuple[Arrival, ...], tenure: int) -> None:
+        await self._send_aside(proposed)
+        began = monotonic()
+        counted = outcome_metrics.counted(self.fold.state.clusters, proposed)
+        folded = await self._services.log.append(self.number, proposed.record, proposed.payload)
+        if self.tenure != tenure:
+            # Revoked while it was in flight: everything was dropped; the next owner learns from the log what is valid.
+            return
+        if folded.verdict is RecordVerdict.VALID:
+            self._services.metrics.batch_appended(self.number, monotonic() - began)
+            self._settle(proposed)
+            outcome_metrics.report(self._services.metrics, counted, proposed, self._topics.commands)
+        else:
+            self._requeue(arrivals)
+
+    async def _narrow(self, arrivals: tuple[Arrival, ...], tenure: int, error: RecordTooLargeError) -> bool:
+        """Decide one command at a time, and refuse the one whose record is too large, as every successor would find."""
+        _log.error("a record was more than the log takes", shard=self.number, why=str(error), narrowed=self._is_narrow)
+        if self.tenure != tenure or not self.holds_token:
+            return True
+        if not self._is_narrow:
+            self._is_narrow = True
+            self.core.own(self._token, self._now())
+            self.inbox.give_back()
+            return True
+        proposed = self.core.propose_refusal(self._now(), arrivals, f"deciding it takes more than one record: {error}")
+        if proposed is None:
+            raise error
+        self._is_narrow = False
+        await self._append(proposed, arrivals, tenure)
+        return True
+
+    async def _send_aside(self, proposed: ProposedBatch) -> None:
+        """Forwarded commands are acknowledged, and dead letters tried, before the record whose cursors pass them."""
+        journal = self._services.log.journal
+        await forwarding.forward(journal, self._topics, self.number, proposed.forward)
+        await self._dead_letters.bury(journal, proposed.dead_letters)
+
+    def _settle(self, proposed: ProposedBatch) -> None:
+        """The record is in the log and valid: only now may it have effects (R6)."""
+        self.core.commit(proposed)
+        if proposed.taken:
+            self._decided_at = monotonic()
+        self.inbox.settle(len(proposed.taken))
+        self.delivery.resume()
+        self._start_effects(is_news=True)
+        self._count(proposed)
+        if self._services.snapshots is not None:
+            self._services.snapshots.batch_appended(self.fold, len(proposed.payload), self._vouch)
+
+    def _vouch(self, snapshot_digest: bytes) -> None:
+        """Let the log say that a snapshot may be used."""
+        self.core.vouch_for(snapshot_digest)
+        self.wake()
+
+    def _start_effects(self, *, is_news: bool = False) -> None:
+        """Start what is due, after each record even if that is nothing: an idle cluster may need a look."""
+        if not self.holds_token:
+            return
+        effects = self.core.effects(self._now())
+        if effects or is_news:
+            self._services.clusters.start(self.core, effects, self.wake)
+
+    def _count(self, proposed: ProposedBatch) -> None:
+        metrics, topics = self._services.metrics, self._topics.commands
+        for arrival, _ in proposed.forward:
+            metrics.forwarded(topics[arrival.topic_index])
+        for arrival, _ in proposed.dead_letters:
+            metrics.dead_lettered(topics[arrival.topic_index])
+        metrics.inbox_size(self.number, self.inbox.count)
+
+    def _requeue(self, arrivals: tuple[Arrival, ...]) -> None:
+        """Fenced: the commands go back to the head; those that another owner decides are dropped at the next take."""
+        _log.warning("a batch was fenced", shard=self.number, commands=len(arrivals), owner=self.fold.owner)
+        self._services.metrics.batch_fenced(self.number)
+        self.inbox.give_back()
+        self._disown()
+
+    async def _regain(self) -> bool:
+        """Somebody else acquired the shard: yield to a newer generation of the group, else take it back (R1)."""
+        self._disown()
+        if self.is_damaged:
+            return False
+        self.unowned_since = self.unowned_since or monotonic()
+        self._warn_of_twin()
+        tenure = self.tenure
+        await asyncio.sleep(self._contest.pause_s(monotonic()))
+        if self.tenure != tenure or self._closing:
+            return False
+        generation = self._services.source().generation
+        if self.fold.group == self._group and self.fold.generation > generation:
+            _log.warning("a shard is yielded to a newer generation", shard=self.number, owner=self.fold.owner)
+            self.assigned = False
+            self.delivery.reset(self.next_offsets)
+            self.unowned_since = monotonic()
+            return False
+        self._warn_of_thief()
+        if not await self.acquire():
+            return False
+        self._own()
+        return True
+
+    def _warn_of_twin(self) -> None:
+        """Name another process with our `instance_id`: the group takes both for one member, and each ends the other."""
+        instance_id = self._services.settings.worker.instance_id
+        is_same_round = self.fold.generation == self._services.source().generation
+        if instance_id is not None and self.fold.group == self._group and is_same_round:
+            _log.error(
+                "another worker has the same worker.instance_id: they take the shards from each other for ever; "
+                "give each worker its own, or none",
+                instance_id=instance_id,
+                shard=self.number,
+                other=self.fold.owner,
+            )
+
+    def _warn_of_thief(self) -> None:
+        other = self.fold.group
+        # An administrator who resumes a damaged shard is in no group.
+        is_rival = bool(other) and other != self._group
+        hint = {"hint": rivals_in_words({self._group, other}, "this shard")} if is_rival else {}
+        _log.warning("a shard is acquired again", shard=self.number, taken_by=self.fold.owner, of_group=other, **hint)
+
+    def _own(self) -> None:
+        if self.fold.token != self._token:
+            # Taken between acquire and here: the loop will see it and decide what to do.
+            return
+        self.unowned_since = None
+        self.core.own(self._token, self._now())
+        self._services.clusters.own(self.core, self.wake)
+
+    def _disown(self) -> None:
+        if self.core.owned:
+            self.core.disown()
+            self._services.clusters.disown(self.core)

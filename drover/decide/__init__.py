@@ -1,0 +1,1 @@
+"""What a command leads to: command, state and facts make events, or a refusal."""

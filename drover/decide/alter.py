@@ -1,0 +1,272 @@
+"""Deciding an alter command: each partition is accepted, already as asked, or refused for a named reason (KIP-455)."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from drover.decide.cancellation import Asking, cancel, has_lost_its_start
+from drover.decide.decision import Decision, Facts, Looks, PartitionDecision, refuse, refuse_partition
+from drover.decide.leader_order import deprioritise
+from drover.decide.nearest_lists import nearest_list, nearest_remark
+from drover.decide.order_endings import PLAN_PREFIX
+from drover.decide.plans import told_rate
+from drover.decide.queue_entries import enter, leave, withdraw
+from drover.decide.target_directories import directory_remarks
+from drover.decide.targets import NewTarget, decide_target, refuse_incarnation, refuse_original
+from drover.events.commands import Alter, PartitionTarget
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanExtended, PlanOpened, PlanThrottleSet
+from drover.events.reassignments import CancelMode
+from drover.events.records import AnyEvent
+from drover.events.refusals import Refusal, RefusalCode
+from drover.events.waiting import QueueExit
+from drover.state.cluster import ClusterState
+from drover.state.plans import PlanStatus
+
+
+def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
+    """Decide an alter command against the state and what the cluster shows; each partition succeeds or fails by itself.
+
+    A partition whose list is null is stopped, which needs neither a plan nor a look at the cluster (R455-1). With
+    `queue` the others wait behind everything that was accepted, and what they ask for is checked later (R236-12).
+    Otherwise an accepted partition leaves the queue: the later request wins.
+    """
+    whole = _refuse_whole(command, state, facts)
+    if whole is not None:
+        return whole
+    events: list[AnyEvent] = []
+    accepted: list[TopicPartition] = []
+    unchanged: list[TopicPartition] = []
+    refusals: list[Refusal] = []
+    joins = False
+    for target in command.partitions:
+        decided = _decide_partition(target, command, state, facts)
+        if decided.refusal is not None:
+            refusals.append(decided.refusal)
+            continue
+        (unchanged if decided.unchanged else accepted).append(target.key)
+        events += decided.events
+        joins = joins or decided.joins
+    plan_events = _plan_events(command, state, joins=joins, unchanged=bool(unchanged))
+    is_throttled = any(isinstance(event, PlanThrottleSet) for event in plan_events)
+    return Decision(
+        events=(*plan_events, *events),
+        accepted=tuple(accepted),
+        unchanged=tuple(unchanged),
+        refusals=tuple(refusals),
+        plan=command.plan_name if moves(command) else command.plan,
+        remarks=(
+            *_told_throttle(command, unchanged, state, is_set=is_throttled),
+            *directory_remarks(command, accepted, state, facts),
+            *_told_unregistered(command, accepted, facts),
+        ),
+    )
+
+
+def part_of_alter(command: Alter, keys: Sequence[TopicPartition], *, is_last: bool) -> Alter:
+    """Return an alter that asks for some partitions of a command, which is decided in several records.
+
+    Its plan is not finished before the last part. What was required when the command arrived is not asked again.
+    """
+    wanted = frozenset(keys)
+    return replace(
+        command,
+        partitions=tuple(target for target in command.partitions if target.key in wanted),
+        plan=command.plan_name if moves(command) else command.plan,
+        more=command.more or not is_last,
+        only_when_idle=False,
+    )
+
+
+def _told_throttle(
+    command: Alter, unchanged: Sequence[TopicPartition], state: ClusterState, *, is_set: bool
+) -> tuple[str, ...]:
+    """Say the throttle back; or that it is not set, and how to set that of the plans that move its partitions."""
+    rate, name = command.throttle_bytes_per_second, command.plan_name
+    if rate is None:
+        return ()
+    if is_set or _is_throttled_so(command, state):
+        return (told_rate(name, rate, command.throttle_may_rise_to),)
+    said = f"the throttle of {rate:,} bytes per second was not set: nothing was added to plan {name}"
+    others = {found.plan for key in unchanged if (found := state.reassignments.get(key)) is not None} - {name}
+    if others:
+        what = " and ".join(f"`drover throttle set {other} {rate}`" for other in sorted(others))
+        said += f"; what it names is being moved by plan {', '.join(sorted(others))}: {what}"
+    return (said,)
+
+
+def _told_unregistered(command: Alter, accepted: Sequence[TopicPartition], facts: Facts) -> tuple[str, ...]:
+    """Name the brokers without which lists were taken."""
+    if not command.drops_unregistered:
+        return ()
+    taken = frozenset(accepted)
+    named = {broker for target in command.partitions if target.key in taken for broker in target.replicas or ()}
+    missing = facts.brokers.unregistered(named)
+    return (nearest_remark(missing),) if missing else ()
+
+
+def _is_throttled_so(command: Alter, state: ClusterState) -> bool:
+    plan = state.plans.get(command.plan_name)
+    return (
+        plan is not None
+        and plan.throttle_bytes_per_second == command.throttle_bytes_per_second
+        and state.throttle_bounds.get(plan.name) == command.throttle_may_rise_to
+    )
+
+
+def looks_for_alter(command: Alter, state: ClusterState) -> Looks:
+    """Say which partitions to look at: those that go somewhere else than Drover is taking them already.
+
+    Of one that enters the queue only the topic's id is needed, which is known of a partition that Drover is moving.
+    """
+    worth: list[TopicPartition] = []
+    required: list[TopicPartition] = []
+    for target in command.partitions:
+        if target.replicas is None:
+            continue
+        key = target.key
+        moving = state.reassignments.get(key)
+        if moving is None:
+            worth.append(key)
+            required.append(key)
+            continue
+        if has_lost_its_start(moving):
+            required.append(key)
+            worth.append(key)
+        elif not command.queue and (moving.target != target.replicas or moving.is_cancelled):
+            worth.append(key)
+    return Looks(tuple(worth), tuple(required))
+
+
+def moves(command: Alter) -> bool:
+    """Whether a partition is to go somewhere, and not only to be stopped."""
+    return any(target.replicas is not None for target in command.partitions)
+
+
+def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision | None:
+    plan = command.plan_name
+    if command.only_when_idle and (state.reassignments or state.queue):
+        detail = (
+            f"{state.name} is not idle: {len(state.reassignments)} partitions are being reassigned and "
+            f"{len(state.queue)} wait; send it again when all have ended, or cancel them"
+        )
+        return refuse(RefusalCode.REASSIGNMENT_IN_PROGRESS, detail, plan=plan)
+    if not moves(command):
+        return None
+    if state.mismatched_kafka_cluster_id is not None:
+        detail = (
+            f"{state.name} was first seen as Kafka cluster {state.kafka_cluster_id}, now "
+            f"{state.mismatched_kafka_cluster_id} answers: correct the bootstrap address in the configuration"
+        )
+        return refuse(RefusalCode.CLUSTER_CHANGED, detail, plan=plan)
+    if state.is_migrating:
+        detail = f"{state.name} is being migrated from ZooKeeper to KRaft: send the command again when that is done"
+        return refuse(RefusalCode.CLUSTER_UNAVAILABLE, detail, plan=plan)
+    if facts.unavailable is not None:
+        detail = f"{state.name} could not be looked at: {facts.unavailable}; send the command again under a new id"
+        return refuse(RefusalCode.CLUSTER_UNAVAILABLE, detail, plan=plan)
+    if plan.startswith(PLAN_PREFIX):
+        detail = f"plan names that begin with {PLAN_PREFIX} are Drover's own: choose another name"
+        return refuse(RefusalCode.PLAN_CLOSED, detail, plan=plan)
+    known = state.plans.get(plan)
+    if known is not None and known.status is not PlanStatus.OPEN:
+        detail = f"plan {plan} is {known.status} and is not opened again: choose another name"
+        return refuse(RefusalCode.PLAN_CLOSED, detail, plan=plan)
+    return None
+
+
+def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged: bool) -> tuple[AnyEvent, ...]:
+    """Open or extend the plan. One with nothing accepted extends it, but changes nothing of it."""
+    name = command.plan_name
+    plan = state.plans.get(name)
+    if plan is None and not joins:
+        return ()
+    if plan is not None and plan.status is not PlanStatus.OPEN:
+        # Only a command that stops moves gets here, and it adds nothing to the plan that it names.
+        return ()
+    events: list[AnyEvent] = []
+    if plan is None:
+        events.append(
+            PlanOpened(
+                cluster=state.name,
+                plan=name,
+                by=command.by,
+                reason=command.reason,
+                stepping=command.stepping,
+                priority=command.priority,
+                empties=command.empties,
+                fills=command.fills,
+            )
+        )
+    if plan is not None or command.more:
+        counts = plan is not None and (joins or unchanged)
+        stepping, priority = (command.stepping, command.priority) if counts else (None, None)
+        events.append(
+            PlanExtended(
+                cluster=state.name,
+                plan=name,
+                more=command.more,
+                stepping=stepping,
+                priority=priority,
+                empties=command.empties if counts else (),
+                fills=command.fills if counts else (),
+            )
+        )
+    throttle = command.throttle_bytes_per_second
+    if throttle is not None and (joins or unchanged) and not _is_throttled_so(command, state):
+        bound = command.throttle_may_rise_to
+        events.append(PlanThrottleSet(cluster=state.name, plan=name, bytes_per_second=throttle, may_rise_to=bound))
+    return tuple(events)
+
+
+def _decide_partition(target: PartitionTarget, command: Alter, state: ClusterState, facts: Facts) -> PartitionDecision:
+    asked = Asking.of(command)
+    if target.replicas is None:
+        return _stop(target, asked, state)
+    replicas = target.replicas
+    if command.drops_unregistered:
+        replicas = nearest_list(replicas, facts.partitions.get(target.key), facts.brokers)
+    new = NewTarget(
+        key=target.key,
+        replicas=replicas,
+        plan=command.plan_name,
+        asked=asked,
+        original_replicas=target.original_replicas,
+        allow_replication_factor_change=command.allow_replication_factor_change,
+        allow_drover_topics=command.allow_drover_topics,
+        topic_id=target.topic_id,
+        allow_emptied_brokers=command.allow_emptied_brokers,
+    )
+    if command.queue:
+        return enter(new, command.id, state, facts)
+    return _ahead_of_the_queue(decide_target(new, state, facts), new.key, state)
+
+
+def _ahead_of_the_queue(decided: PartitionDecision, key: TopicPartition, state: ClusterState) -> PartitionDecision:
+    """Let an earlier entry of the partition go: at its turn it would undo what is asked for now."""
+    if decided.refusal is not None or key not in state.queue:
+        return decided
+    return replace(decided, events=(leave(key, QueueExit.REPLACED, state.name), *decided.events))
+
+
+def _stop(target: PartitionTarget, asked: Asking, state: ClusterState) -> PartitionDecision:
+    """R455-1: null is KIP-455's way to cancel, which keeps what is in sync (R455-9); an entry in the queue goes too."""
+    key = target.key
+    active = state.reassignments.get(key)
+    withdrawn = withdraw((key,), state.name) if key in state.queue else ()
+    if active is None and withdrawn:
+        return PartitionDecision(events=withdrawn)
+    if active is None:
+        detail = f"Drover is not moving {key}: there is nothing to stop"
+        return PartitionDecision(refusal=refuse_partition(key, RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail))
+    refusal = refuse_incarnation(key, target.topic_id, active.topic_id)
+    today = deprioritise(active.original, state.listed_for(key.topic))
+    refusal = refusal or refuse_original(key, target.original_replicas, active.original, today)
+    if refusal is not None:
+        return PartitionDecision(refusal=refusal)
+    found = cancel(active, CancelMode.STOP, asked, state.name)
+    if isinstance(found, Refusal):
+        # What it withdraws is withdrawn all the same.
+        return PartitionDecision(events=withdrawn) if withdrawn else PartitionDecision(refusal=found)
+    events = (*withdrawn, *found)
+    return PartitionDecision(events=events, unchanged=not events)

@@ -1,0 +1,219 @@
+"""Deciding a cancel command: scopes are resolved now, include what is queued, and never touch moves of others."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+
+from msgspec.structs import replace
+
+from drover.decide.cancellation import Asking, cancel, withdraw_replacement
+from drover.decide.decision import Decision, Facts, refuse, refuse_partition
+from drover.decide.queue_entries import withdraw
+from drover.decide.withdrawing import Withdrawal, withdrawal
+from drover.events.commands import AnyCommand, Cancel
+from drover.events.healing import HealEnd, HealEnded
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanCancelled, PlanOpened
+from drover.events.reassignments import CancelMode, WithdrawalReason
+from drover.events.records import AnyEvent
+from drover.events.refusals import Refusal, RefusalCode
+from drover.state.cluster import ClusterState
+from drover.state.plans import PlanStatus
+from drover.state.reassignment import Reassignment
+
+
+def decide_cancel(command: Cancel, state: ClusterState, facts: Facts) -> Decision:
+    """Ask for the rollback or the stop of everything in the scope that has not ended (R236-1, R236-6, R455-9).
+
+    Entries in the queue are withdrawn, and so are alters that wait for other commands. What is accepted and untouched
+    ends at once: the cluster knows nothing of it.
+    What is being cancelled that way already is unchanged. A rollback overrules a stop; a stop of a rollback is refused.
+    """
+    found = withdrawal(command, state, facts.deferred)
+    decision = _cancel_accepted(command, state, found, facts.deferred)
+    if not (found.ids or found.narrowed):
+        return decision
+    accepted = dict.fromkeys((*decision.accepted, *found.keys))
+    return replace(
+        decision,
+        events=(*decision.events, *found.narrowed),
+        accepted=tuple(accepted),
+        unchanged=tuple(key for key in decision.unchanged if key not in accepted),
+        withdrawn=found.ids,
+    )
+
+
+def looked_through(command: Cancel, state: ClusterState) -> int:
+    """Return how many entries of the state the decision looks through, beside the deferred commands."""
+    if command.deferred is not None or command.partitions is not None:
+        return len(command.partitions or ())
+    if command.queued is not None:
+        return len(state.queue)
+    return len(state.reassignments) + len(state.queue)
+
+
+def _cancel_accepted(
+    command: Cancel, state: ClusterState, found: Withdrawal, deferred: Mapping[str, AnyCommand]
+) -> Decision:
+    """Cancel what was accepted; `found` is what is withdrawn of the `deferred` commands besides."""
+    if command.deferred is not None:
+        if found.ids:
+            return Decision()
+        detail = f"no command {command.deferred} waits for others in {state.name}"
+        return refuse(RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail)
+    if command.queued is not None:
+        return _withdraw_queued(command.queued, state, found)
+    if command.plan is not None:
+        first = deferred[found.ids[0]] if found.ids else None
+        return _cancel_plan(command, command.plan, state, first)
+    keys, refusals = _resolve(command, state, found)
+    return _ending_heal(command, state, _cancel_all(command, state, keys, refusals))
+
+
+def decide_part_of_cancel(
+    command: Cancel, keys: Sequence[TopicPartition], state: ClusterState, _facts: Facts
+) -> Decision:
+    """Decide a cancel for some of the partitions to which its scope was resolved; the others come in other records."""
+    if command.queued is not None:
+        left = tuple(key for key in keys if key in state.queue and state.queue[key].id == command.queued)
+        return Decision(events=withdraw(left, state.name), accepted=left)
+    nothing = RefusalCode.NO_REASSIGNMENT_IN_PROGRESS
+    gone = [key for key in keys if key not in state.reassignments and key not in state.queue]
+    refusals = [refuse_partition(key, nothing, f"Drover is not moving {key}: it ended by itself") for key in gone]
+    under_way = [key for key in keys if key in state.reassignments or key in state.queue]
+    decision = _cancel_all(command, state, under_way, refusals, plan=command.plan)
+    if command.plan is not None:
+        return _closing_plan(command, command.plan, state, decision)
+    return _ending_heal(command, state, decision)
+
+
+def _ending_heal(command: Cancel, state: ClusterState, decision: Decision) -> Decision:
+    """X12: a cancel of everything also drops the chunks of a heal that have not begun."""
+    if not command.all or state.heal is None:
+        return decision
+    why, dropped = HealEnd.CANCELLED, len(state.heal_chunks)
+    end = HealEnded(cluster=state.name, heal=state.heal.name, why=why, dropped=dropped, leaves_rest=True)
+    return replace(decision, events=(end, *decision.events))
+
+
+def _withdraw_queued(command_id: str, state: ClusterState, found: Withdrawal) -> Decision:
+    keys = tuple(key for key, entry in state.queue.items() if entry.id == command_id)
+    if not keys and not found.ids:
+        detail = f"nothing of command {command_id} waits in the queue of {state.name}"
+        return refuse(RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail)
+    return Decision(events=withdraw(keys, state.name), accepted=keys)
+
+
+def _cancel_plan(command: Cancel, name: str, state: ClusterState, withdrawn: AnyCommand | None) -> Decision:
+    """Cancel all of the plan: its moves, its entries in the queue, and its targets that wait for another move.
+
+    `withdrawn` is the first deferred alter of it. If nothing else has come of the plan, its name is closed all the
+    same: an alter that follows must not go on with what was cancelled.
+    """
+    plan = state.plans.get(name)
+    if withdrawn is not None and plan is None:
+        opened = PlanOpened(cluster=state.name, plan=name, by=withdrawn.by, reason=withdrawn.reason)
+        closed = PlanCancelled(cluster=state.name, plan=name, by=command.by, reason=command.reason)
+        return Decision(events=(opened, closed), plan=name)
+    if withdrawn is not None and plan is not None and plan.status is PlanStatus.FINISHED:
+        return Decision(plan=name)
+    if plan is None:
+        return refuse(RefusalCode.UNKNOWN_PLAN, f"there is no plan {name} in {state.name}", plan=name)
+    if plan.status is PlanStatus.FINISHED:
+        return refuse(RefusalCode.PLAN_CLOSED, f"plan {name} has finished: nothing of it is moving", plan=name)
+    moving = [key for key, reassignment in state.reassignments.items() if _belongs(reassignment, name)]
+    waiting = [key for key, entry in state.queue.items() if entry.plan == name]
+    decision = _cancel_all(command, state, [*moving, *waiting], [], plan=name)
+    return _closing_plan(command, name, state, decision)
+
+
+def _closing_plan(command: Cancel, name: str, state: ClusterState, decision: Decision) -> Decision:
+    events = decision.events
+    if state.plans[name].status is PlanStatus.OPEN:
+        closed = PlanCancelled(cluster=state.name, plan=name, by=command.by, reason=command.reason)
+        events = (closed, *events)
+    return Decision(events, decision.accepted, decision.unchanged, decision.refusals, plan=name)
+
+
+def _belongs(reassignment: Reassignment, plan: str) -> bool:
+    waiting = reassignment.replacement
+    return reassignment.plan == plan or (waiting is not None and waiting.plan == plan)
+
+
+def _resolve(command: Cancel, state: ClusterState, found: Withdrawal) -> tuple[list[TopicPartition], list[Refusal]]:
+    nothing = RefusalCode.NO_REASSIGNMENT_IN_PROGRESS
+    deferred = set(found.keys)
+    if command.all:
+        return [*state.reassignments, *state.queue], []
+    keys: list[TopicPartition] = []
+    refusals: list[Refusal] = []
+    for name in dict.fromkeys(partition.key for partition in command.partitions or ()):
+        if name in state.reassignments or name in state.queue:
+            keys.append(name)
+        elif name not in deferred:
+            refusals.append(refuse_partition(name, nothing, f"Drover is not moving {name}"))
+    by_topic: dict[str, list[TopicPartition]] = {topic: [] for topic in command.topics or ()}
+    for key in chain(state.reassignments, state.queue) if by_topic else ():
+        if key.topic in by_topic:
+            by_topic[key.topic].append(key)
+    deferred_topics = {key.topic for key in deferred}
+    for topic, of_topic in by_topic.items():
+        keys += of_topic
+        if not of_topic and topic not in deferred_topics:
+            refusals.append(Refusal(nothing, f"Drover is moving no partition of {topic}", topic=topic))
+    return keys, refusals
+
+
+def _cancel_all(
+    command: Cancel,
+    state: ClusterState,
+    keys: Iterable[TopicPartition],
+    refusals: list[Refusal],
+    plan: str | None = None,
+) -> Decision:
+    """Cancel these partitions, under way and queued; with `plan` only what belongs to it."""
+    events: list[AnyEvent] = []
+    accepted: list[TopicPartition] = []
+    unchanged: list[TopicPartition] = []
+    for key in dict.fromkeys(keys):
+        found = _cancel_one(command, state, key, plan)
+        if isinstance(found, Refusal):
+            refusals.append(found)
+        else:
+            (accepted if found else unchanged).append(key)
+            events += found
+    return Decision(tuple(events), tuple(accepted), tuple(unchanged), tuple(refusals))
+
+
+def _cancel_one(
+    command: Cancel, state: ClusterState, key: TopicPartition, plan: str | None
+) -> tuple[AnyEvent, ...] | Refusal:
+    entry, reassignment = state.queue.get(key), state.reassignments.get(key)
+    withdrawn: tuple[AnyEvent, ...] = ()
+    if entry is not None and plan in {None, entry.plan}:
+        withdrawn = withdraw((key,), state.name)
+    if reassignment is None or not (plan is None or _belongs(reassignment, plan)):
+        return withdrawn
+    found = _cancel_move(command, state.name, reassignment, plan)
+    if isinstance(found, Refusal):
+        # What it withdraws is withdrawn all the same.
+        return withdrawn or found
+    return (*withdrawn, *found)
+
+
+def _cancel_move(
+    command: Cancel, cluster: str, reassignment: Reassignment, plan: str | None
+) -> tuple[AnyEvent, ...] | Refusal:
+    asked = Asking.of(command)
+    waiting = reassignment.replacement
+    if plan is None or waiting is None:
+        return cancel(reassignment, CancelMode(command.mode), asked, cluster)
+    # Its plan ends this move. The target that waits for the end may belong to another plan: it is left alone.
+    withdrawn: tuple[AnyEvent, ...] = ()
+    if waiting.plan == plan:
+        withdrawn = withdraw_replacement(reassignment, WithdrawalReason.CANCELLED, asked, cluster)
+    if reassignment.plan != plan:
+        return withdrawn
+    found = cancel(replace(reassignment, replacement=None), CancelMode(command.mode), asked, cluster)
+    if isinstance(found, Refusal):
+        return withdrawn or found
+    return (*withdrawn, *found)

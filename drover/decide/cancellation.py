@@ -1,0 +1,229 @@
+"""Cancellation of a running reassignment: rollback, stop, or a rollback that makes way for another target.
+
+Each function says what to record; the cluster is told by what `drover.reconcile.moves.reconcile` makes of the state.
+"""
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+from drover.decide.decision import refuse_partition
+from drover.decide.order_endings import is_reorder
+from drover.decide.verdict import event_name
+from drover.events.commands import Command
+from drover.events.reassignments import (
+    Blocker,
+    CancelMode,
+    CancelWithdrawn,
+    ReassignmentCompleted,
+    ReassignmentFailed,
+    ReassignmentQueued,
+    ReassignmentRolledBack,
+    ReassignmentStopped,
+    ReplacementWithdrawn,
+    RollbackRequested,
+    StepPostponed,
+    StopRequested,
+    TargetReplaced,
+    WithdrawalReason,
+)
+from drover.events.records import ReassignmentEvent
+from drover.events.refusals import Refusal, RefusalCode
+from drover.fold.plans import Ending
+from drover.state.phase import Phase
+from drover.state.reassignment import Reassignment
+
+
+class Fields(TypedDict):
+    """Who asks, as fields of an event."""
+
+    by: str
+    reason: str
+    command: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Who asks for a cancellation, and why; by which command, if its outcome is in the same record."""
+
+    by: str
+    reason: str
+    command: str | None = None
+
+    @classmethod
+    def of(cls, command: Command) -> "Asking":
+        """Return what a command says, which is being decided."""
+        return cls(command.by, command.reason, command.id)
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of an event that says so."""
+        return {"by": self.by, "reason": self.reason, "command": self.command}
+
+
+def is_untouched(reassignment: Reassignment) -> bool:
+    """Whether nothing that Drover sent has changed the partition: still queued, or before the first step's call."""
+    if reassignment.phase is Phase.PENDING:
+        return True
+    step = reassignment.step
+    return reassignment.phase is Phase.PREPARED and step is not None and step.number == 1
+
+
+def has_lost_its_start(reassignment: Reassignment) -> bool:
+    """Whether somebody else changed the partition before anything was sent: its original list is gone."""
+    block = reassignment.block
+    return block is not None and block.why is Blocker.FOREIGN_CHANGE and is_untouched(reassignment)
+
+
+def give_way(reassignment: Reassignment, cluster: str) -> ReassignmentRolledBack:
+    """End what is untouched, so that another target can be queued in its place."""
+    name, started = event_name(cluster, reassignment.key), reassignment.attempts > 0
+    return ReassignmentRolledBack(**name, replicas=reassignment.current, started=started)
+
+
+def cancel(
+    reassignment: Reassignment, mode: CancelMode, asked: Asking, cluster: str
+) -> tuple[ReassignmentEvent, ...] | Refusal:
+    """Ask for a rollback or a stop; returns nothing if that is under way already.
+
+    What is untouched ends at once. A rollback overrules a stop, and a stop is refused where a rollback is under way. A
+    target that waits for the end is given up in any case.
+    """
+    withdrawn = withdraw_replacement(reassignment, WithdrawalReason.CANCELLED, asked, cluster)
+    if withdrawn and reassignment.is_cancelled:
+        # It is rolled back only for that target's sake: the rollback goes on, and no target follows it.
+        return withdrawn
+    if reassignment.cancel_mode is mode:
+        return ()
+    if reassignment.cancel_mode is CancelMode.ROLLBACK:
+        detail = (
+            f"{reassignment.key} is being rolled back in plan {reassignment.plan}, which is not stopped: wait for it"
+        )
+        return refuse_partition(reassignment.key, RefusalCode.REASSIGNMENT_IN_PROGRESS, detail)
+    return (*withdrawn, *_request(reassignment, mode, asked, cluster))
+
+
+def _request(
+    reassignment: Reassignment, mode: CancelMode, asked: Asking, cluster: str
+) -> tuple[ReassignmentEvent, ...]:
+    name, replicas = event_name(cluster, reassignment.key), reassignment.current
+    started = reassignment.attempts > 0
+    requested: ReassignmentEvent
+    ended: ReassignmentEvent
+    if mode is CancelMode.ROLLBACK:
+        requested = RollbackRequested(**name, **asked.fields, until_withdrawn=True)
+        ended = ReassignmentRolledBack(**name, replicas=replicas, started=started)
+    else:
+        requested = StopRequested(**name, **asked.fields, until_withdrawn=True)
+        ended = ReassignmentStopped(**name, replicas=replicas, started=started)
+    return (requested, ended) if is_untouched(reassignment) else (*postponed(reassignment, cluster), requested)
+
+
+def postponed(reassignment: Reassignment, cluster: str) -> tuple[StepPostponed, ...]:
+    """Give up a step that is prepared and was not sent, and its room; nothing if none is.
+
+    If the partition is moved to the step's list from here on, somebody else has asked for it.
+    """
+    step = reassignment.step
+    if reassignment.phase is not Phase.PREPARED or step is None:
+        return ()
+    return (StepPostponed(**event_name(cluster, reassignment.key), step=step.number),)
+
+
+def replace_target(
+    reassignment: Reassignment, plan: str, target: tuple[int, ...], asked: Asking, cluster: str, order: tuple[int, ...]
+) -> tuple[ReassignmentEvent, ...]:
+    """Give a moving partition another target (R455-8): it is rolled back first, never re-targeted (X18).
+
+    What is untouched is queued again at once, with the same original list; after a reorder that is the canonical
+    `order` of the list. Otherwise the new target waits for the end (see `succession`) and takes the place of one that
+    waited already.
+    """
+    name = event_name(cluster, reassignment.key)
+    # One may wait even for what is untouched: for a rollback that a guard held off, of a step that was never made.
+    events = [*withdraw_replacement(reassignment, WithdrawalReason.REPLACED, asked, cluster)]
+    if is_untouched(reassignment):
+        events.append(give_way(reassignment, cluster))
+        if target not in {order, reassignment.original, reassignment.current}:
+            events.append(_queued(reassignment, plan, order, reassignment.current, target, cluster))
+        return tuple(events)
+    if reassignment.cancel_mode is not CancelMode.ROLLBACK:
+        events += postponed(reassignment, cluster)
+        events.append(RollbackRequested(**name, **asked.fields, until_withdrawn=True))
+    return (*events, TargetReplaced(**name, plan=plan, target=target))
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """What must be recorded around the end of a reassignment, in the same record."""
+
+    before: tuple[ReassignmentEvent, ...] = ()
+    after: tuple[ReassignmentEvent, ...] = ()
+
+
+def succession(
+    reassignment: Reassignment, ending: Ending, cluster: str, canonical: tuple[int, ...] | None = None
+) -> Succession:
+    """Say what becomes of the target that waits for this end.
+
+    It is queued, from the list at which the reassignment ended. Where that list is the target already, it is done.
+    After a failure it is given up, because the partition has changed since it was decided. `canonical` is the order
+    that is kept of the list, if one is: a reorder ends in another one.
+    """
+    waiting = reassignment.replacement
+    if waiting is None:
+        return Succession()
+    if isinstance(ending, ReassignmentFailed):
+        nobody = Asking("", "")
+        return Succession(before=withdraw_replacement(reassignment, WithdrawalReason.FAILED, nobody, cluster))
+    if is_reorder(reassignment):
+        order = ending.replicas if canonical is None else canonical
+    else:
+        order = reassignment.target if isinstance(ending, ReassignmentCompleted) else reassignment.original
+    queued = _queued(reassignment, waiting.plan, order, ending.replicas, waiting.target, cluster)
+    return Succession(after=(queued, *done_already(queued)))
+
+
+def done_already(queued: ReassignmentQueued) -> tuple[ReassignmentCompleted, ...]:
+    """End what is accepted at its target: it was seen there just now, and no call is made; nothing if it must move."""
+    there = queued.original if queued.current is None else queued.current
+    if queued.target not in {queued.original, there}:
+        return ()
+    return (ReassignmentCompleted(**event_name(queued.cluster, queued.key), replicas=there),)
+
+
+def _queued(
+    reassignment: Reassignment,
+    plan: str,
+    canonical: tuple[int, ...],
+    replicas: tuple[int, ...],
+    target: tuple[int, ...],
+    cluster: str,
+) -> ReassignmentQueued:
+    """Accept another target from the list that is there; its order is `canonical` if that is the same list (X9)."""
+    name = event_name(cluster, reassignment.key)
+    is_reordered = sorted(replicas) == sorted(canonical) and replicas != canonical
+    return ReassignmentQueued(
+        **name,
+        topic_id=reassignment.topic_id,
+        plan=plan,
+        original=canonical if is_reordered else replicas,
+        target=target,
+        current=replicas if is_reordered else None,
+    )
+
+
+def withdraw_cancel(reassignment: Reassignment, asked: Asking, cluster: str) -> tuple[ReassignmentEvent, ...]:
+    """Give up a rollback or stop that is held off; nothing follows where none is."""
+    if reassignment.held_off is None:
+        return ()
+    return (CancelWithdrawn(**event_name(cluster, reassignment.key), **asked.fields),)
+
+
+def withdraw_replacement(
+    reassignment: Reassignment, why: WithdrawalReason, asked: Asking, cluster: str
+) -> tuple[ReassignmentEvent, ...]:
+    """Give up the target that waits for the end of a reassignment; returns nothing if there is none."""
+    if reassignment.replacement is None:
+        return ()
+    name = event_name(cluster, reassignment.key)
+    return (ReplacementWithdrawn(**name, why=why, **asked.fields),)

@@ -1,0 +1,92 @@
+"""Decisions: a command, the speculative state and the facts make events, or refusals with their reasons."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from drover.decide.alter import decide_alter, looks_for_alter, part_of_alter
+from drover.decide.broker_reports import decide_broker_failed, decide_broker_returned
+from drover.decide.cancel import decide_cancel, decide_part_of_cancel
+from drover.decide.decision import NO_LOOKS, Decision, Facts, Looks, refuse
+from drover.decide.freezing import decide_freeze, decide_unfreeze
+from drover.decide.healing import decide_heal
+from drover.decide.held_off import with_held_off
+from drover.decide.holding import decide_hold, decide_release
+from drover.decide.leaders import decide_balance, decide_blacklist, decide_demote, decide_restore
+from drover.decide.limits import decide_limits
+from drover.decide.pausing import decide_pause, decide_resume
+from drover.decide.plans import decide_throttle
+from drover.decide.repair import decide_repair, looks_for_repair
+from drover.decide.throttles import decide_restore_throttles
+from drover.events import commands
+from drover.events.partitions import TopicPartition
+from drover.state.cluster import ClusterState
+
+
+def decide_request_refused(command: commands.RequestRefused, _state: ClusterState, _facts: Facts) -> Decision:
+    """Refuse what was asked for in ZooKeeper, in the words of its intake: the log keeps why."""
+    return refuse(command.code, f"{command.path}: {command.detail}")
+
+
+# The function of each command, from the capability that owns it.
+DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], Decision]] = {
+    commands.Alter: decide_alter,
+    commands.Throttle: decide_throttle,
+    commands.RequestRefused: decide_request_refused,
+    commands.RestoreThrottles: decide_restore_throttles,
+    commands.ChangeLimits: decide_limits,
+    commands.Cancel: decide_cancel,
+    commands.PausePlan: decide_pause,
+    commands.ResumePlan: decide_resume,
+    commands.HoldBroker: decide_hold,
+    commands.ReleaseBroker: decide_release,
+    commands.Freeze: decide_freeze,
+    commands.Unfreeze: decide_unfreeze,
+    commands.Repair: decide_repair,
+    commands.Blacklist: decide_blacklist,
+    commands.Demote: decide_demote,
+    commands.Restore: decide_restore,
+    commands.BalanceLeaders: decide_balance,
+    commands.BrokerFailed: decide_broker_failed,
+    commands.BrokerReturned: decide_broker_returned,
+    commands.HealCommand: decide_heal,
+}
+
+# Which partitions must be observed before a command is decided; none for a command that is not listed.
+LOOKING: Mapping[type[commands.Command], Callable[[Any, ClusterState], Looks]] = {
+    commands.Alter: looks_for_alter,
+    commands.Repair: looks_for_repair,
+}
+
+
+def looks_for(command: commands.AnyCommand, state: ClusterState) -> Looks:
+    """Return the partitions to observe before a command is decided."""
+    looking = LOOKING.get(type(command))
+    return NO_LOOKS if looking is None else looking(command, state)
+
+
+def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> Decision:
+    """Decide one command; never changes `state`.
+
+    A refusal is a value in the result. A command may be accepted in part, partition by partition (KIP-455).
+    What it names in `after` has been decided before.
+    """
+    return with_held_off(DECIDING[type(command)](command, state, facts), state, facts)
+
+
+def decide_part(
+    command: commands.AnyCommand,
+    keys: Sequence[TopicPartition],
+    state: ClusterState,
+    facts: Facts,
+    *,
+    is_last: bool,
+) -> Decision:
+    """Decide a command for some of its partitions: it is too large for one record."""
+    if isinstance(command, commands.Cancel):
+        return with_held_off(decide_part_of_cancel(command, keys, state, facts), state, facts)
+    return decide(narrowed(command, keys, is_last=is_last), state, facts)
+
+
+def narrowed(command: commands.AnyCommand, keys: Sequence[TopicPartition], *, is_last: bool) -> commands.AnyCommand:
+    """Return the command for some of its partitions; a cancel stays as it is, since it needs no look at them."""
+    return part_of_alter(command, keys, is_last=is_last) if isinstance(command, commands.Alter) else command

@@ -1,0 +1,109 @@
+"""The inputs and the result of a decision."""
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct, field
+
+from drover.brokers import Brokers
+from drover.events.commands import AnyCommand
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanCancelled
+from drover.events.records import AnyEvent, HeldOffCancel
+from drover.events.refusals import Refusal, RefusalCode
+from drover.facts import Move, PartitionFacts
+from drover.inventory import LogDirectory
+
+
+def _nothing(_key: TopicPartition) -> PartitionFacts | None:
+    return None
+
+
+class Facts(Struct, frozen=True):
+    """What the cluster showed just before the decision, and what is Drover's own.
+
+    `partitions` has an entry for every partition the command names (None: it does not exist). `unavailable` says why
+    nothing could be seen. `own_topics` are the topics of Drover itself. `recent` returns what was last seen of any
+    other partition, None if that is too long ago. `appended_ms` is the broker's time of the command's record, which
+    bounds the times that clients write; `decided_ms` is the log's time of the decision. `deferred` holds the cluster's
+    deferred commands by id. `unreachable` and `registered` are as in `Brokers`. `directories` are the log directories
+    of each broker that has described them.
+    """
+
+    partitions: Mapping[TopicPartition, PartitionFacts | None] = field(default_factory=dict)
+    moves: Mapping[TopicPartition, Move] = field(default_factory=dict)
+    live_brokers: frozenset[int] = frozenset()
+    min_isr: Mapping[str, int] = field(default_factory=dict)
+    unavailable: str | None = None
+    own_topics: frozenset[str] = frozenset()
+    recent: Callable[[TopicPartition], PartitionFacts | None] = _nothing
+    appended_ms: int | None = None
+    decided_ms: int = 0
+    deferred: Mapping[str, AnyCommand] = field(default_factory=dict)
+    unreachable: frozenset[int] = frozenset()
+    registered: frozenset[int] | None = None
+    directories: Mapping[int, tuple[LogDirectory, ...]] = field(default_factory=dict)
+
+    @property
+    def brokers(self) -> Brokers:
+        """Return what the brokers are."""
+        return Brokers(self.live_brokers, self.unreachable, self.registered)
+
+
+class Looks(Struct, frozen=True):
+    """Which partitions to look at before a command is decided, as the state is now.
+
+    `worth` are worth a look, for example because the brokers of a new target must be alive. `required` are those that
+    cannot be decided without one, because Drover is not moving them.
+    """
+
+    worth: tuple[TopicPartition, ...] = ()
+    required: tuple[TopicPartition, ...] = ()
+
+
+NO_LOOKS = Looks()
+
+
+class PartitionDecision(Struct, frozen=True):
+    """The decision about one partition: accepted if there are events, refused, or already as asked.
+
+    `joins` says that it gives its plan something to do.
+    """
+
+    events: tuple[AnyEvent, ...] = ()
+    refusal: Refusal | None = None
+    unchanged: bool = False
+    joins: bool = False
+
+
+class Decision(Struct, frozen=True):
+    """The decision about one command: events to record, and which partitions were accepted, unchanged or refused.
+
+    `held_off` are those of the accepted ones whose rollback or stop a guard holds off for now. `withdrawn` are the ids
+    of deferred commands that end with this one. `remarks` say what was not done, and what remains.
+    """
+
+    events: tuple[AnyEvent, ...] = ()
+    accepted: tuple[TopicPartition, ...] = ()
+    unchanged: tuple[TopicPartition, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    plan: str | None = None
+    held_off: tuple[HeldOffCancel, ...] = ()
+    withdrawn: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def refused(self) -> bool:
+        """Whether nothing of the command was accepted."""
+        if not self.refusals or self.accepted or self.unchanged or self.withdrawn:
+            return False
+        return not any(isinstance(event, PlanCancelled) for event in self.events)
+
+
+def refuse(code: RefusalCode, detail: str, *, plan: str | None = None) -> Decision:
+    """Refuse a command as a whole."""
+    return Decision(refusals=(Refusal(code, detail),), plan=plan)
+
+
+def refuse_partition(key: TopicPartition, code: RefusalCode, detail: str) -> Refusal:
+    """Refuse one partition of a command."""
+    return Refusal(code, detail, topic=key.topic, partition=key.partition)

@@ -1,0 +1,125 @@
+"""KIP-236's guards: when a partition may be taken back to its original replicas, and how close if some are gone."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from drover.brokers import Brokers
+from drover.events.reassignments import Blocker, SkipReason
+from drover.facts import PartitionFacts
+from drover.state.reassignment import Block, Reassignment
+from drover.unreachable import unreachable_in_words
+
+# An original replica whose broker is dead for so long is not waited for any more. Restarts take less.
+GONE_MS = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class GuardFacts:
+    """The inputs of the guards besides the partition itself; brokers as in `drover.brokers`.
+
+    `unregistered` are those of the reassignment's lists that Kafka has no registration for.
+    """
+
+    live: Collection[int]
+    min_isr: int
+    at_ms: int
+    failed: Collection[int] = ()
+    unreachable: Collection[int] = ()
+    registered: frozenset[int] | None = None
+    unregistered: Collection[int] = ()
+
+    @property
+    def brokers(self) -> Brokers:
+        """Return what the brokers are."""
+        return Brokers(frozenset(self.live), frozenset(self.unreachable), self.registered)
+
+
+def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> SkipReason | None:
+    """Decide whether a running move may be cancelled; None if it may, else why it goes on (R236-8).
+
+    The table, with O what the cancel falls back on (the originals; where confirmed steps have dropped some of them, or
+    for a stop, the list that those steps have made) and I the ISR: O and I meet: roll back, if as many of them as
+    min.insync.replicas asks for (or as there are originals) stay. They do not meet: a new replica that is alive would
+    be thrown away with the only data, so skip; if every new replica is dead, rolling back loses nothing that is served
+    now. One that is unreachable lives, and serves others.
+    """
+    original = set(reassignment.fallback)
+    in_sync = original & set(facts.isr)
+    if in_sync:
+        needed = min(guard.min_isr, len(original))
+        return None if len(in_sync) >= needed else SkipReason.BELOW_MIN_ISR
+    new = set(facts.replicas) - original
+    return SkipReason.NO_ORIGINAL_IN_SYNC if new.difference(guard.brokers.dead(new)) else None
+
+
+def has_original_in_sync(reassignment: Reassignment, facts: PartitionFacts) -> bool:
+    """Whether the cancel leaves a replica in sync that can lead.
+
+    Without one Kafka refuses the cancel, however often it is sent; or, where the topic allows unclean elections, it
+    elects a replica that lacks records (live fact).
+    """
+    return not set(reassignment.fallback).isdisjoint(facts.isr)
+
+
+def guard_block(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> Block:
+    """Say what a move waits for that must be cancelled, and may not be now; see `skip_reason`."""
+    missing = ", ".join(str(broker) for broker in reassignment.fallback if broker not in facts.isr)
+    detail = f"it can be cancelled when replicas {missing} are in the ISR: bring them back"
+    return Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, guard.at_ms)
+
+
+def restore_block(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> Block | None:
+    """Decide whether the destination may be sent now; None if it may.
+
+    With the same set of brokers only the order changes: Kafka does that at once, whatever the ISR is. With replicas to
+    drop, every original must be in sync, or else Kafka 4.3.1 would list the shrink and wait.
+    """
+    if set(facts.replicas) == set(reassignment.destination):
+        return None
+    out_of_sync = tuple(broker for broker in reassignment.destination if broker not in facts.isr)
+    if not out_of_sync:
+        return None
+    names = ", ".join(map(str, out_of_sync))
+    detail = f"original replicas {names} must be in the ISR before the added ones are dropped: bring them back"
+    unreachable = [broker for broker in out_of_sync if broker in guard.unreachable]
+    if unreachable:
+        detail += f"; {unreachable_in_words(unreachable)}"
+    dead = guard.brokers.dead(out_of_sync)
+    if dead:
+        detail += (
+            f"; broker {', '.join(map(str, dead))} is not alive: after {GONE_MS // 60_000} minutes, or as soon as "
+            "`drover broker failed` reports it, the rollback ends without it"
+        )
+    return Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, guard.at_ms)
+
+
+def is_given_up(reassignment: Reassignment, facts: PartitionFacts, block: Block, guard: GuardFacts) -> bool:
+    """Whether the originals that `block`, the present restore block, waits for are gone for good.
+
+    Gone is what was reported as failed, what has no registration, and what has been dead for as long as this very block
+    has lasted; never what is unreachable, since that lives.
+    """
+    known = reassignment.block
+    has_lasted = known is not None and known.detail == block.detail and guard.at_ms - known.since_ms >= GONE_MS
+    missing = [broker for broker in reassignment.destination if broker not in facts.isr]
+    dead = guard.brokers.dead(missing)
+    return all(
+        broker in guard.failed or broker in guard.unregistered or (has_lasted and broker in dead) for broker in missing
+    )
+
+
+def closest(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> tuple[int, ...]:
+    """Return the list that comes closest to the original one without the originals that are gone.
+
+    It holds the originals in sync, in their order, and of the added replicas in sync only as many as are needed for as
+    many replicas as there were, and for min.insync.replicas. All of it is in the ISR, so that Kafka drops the rest at
+    once. Where too few are in sync nothing can be dropped: then it is the present list, the originals first.
+    """
+    original = reassignment.destination
+    kept = tuple(broker for broker in original if broker in facts.isr)
+    added = tuple(broker for broker in facts.replicas if broker not in original)
+    needed = max(len(original), min(guard.min_isr, len(facts.isr)))
+    reduced = kept + tuple(broker for broker in added if broker in facts.isr)[: needed - len(kept)]
+    if len(reduced) >= needed:
+        return reduced
+    return tuple(broker for broker in original if broker in facts.replicas) + added

@@ -1,0 +1,185 @@
+"""Verdicts about observations: their context, their result, and the common ones.
+
+A mismatch is unconfirmed at first. Only one that persists over two observations and 2 s is acted on, because brokers'
+metadata lags behind the controller.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import TypedDict
+
+from msgspec import Struct, field
+
+from drover.brokers import Brokers
+from drover.decide.copy_pace import SizeSample
+from drover.decide.rollback_guards import GuardFacts
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
+from drover.events.reassignments import (
+    Blocker,
+    FailureReason,
+    ReassignmentBlocked,
+    ReassignmentCompleted,
+    ReassignmentFailed,
+    ReassignmentRolledBack,
+    StepConfirmed,
+)
+from drover.events.records import ReassignmentEvent
+from drover.events.traits import Completion
+from drover.facts import PartitionFacts
+from drover.inventory import LogDirectory
+from drover.state.reassignment import Block, ExpiredCalls, Reassignment, Step
+
+# The author of what nobody asked for.
+DROVER = "drover"
+
+
+class EventName(TypedDict):
+    """The keyword arguments that say which reassignment an event is about."""
+
+    cluster: str
+    topic: str
+    partition: int
+
+
+class Context(Struct, frozen=True, gc=False):
+    """The inputs of a verdict besides the partition.
+
+    `persisted` says that a mismatch has lasted for long enough. `bytes_copied` is what the running step's added
+    replicas were last seen to hold, `bytes_unknown` that they never were.
+    `expired_calls` is what an earlier reassignment of this partition may still do.
+    `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
+    `directory_failures` are by broker the failed log directories where a replica of that step is missing, None if no
+    look at them counts yet.
+    `failed` are the brokers that count as failed: reported, and not living. `stepping` is the plan's, or else the
+    cluster's. `listed` are the brokers that should not lead this topic. `completion` is the cluster's trait. `racks`
+    are those of the brokers that have been seen. `unreachable` and `registered` are as in `Brokers`.
+    `unregistered` are those of its lists that Kafka has no registration for: it refuses every list that names one.
+    """
+
+    cluster: str
+    live: Collection[int]
+    min_isr: int
+    max_replicas_per_step: int
+    at_ms: int
+    persisted: bool = False
+    bytes_copied: int = 0
+    bytes_unknown: bool = False
+    expired_calls: ExpiredCalls | None = None
+    throttle_bytes_per_second: int | None = None
+    sizes: tuple[SizeSample, ...] = ()
+    directory_failures: Mapping[int, tuple[LogDirectory, ...]] | None = None
+    failed: Collection[int] = ()
+    stepping: Stepping = Stepping.GROW
+    listed: Collection[int] = ()
+    completion: Completion = Completion.ADDED_UNLESS_SHRINKING
+    racks: Mapping[int, str | None] = field(default_factory=dict)
+    unreachable: Collection[int] = ()
+    registered: frozenset[int] | None = None
+    unregistered: frozenset[int] = frozenset()
+
+    @property
+    def brokers(self) -> Brokers:
+        """Return what the brokers are."""
+        return self.guard.brokers
+
+    @property
+    def guard(self) -> GuardFacts:
+        """The part of the context that KIP-236's guards need."""
+        return GuardFacts(
+            self.live, self.min_isr, self.at_ms, self.failed, self.unreachable, self.registered, self.unregistered
+        )
+
+
+class Verdict(Struct, frozen=True, gc=False):
+    """Events to record, and whether what was seen does not fit and must be seen again before anything is done."""
+
+    events: tuple[ReassignmentEvent, ...] = ()
+    unconfirmed: bool = False
+
+
+NOTHING = Verdict()
+UNCONFIRMED = Verdict(unconfirmed=True)
+
+
+def event_name(cluster: str, key: TopicPartition) -> EventName:
+    """Name a partition as its events do."""
+    return {"cluster": cluster, "topic": key.topic, "partition": key.partition}
+
+
+def blocked(reassignment: Reassignment, block: Block, cluster: str) -> tuple[ReassignmentEvent, ...]:
+    """Record a block, but only once while its reason and words stay the same."""
+    known = reassignment.block
+    if known is not None and (known.why, known.detail) == (block.why, block.detail):
+        return ()
+    return (ReassignmentBlocked(**event_name(cluster, reassignment.key), why=block.why, detail=block.detail),)
+
+
+def reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, context: Context) -> ReassignmentEvent:
+    """Record that a step is done: not listed and equal as a sequence is the only proof of completion (X13)."""
+    name = event_name(context.cluster, reassignment.key)
+    if not step.final:
+        return StepConfirmed(
+            **name,
+            step=step.number,
+            replicas=seen.replicas,
+            bytes_copied=context.bytes_copied,
+            bytes_unknown=context.bytes_unknown,
+        )
+    if reassignment.returning_to is not None:
+        given_up = reassignment.returning_to != reassignment.original
+        there = seen.isr if given_up else seen.replicas
+        missing = tuple(broker for broker in reassignment.original if broker not in there)
+        return ReassignmentRolledBack(**name, replicas=seen.replicas, missing=missing)
+    return ReassignmentCompleted(
+        **name,
+        replicas=seen.replicas,
+        out_of_sync=tuple(broker for broker in seen.replicas if broker not in seen.isr),
+        before_cancel=reassignment.is_cancelled,
+        bytes_copied=reassignment.bytes_copied + context.bytes_copied,
+        held_off=reassignment.held_off,
+        bytes_unknown=reassignment.bytes_unknown or context.bytes_unknown,
+    )
+
+
+def others_move(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
+    """Show that somebody else's move is running and leave it alone; the result is judged once it has ended."""
+    if not context.persisted:
+        return UNCONFIRMED
+    heading = list(seen.move.target) if seen.move is not None else list(seen.replicas)
+    detail = f"somebody else is moving the partition to {heading}: wait for that, or cancel it with their tool"
+    return Verdict(
+        blocked(reassignment, Block(Blocker.FOREIGN_CHANGE, detail, context.at_ms), context.cluster), unconfirmed=True
+    )
+
+
+def failed(reassignment: Reassignment, seen: PartitionFacts, context: Context, why: FailureReason) -> Verdict:
+    """End a reassignment whose partition somebody else has changed, once that has persisted."""
+    if not context.persisted:
+        return UNCONFIRMED
+    step = reassignment.step
+    expected = list(step.replicas) if step is not None else list(reassignment.original)
+    detail = f"the list is {list(seen.replicas)} where {expected} was expected: somebody else changed it"
+    name = event_name(context.cluster, reassignment.key)
+    return Verdict((ReassignmentFailed(**name, why=why, detail=detail, replicas=seen.replicas),))
+
+
+def gone(reassignment: Reassignment, seen: PartitionFacts | None, context: Context) -> Verdict:
+    """End a reassignment whose partition or topic is gone: a new incarnation is never touched (S9).
+
+    A broker with old metadata may not know the topic yet, or still show an incarnation from before this one.
+    """
+    if not context.persisted:
+        return UNCONFIRMED
+    if seen is not None:
+        return Verdict((gone_by_a_new_topic(reassignment, context.cluster),))
+    return Verdict((_gone(reassignment, context.cluster, "the topic or partition does not exist any more"),))
+
+
+def gone_by_a_new_topic(reassignment: Reassignment, cluster: str) -> ReassignmentFailed:
+    """End a reassignment whose topic was seen with another id."""
+    return _gone(reassignment, cluster, "the topic was deleted and recreated")
+
+
+def _gone(reassignment: Reassignment, cluster: str, detail: str) -> ReassignmentFailed:
+    name = event_name(cluster, reassignment.key)
+    return ReassignmentFailed(**name, why=FailureReason.PARTITION_GONE, detail=detail, replicas=reassignment.current)

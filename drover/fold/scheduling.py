@@ -1,0 +1,167 @@
+"""The fold of limits, the freeze, the queue and deferred commands."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from drover.events.base import Event
+from drover.events.clusters import (
+    BrokerHeld,
+    BrokerReleased,
+    Budgets,
+    ClusterFrozen,
+    ClusterUnfrozen,
+    FreezeEnded,
+    LimitsChanged,
+    LimitsSet,
+)
+from drover.events.waiting import (
+    CommandAdvanced,
+    CommandBegun,
+    CommandHeld,
+    CommandNarrowed,
+    CommandReleased,
+    QueueEntryAdded,
+    QueueEntryRemoved,
+    QueueExit,
+)
+from drover.fold.plans import stop_waiting, wait
+from drover.state.cluster import ClusterState
+from drover.state.limit_names import in_force, of_settings, value_of
+from drover.state.scheduling import (
+    ChangedLimit,
+    DeferredCommand,
+    Freeze,
+    HeldBroker,
+    Limits,
+    PartlyDecided,
+    QueueEntry,
+    SchedulingState,
+)
+
+
+def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
+    """Take the limits of the settings; those that commands have set still hold."""
+    settings = Limits(
+        event.max_partitions_in_flight,
+        event.max_moves_per_broker,
+        event.max_replicas_per_step,
+        event.mends_by_itself,
+        event.stepping,
+        event.healing,
+        event.max_leader_movements,
+        event.lazy_leadership,
+        event.balances_after_return,
+        event.budgets or Budgets(),
+        event.adapts_to_health,
+    )
+    for name, changed in state.changed_limits.items():
+        state.changed_limits[name] = replace(changed, settings_value=value_of(settings, name))
+    state.limits = in_force(settings, state.changed_limits)
+
+
+def _limits_changed(state: SchedulingState, event: LimitsChanged, at_ms: int) -> None:
+    settings = of_settings(state)
+    for change in event.changed:
+        value = value_of(settings, change.name)
+        state.changed_limits[change.name] = ChangedLimit(change.value, value, event.by, event.reason, at_ms)
+    for change in event.reset:
+        state.changed_limits.pop(change.name, None)
+    state.limits = in_force(settings, state.changed_limits)
+
+
+def _held(state: SchedulingState, event: BrokerHeld, at_ms: int) -> None:
+    state.held_brokers[event.broker] = HeldBroker(event.by, event.reason, at_ms, event.role)
+
+
+def _broker_released(state: SchedulingState, event: BrokerReleased, _at_ms: int) -> None:
+    state.held_brokers.pop(event.broker, None)
+
+
+def _frozen(state: SchedulingState, event: ClusterFrozen, at_ms: int) -> None:
+    freeze = Freeze(event.by, event.reason, at_ms)
+    if state.freeze is None:
+        state.freeze = freeze
+    else:
+        state.later_freezes[event.by] = freeze
+
+
+def _freeze_ended(state: SchedulingState, event: FreezeEnded, _at_ms: int) -> None:
+    if event.by in state.later_freezes:
+        del state.later_freezes[event.by]
+    else:
+        oldest = next(iter(state.later_freezes))
+        state.freeze = state.later_freezes.pop(oldest)
+
+
+def _unfrozen(state: SchedulingState, _event: ClusterUnfrozen, _at_ms: int) -> None:
+    state.freeze = None
+    state.later_freezes.clear()
+
+
+def _deferred(state: SchedulingState, event: CommandHeld, at_ms: int) -> None:
+    state.deferred[event.id] = DeferredCommand(event.payload, event.topic, event.offset, at_ms, headers=event.headers)
+
+
+def _narrowed(state: SchedulingState, event: CommandNarrowed, _at_ms: int) -> None:
+    before = state.deferred[event.id]
+    state.deferred[event.id] = replace(before, withdrawn=(*before.withdrawn, *(one.key for one in event.partitions)))
+
+
+def _released(state: SchedulingState, event: CommandReleased, _at_ms: int) -> None:
+    del state.deferred[event.id]
+
+
+def _begun(state: SchedulingState, event: CommandBegun, _at_ms: int) -> None:
+    assert not state.partly_decided, "one command at a time is decided in several records"
+    state.partly_decided[event.id] = PartlyDecided(
+        event.payload, event.topic, event.offset, event.left, event.part, event.withholds
+    )
+
+
+def _advanced(state: SchedulingState, event: CommandAdvanced, _at_ms: int) -> None:
+    begun = state.partly_decided[event.id]
+    if event.decided < begun.count:
+        state.partly_decided[event.id] = replace(begun, decided=event.decided)
+    else:
+        del state.partly_decided[event.id]
+
+
+def _queued(state: ClusterState, event: QueueEntryAdded, at_ms: int) -> None:
+    assert event.key not in state.queue, f"{event.key} is in the queue already"
+    state.queue[event.key] = QueueEntry(
+        id=event.id,
+        plan=event.plan,
+        target=event.target,
+        since_ms=at_ms,
+        original_replicas=event.original_replicas,
+        allow_replication_factor_change=event.allow_replication_factor_change,
+        allow_drover_topics=event.allow_drover_topics,
+        topic_id=event.topic_id,
+        allow_emptied_brokers=event.allow_emptied_brokers,
+    )
+    wait(state, event.plan)
+
+
+def _unqueued(state: ClusterState, event: QueueEntryRemoved, at_ms: int) -> None:
+    entry = state.queue.pop(event.key)
+    stop_waiting(state, entry.plan, at_ms, withdrawn=event.why is not QueueExit.STARTED)
+
+
+APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
+    LimitsSet: _limits_set,
+    LimitsChanged: _limits_changed,
+    BrokerHeld: _held,
+    BrokerReleased: _broker_released,
+    ClusterFrozen: _frozen,
+    FreezeEnded: _freeze_ended,
+    ClusterUnfrozen: _unfrozen,
+    CommandHeld: _deferred,
+    CommandNarrowed: _narrowed,
+    CommandReleased: _released,
+    CommandBegun: _begun,
+    CommandAdvanced: _advanced,
+    QueueEntryAdded: _queued,
+    QueueEntryRemoved: _unqueued,
+}

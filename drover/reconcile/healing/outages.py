@@ -1,0 +1,90 @@
+"""Outages as they are observed: which brokers are in replica lists and do not live, and which are back (R46-1)."""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from drover.brokers import Brokers
+from drover.events.healing import BrokerOutageEnded, BrokerOutageNoted, OutageEnd
+from drover.facts import Survey
+from drover.reconcile.unconfirmed import CONFIRM_AFTER_MS
+from drover.state.healing import HealingState
+
+
+class OutageWatch:
+    """Compares the live brokers with those in replica lists; what it remembers is gone with the ownership.
+
+    Times are monotonic. An absence counts once it was observed twice, 2 s apart, and the second time by a survey that
+    began after the first: a broker that was drained and switched off is in no list any more.
+    """
+
+    def __init__(self) -> None:
+        self._missing_since_ms: dict[int, int] = {}
+        self._assigned: Mapping[int, int] = {}
+        self._surveyed_ms = -1
+
+    @property
+    def is_unsure(self) -> bool:
+        """Whether a broker was missed that does not count as away yet."""
+        return bool(self._missing_since_ms)
+
+    @property
+    def has_surveyed(self) -> bool:
+        """Whether it is known which brokers have replicas."""
+        return self._surveyed_ms >= 0
+
+    def wants_survey(self, now_ms: int) -> bool:
+        """Whether an absence can be confirmed by a survey now."""
+        waits = (
+            since_ms
+            for since_ms in self._missing_since_ms.values()
+            if now_ms - since_ms >= CONFIRM_AFTER_MS and self._surveyed_ms - since_ms < CONFIRM_AFTER_MS
+        )
+        return any(True for _ in waits)
+
+    def replicas_of(self, broker: int) -> int:
+        """Count the replicas that lists give a broker."""
+        return self._assigned.get(broker, 0)
+
+    def brokers(self, live: Collection[int]) -> frozenset[int]:
+        """List every broker that lives or has replicas."""
+        return frozenset((*live, *self._assigned))
+
+    def take(self, survey: Survey) -> None:
+        """Remember who has replicas."""
+        found: dict[int, int] = {}
+        for facts in survey.partitions.values():
+            for broker in facts.replicas:
+                found[broker] = found.get(broker, 0) + 1
+        self._assigned, self._surveyed_ms = found, survey.started_ms
+
+    def events(
+        self, state: HealingState, brokers: Brokers, started_ms: int, ended_ms: int
+    ) -> Iterator[BrokerOutageNoted | BrokerOutageEnded]:
+        """Say who is away and who is back, by one look at the live brokers; one that is unreachable is not away."""
+        living = brokers.live | brokers.unreachable
+        for broker in sorted(living):
+            self._missing_since_ms.pop(broker, None)
+            if broker in state.absent_brokers or broker in state.emptied_brokers:
+                known = state.absent_brokers.get(broker)
+                was_away = known is None or known.seen
+                back = OutageEnd.RETURNED if broker in brokers.live else OutageEnd.UNREACHABLE
+                why = back if was_away else OutageEnd.STILL_ALIVE
+                yield BrokerOutageEnded(cluster=state.name, broker=broker, why=why)
+        for broker in sorted(set(self._assigned) | set(state.absent_brokers)):
+            if broker not in living:
+                yield from self._missed(state, broker, started_ms, ended_ms)
+
+    def _missed(
+        self, state: HealingState, broker: int, started_ms: int, ended_ms: int
+    ) -> Iterator[BrokerOutageNoted | BrokerOutageEnded]:
+        known = state.absent_brokers.get(broker)
+        is_assigned = broker in self._assigned
+        if known is not None and known.seen and is_assigned:
+            return
+        since_ms = self._missing_since_ms.setdefault(broker, ended_ms)
+        if started_ms - since_ms < CONFIRM_AFTER_MS or self._surveyed_ms - since_ms < CONFIRM_AFTER_MS:
+            return
+        del self._missing_since_ms[broker]
+        if is_assigned:
+            yield BrokerOutageNoted(cluster=state.name, broker=broker)
+        elif known is not None:
+            yield BrokerOutageEnded(cluster=state.name, broker=broker, why=OutageEnd.NOT_ASSIGNED)

@@ -1,0 +1,122 @@
+"""Cluster identity: record first contact, outages, unreachable brokers; stop all calls if another cluster answers."""
+
+from drover.events.bounds import shortened
+from drover.events.clusters import (
+    BrokersSeen,
+    ClusterIdentified,
+    ClusterMatched,
+    ClusterMismatched,
+    ClusterOutOfReach,
+    ClusterTraitsSeen,
+    ClusterWithinReach,
+    UnreachableBrokersChanged,
+)
+from drover.facts import Observation, Survey
+from drover.reconcile.batch import BatchBuilder
+from drover.reconcile.contract import Reconciler
+from drover.reconcile.messages import Identified, Input, Moment, OutOfReach, VersionsSeen
+from drover.reconcile.observations import ObservationCache
+from drover.reconcile.unconfirmed import CONFIRM_AFTER_MS
+from drover.state.cluster import ClusterState
+from drover.traits import traits_of
+
+# No sooner does one look at every partition follow the other for the sake of the brokers; nor than so many times what
+# a look takes. While a broker is missing, one follows the other in `MISSING_MS`.
+SURVEY_EVERY_MS, SURVEY_SHARE, MISSING_MS = 10_000, 20, 60_000
+
+
+class IdentityReconciler(Reconciler):
+    """Compares Kafka's own id of the cluster with the one that was first seen under its name; sees what brokers are."""
+
+    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
+        super().__init__(state, observed)
+        # Monotonic: a survey that the cluster does not answer must not take the place of every other look.
+        self._next_survey_ms = 0
+        # Since when (monotonic) each broker has been unreachable.
+        self._since_ms: dict[int, int] = {}
+
+    def begin(self, now: Moment) -> None:
+        """Begin an ownership."""
+        self._next_survey_ms = now.monotonic_ms + SURVEY_EVERY_MS
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Record who answers, or that nobody does, once as long as that stays the same."""
+        state = self.state
+        if isinstance(entry, OutOfReach) and state.outage is None:
+            batch.emit(ClusterOutOfReach(cluster=state.name, since_ms=entry.since_ms, detail=shortened(entry.detail)))
+        if isinstance(entry, VersionsSeen):
+            self._note_traits(entry, batch)
+        if not isinstance(entry, Observation | Identified | Survey):
+            return
+        found = entry.kafka_cluster_id
+        if state.outage is not None:
+            batch.emit(ClusterWithinReach(cluster=state.name))
+        if state.kafka_cluster_id is None:
+            brokers = tuple(sorted(entry.live_brokers))
+            batch.emit(ClusterIdentified(cluster=state.name, kafka_cluster_id=found, brokers=brokers))
+        elif state.kafka_cluster_id == found:
+            if state.mismatched_kafka_cluster_id is not None:
+                batch.emit(ClusterMatched(cluster=state.name, kafka_cluster_id=found))
+            new = set(entry.live_brokers).difference(state.known_brokers)
+            if new:
+                batch.emit(BrokersSeen(cluster=state.name, brokers=tuple(sorted(new))))
+        elif state.mismatched_kafka_cluster_id != found:
+            batch.emit(
+                ClusterMismatched(
+                    cluster=state.name,
+                    expected_kafka_cluster_id=state.kafka_cluster_id,
+                    found_kafka_cluster_id=found,
+                )
+            )
+
+    def _note_traits(self, entry: VersionsSeen, batch: BatchBuilder) -> None:
+        """Record what the versions mean, once as long as it stays the same; of the right cluster only."""
+        state, found = self.state, traits_of(entry.versions.values())
+        if state.kafka_cluster_id is None or state.mismatched_kafka_cluster_id is not None:
+            return
+        if found is not None and found != state.traits:
+            batch.emit(ClusterTraitsSeen(cluster=state.name, traits=found))
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Record who lives and cannot be reached, once two surveys have shown it: metadata may be in between."""
+        state, observed = self.state, self.observed
+        if observed.surveyed_ms is None or not state.is_right_cluster:
+            return
+        now_ms, surveyed_ms = batch.now.monotonic_ms, observed.surveyed_ms
+        self._since_ms = {broker: self._since_ms.get(broker, now_ms) for broker in observed.unreachable}
+        unreachable = tuple(
+            broker
+            for broker, since_ms in sorted(self._since_ms.items())
+            if broker in state.unreachable_brokers or surveyed_ms - since_ms >= CONFIRM_AFTER_MS
+        )
+        if unreachable != tuple(sorted(state.unreachable_brokers)):
+            batch.emit(UnreachableBrokersChanged(cluster=state.name, brokers=unreachable))
+
+    def wants_survey(self, now: Moment) -> bool:
+        """Look at every partition when brokers have come or gone, and now and then while one is missing.
+
+        Only its replicas show whether a broker that Metadata does not list is dead.
+        """
+        wants = now.monotonic_ms >= self._next_survey_ms and self._is_survey_due(now.monotonic_ms)
+        if wants:
+            self._next_survey_ms = now.monotonic_ms + SURVEY_EVERY_MS
+        return wants
+
+    def _is_survey_due(self, now_ms: int) -> bool:
+        observed = self.observed
+        if not self.state.is_right_cluster or observed.surveyed_ms is None:
+            return self.state.is_right_cluster
+        passed_ms = now_ms - observed.surveyed_ms
+        if passed_ms < max(SURVEY_EVERY_MS, observed.survey_took_ms * SURVEY_SHARE):
+            return False
+        is_unconfirmed = not self._since_ms.keys() <= self.state.unreachable_brokers.keys()
+        has_changed = observed.live != observed.surveyed_live
+        return has_changed or is_unconfirmed or (bool(observed.missing) and passed_ms >= MISSING_MS)
+
+    def wants_brokers(self, now: Moment) -> bool:
+        """Look again while none or another cluster answers, or none has answered yet and something is queued for it."""
+        del now
+        state = self.state
+        if state.outage is not None:
+            return True
+        return state.mismatched_kafka_cluster_id is not None or (bool(state.queue) and state.kafka_cluster_id is None)

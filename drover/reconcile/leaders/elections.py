@@ -1,0 +1,141 @@
+"""Elections under way: their calls, and what their answers mean."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from drover.decide.verdict import event_name
+from drover.events.leadership import ElectionOutcome, LeaderElectionEnded
+from drover.events.partitions import TopicPartition
+from drover.facts import ELECTION_NOT_NEEDED, NONE, UNKNOWN_TOPIC_OR_PARTITION, CallResult
+from drover.reconcile.contract import TAKEOVER_WAIT_MS
+from drover.reconcile.leaders.gathering import Gathering
+from drover.reconcile.messages import ElectLeaders, LeadersElected, Moment
+from drover.reconcile.observations import ObservationCache
+from drover.state.cluster import ClusterState
+
+MAX_PARTITIONS_PER_CALL = 1000
+OWNER_CHANGED = "the owner changed while the call was open"
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionEnd:
+    """The end of one partition's election; `code` and `detail` are Kafka's own where it refused."""
+
+    key: TopicPartition
+    outcome: ElectionOutcome
+    code: int = 0
+    detail: str = ""
+
+    def event(self, cluster: str) -> LeaderElectionEnded:
+        """Record it by itself."""
+        name = event_name(cluster, self.key)
+        return LeaderElectionEnded(**name, outcome=self.outcome, code=self.code, detail=self.detail)
+
+
+class Elections:
+    """The calls of one cluster, from the durable intent to the recorded outcome.
+
+    While one is under way no other call about its partition begins: observations of it do not count until its outcome
+    is in the log.
+    """
+
+    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
+        self._state = state
+        self._observed = observed
+        self._gathering = Gathering()
+        self._ended: deque[tuple[int, ElectionEnd]] = deque()
+        # Calls of a predecessor, and when (monotonic) they are certainly over.
+        self._inherited: dict[TopicPartition, int] = {}
+
+    def begin(self, now: Moment) -> None:
+        """Wait until the calls that a predecessor has left open are over, and their ends are in the log."""
+        until_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
+        self._inherited = dict.fromkeys(self._state.elections, until_ms)
+        for key in self._inherited:
+            self._observed.predecessor_calls(key, until_ms)
+            self._observed.call_starts(key, changes_list=False)
+
+    def propose(self, key: TopicPartition) -> None:
+        """Note an intent that is not durable yet; from now on no look at its partition counts, so nothing begins."""
+        self._gathering.propose((key,))
+        self._observed.call_starts(key, changes_list=False)
+
+    def keep_waiting(self, key: TopicPartition) -> None:
+        """Go on ignoring looks at a partition whose reassignment has ended while an election is open."""
+        if key in self._state.elections:
+            self._observed.call_starts(key, changes_list=False)
+
+    def committed(self) -> None:
+        """Allow the calls whose intents are durable now."""
+        self._gathering.committed()
+
+    def calls(self, now_ms: int, start_by_ms: int) -> Iterator[ElectLeaders]:
+        """Make the calls that are due; none in a cluster that was frozen since they were intended."""
+        freeze = self._state.freeze
+        if freeze is not None:
+            self.withhold(f"{self._state.name} was frozen by {freeze.by} before the call: nothing was sent")
+            return
+        taken, start_by_ms = self._gathering.take(now_ms, start_by_ms)
+        keys = [key for key in taken if key in self._state.elections]
+        # Nobody calls for what has ended meanwhile, so that no end of a call is to come for it.
+        self._gathering.ended(set(taken).difference(keys))
+        for first in range(0, len(keys), MAX_PARTITIONS_PER_CALL):
+            part = tuple(keys[first : first + MAX_PARTITIONS_PER_CALL])
+            yield ElectLeaders(self._state.name, part, start_by_ms)
+
+    def withhold(self, why: str) -> None:
+        """Let the calls whose intents are durable lapse."""
+        for key in self._gathering.withdraw():
+            if key in self._state.elections:
+                self._ended.append((0, ElectionEnd(key, ElectionOutcome.NOT_SENT, detail=why)))
+
+    def ended(self, ended: LeadersElected) -> None:
+        """Take in the end of a call; it is recorded by `take_ends`."""
+        self._gathering.ended(ended.partitions)
+        for key in ended.partitions:
+            if key not in self._state.elections or key in self._inherited:
+                continue
+            self._ended.append((ended.ended_ms, self._meaning(key, ended)))
+
+    def take_ends(self, now_ms: int, at_most: int) -> Iterator[ElectionEnd]:
+        """Take the ends to record now; from then on observations count again."""
+        over = [key for key, until_ms in self._inherited.items() if until_ms <= now_ms]
+        for key in over:
+            del self._inherited[key]
+            if key in self._state.elections:
+                self._ended.append((now_ms, ElectionEnd(key, ElectionOutcome.UNKNOWN, detail=OWNER_CHANGED)))
+        for _ in range(min(at_most, len(self._ended))):
+            ended_ms, end = self._ended.popleft()
+            election = self._state.elections.get(end.key)
+            if election is None:
+                continue
+            self._observed.call_ends(end.key, ended_ms)
+            if end.outcome is ElectionOutcome.ELECTED and election.leader is not None:
+                self._observed.leader_replaced(end.key, election.leader, ended_ms)
+            yield end
+
+    def due_ms(self, now_ms: int) -> int | None:
+        """Tell when there is something to call for, or an end to record."""
+        if self._ended:
+            return now_ms
+        times = (self._gathering.due_ms(now_ms), *self._inherited.values())
+        return min((due for due in times if due is not None), default=None)
+
+    def _meaning(self, key: TopicPartition, ended: LeadersElected) -> ElectionEnd:
+        result = None if ended.results is None else ended.results.get(key)
+        if result is not None:
+            return self._answered(key, result)
+        if ended.results is None and not ended.lost:
+            return ElectionEnd(key, ElectionOutcome.NOT_SENT, detail=ended.detail)
+        return ElectionEnd(
+            key, ElectionOutcome.UNKNOWN, detail=ended.detail or "Kafka's answer leaves the partition out"
+        )
+
+    def _answered(self, key: TopicPartition, result: CallResult) -> ElectionEnd:
+        if result.code == NONE:
+            return ElectionEnd(key, ElectionOutcome.ELECTED)
+        if result.code == ELECTION_NOT_NEEDED:
+            return ElectionEnd(key, ElectionOutcome.NOT_NEEDED)
+        words = result.message or ("there is no such partition" if result.code == UNKNOWN_TOPIC_OR_PARTITION else "")
+        return ElectionEnd(key, ElectionOutcome.REFUSED, code=result.code, detail=words)

@@ -1,0 +1,400 @@
+"""Leaders and orders: finds what is not as the list of brokers asks, looks closer, and does what `judge` says."""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from drover.decide.late_calls import expired_calls
+from drover.decide.leaders import expire, next_expiry_ms
+from drover.events.base import Event, PartitionEvent
+from drover.events.brokers import BlacklistSet
+from drover.events.clusters import LimitsChanged, LimitsSet
+from drover.events.leadership import (
+    LeaderBalanceBegun,
+    LeaderElectionIntended,
+    LeaderOrdersAnswered,
+    LeaderOrdersIntended,
+    LeadersCounted,
+    LeaderWaitReason,
+    OrderEnd,
+    OrderOutcome,
+)
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import CallAccepted, ReassignmentCompleted, ReassignmentQueued, StepConfirmed
+from drover.events.records import AnyEvent
+from drover.facts import Move, Observation, PartitionFacts, Survey
+from drover.fold.plans import ENDINGS, Ending
+from drover.reconcile.batch import BatchBuilder
+from drover.reconcile.contract import Reconciler, Urgency
+from drover.reconcile.leaders.acting import election, events_of
+from drover.reconcile.leaders.balancing import Balancing
+from drover.reconcile.leaders.call_ends import CallEnds
+from drover.reconcile.leaders.elections import Elections
+from drover.reconcile.leaders.judging import Forget, Judgement, Reorder, Wait, Wish, is_strange, judge
+from drover.reconcile.leaders.listing_ends import ListingEnds
+from drover.reconcile.leaders.moving import judge_moving, may_elect
+from drover.reconcile.leaders.order_calls import OrderCalls, may_be_sent_alone
+from drover.reconcile.leaders.reorders import Reorders
+from drover.reconcile.leaders.surveying import SurveyReader, is_counted, next_survey_ms
+from drover.reconcile.leaders.worklist import LONG_PAUSE, Worklist
+from drover.reconcile.messages import CallEnded, Effect, Identified, Input, LeadersElected, Moment
+from drover.reconcile.observations import FRESH_TO_START_MS, CachedObservation, ObservationCache
+from drover.reconcile.unconfirmed import Unconfirmed
+from drover.state.cluster import ClusterState
+
+# How many partitions may have been looked at and not acted on, and how few of them let further ones be looked at: what
+# is not acted on while it is fresh must be looked at again. How many are acted on in one batch.
+MAX_LOOKS, FEW_LOOKS, MAX_ACTS = 600, 300, 120
+# How many of those that wait are looked at again in one go.
+MAX_WAITING_LOOKS = 100
+
+
+class LeadershipReconciler(Reconciler):
+    """Keeps listed brokers from leading, restores canonical orders, and balances leaders when that is asked for."""
+
+    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
+        super().__init__(state, observed)
+        self._elections = Elections(state, observed)
+        self._order_calls = OrderCalls(state, observed)
+        self._reorders = Reorders(state)
+        self._balancing = Balancing(state)
+        self._listing_ends = ListingEnds(state)
+        self._work = Worklist()
+        self._ends = CallEnds(state, self._order_calls, self._elections, self._work)
+        self._unconfirmed = Unconfirmed()
+        # Reorders that somebody has cancelled, or that failed: they are tried again after a pause.
+        self._taken_back: list[TopicPartition] = []
+        self._moved: list[TopicPartition] = []
+        self._reader: SurveyReader | None = None
+        # The length of each topic's shortest list, as surveys show it.
+        self._shortest: dict[str, int] = {}
+        # Monotonic; 0 asks for a survey at once.
+        self._next_survey_ms = 0
+        self._live: frozenset[int] = frozenset()
+        # By topic; what they are made of changes between two passes only.
+        self._wishes: dict[str, Wish] = {}
+        # By type: with structs, a pattern costs as much as most of these functions.
+        self._following: Mapping[type[Event], Callable[[Any], None]] = {
+            **dict.fromkeys((BlacklistSet, LeaderBalanceBegun, LimitsSet, LimitsChanged), self._survey_soon),
+            LeaderElectionIntended: lambda event: self._elections.propose(event.key),
+            LeaderOrdersIntended: self._order_calls.intended,
+            LeaderOrdersAnswered: self._orders_answered,
+            ReassignmentQueued: self._reorders.queued,
+            **dict.fromkeys(ENDINGS, self._reassignment_ended),
+            **dict.fromkeys((CallAccepted, StepConfirmed), self._list_changed),
+        }
+
+    def begin(self, now: Moment) -> None:
+        """Adopt what a predecessor has left; a survey finds what is still to be done."""
+        self._elections.begin(now)
+        self._order_calls.begin(now)
+        self._reorders.begin()
+
+    @property
+    def _is_active(self) -> bool:
+        state = self.state
+        return bool(state.blacklist or state.orders or state.waiting) or state.balance is not None
+
+    # -- in
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Take in looks, surveys and the ends of elections; what follows from them is decided in `reconcile`."""
+        match entry:
+            case Observation():
+                for key in entry.partitions:
+                    if self._order_calls.is_lost(key):
+                        self._order_calls.look(key, self.observed.partitions[key])
+                    elif key in self._work.candidates or key in self.state.waiting:
+                        self._work.seen(key)
+                self._see_live(batch)
+            case Survey():
+                self._next_survey_ms = next_survey_ms(self.state, entry.ended_ms)
+                self._reader = SurveyReader(entry, self._shortest, self._listing_ends.until_in_sync)
+                self._shortest = self._reader.shortest
+                self._see_live(batch)
+            case Identified():
+                self._see_live(batch)
+            case LeadersElected():
+                self._elections.ended(entry)
+            case CallEnded():
+                self._order_calls.ended(entry)
+            case _:
+                return
+
+    def _see_live(self, batch: BatchBuilder) -> None:
+        if self.observed.live is self._live:
+            return
+        before, self._live = self._live, self.observed.live
+        self._next_survey_ms = 0
+        if before:
+            batch.emit_all(self._balancing.after_return(sorted(self._live - before)))
+
+    def applied(self, event: AnyEvent) -> None:
+        """Follow the reorders, and look again where something has changed."""
+        follow = self._following.get(type(event))
+        if follow is not None:
+            follow(event)
+        elif isinstance(event, PartitionEvent):
+            self._reorders.followed(event)
+
+    def _survey_soon(self, _event: AnyEvent) -> None:
+        self._next_survey_ms = 0
+
+    def _orders_answered(self, event: LeaderOrdersAnswered) -> None:
+        for key in event.keys if event.outcome is OrderOutcome.ELECTING else ():
+            self._elections.propose(key)
+
+    def _list_changed(self, event: CallAccepted | StepConfirmed) -> None:
+        self._reorders.followed(event)
+        if not self.state.listed_for(event.topic).isdisjoint(self.state.reassignments[event.key].current):
+            self._work.candidates[event.key] = None
+
+    def _reassignment_ended(self, event: Ending) -> None:
+        key, state = event.key, self.state
+        self._elections.keep_waiting(key)
+        is_own, elects = self._reorders.ended(event)
+        if not is_own:
+            self._moved.append(key)
+        if elects:
+            self._work.reordered[key] = None
+        elif is_own and not isinstance(event, ReassignmentCompleted):
+            self._taken_back.append(key)
+        elif is_own or key in state.orders or not state.listed_for(key.topic).isdisjoint(event.replicas):
+            self._work.candidates[key] = None
+
+    # -- what follows
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Record what has ended, find what is to be done, and do some of it; while frozen nothing begins (R236-9)."""
+        self._record_ends(batch)
+        state = self.state
+        self._wishes = {}
+        if state.is_right_cluster:
+            self._read_survey(batch)
+        # A matter of the log, whichever cluster answers.
+        if over := self._listing_ends.over(batch.now):
+            batch.emit(expire(state, over))
+        if state.freeze is not None or not state.is_right_cluster:
+            return
+        self._wishes = {}
+        for key in self._some(self._work.reordered):
+            self._elect_reordered(key, batch)
+        for key in self._some(self._work.ready):
+            self._act(key, batch)
+        batch.emit_all(self._order_calls.take_intents())
+
+    def _record_ends(self, batch: BatchBuilder) -> None:
+        now_ms = batch.now.monotonic_ms
+        if self._ends.record(batch) and not any(self._may_look(key, now_ms) for key in self._work.candidates):
+            # Somebody may wait for a broker to lead nothing: it is counted as soon as that may be so.
+            self._next_survey_ms = 0
+        self._work.moved(self._moved, now_ms)
+        self._work.forget_old(now_ms)
+        taken_back, self._taken_back, self._moved = self._taken_back, [], []
+        for key in taken_back:
+            self._work.try_later(key, LONG_PAUSE, now_ms)
+
+    def _read_survey(self, batch: BatchBuilder) -> None:
+        """Go through a piece of the last survey."""
+        reader = self._reader
+        if reader is None:
+            return
+        if reader.survey.kafka_cluster_id != self.state.kafka_cluster_id:
+            self._reader = None
+            return
+        if not reader.read_on(self._check):
+            return
+        self._reader = None
+        self._listing_ends.surveyed(reader)
+        self._work.candidates.update(dict.fromkeys(self.state.orders.keys() - reader.survey.partitions.keys()))
+        counts = reader.counts(self.state.blacklist)
+        if not is_counted(self.state, counts, batch.at_ms):
+            batch.emit(LeadersCounted(cluster=self.state.name, brokers=counts))
+        is_idle = self._work.is_empty and not (self._reorders.under_way or self.state.intended_orders)
+        batch.emit_all(self._balancing.after_survey(batch.at_ms, batch.now.monotonic_ms, is_idle=is_idle))
+
+    def _check(self, key: TopicPartition, facts: PartitionFacts) -> None:
+        """Look closer at a partition that is not as it should be; a survey alone says too little to act on."""
+        state = self.state
+        kept = state.orders.get(key)
+        is_led_well = facts.leader == facts.replicas[0] and kept is None
+        if is_led_well and state.listed_for(key.topic).isdisjoint(facts.replicas):
+            return
+        if key in state.elections or key in state.intended_orders:
+            return
+        wish, moving = self._wish(key.topic), state.reassignments.get(key)
+        found = judge(facts, kept, wish) if moving is None else judge_moving(facts, moving, wish)
+        if moving is None:
+            self._balancing.count(facts, found, wish)
+        if isinstance(found, Wait):
+            known = state.waiting.get(key)
+            if known is not None and (known.why, known.detail) == (found.why, found.detail):
+                return
+        if found is not None or key in state.waiting:
+            self._work.candidates[key] = None
+
+    def _wish(self, topic: str) -> Wish:
+        wish = self._wishes.get(topic)
+        if wish is None:
+            wish = self._wishes[topic] = Wish(
+                listed=self.state.listed_for(topic),
+                live=self.observed.live,
+                gives_up=not self.state.limits.lazy_leadership,
+                balances=self._balancing.covers(topic),
+                brokers=self.observed.brokers,
+            )
+        return wish
+
+    @property
+    def _room(self) -> int:
+        """How many more leaders may be on their way, beside those that steps move."""
+        state = self.state
+        under_way = state.leader_movements + self._reorders.under_way + self._order_calls.collected
+        return max(0, state.limits.max_leader_movements - under_way)
+
+    def _some(self, keys: dict[TopicPartition, None]) -> Iterator[TopicPartition]:
+        """Take one after the other, as long as there is room; those of which nothing comes leave it to the next."""
+        for key in list(islice(keys, MAX_ACTS)):
+            if self._room:
+                del keys[key]
+                yield key
+
+    def _elect_reordered(self, key: TopicPartition, batch: BatchBuilder) -> None:
+        kept = self.state.orders.get(key)
+        if kept is None or kept.left_alone or key in self.state.reassignments or self._is_busy(key):
+            self._work.candidates[key] = None
+        elif kept.replicas[0] in (listed := self.state.listed_for(key.topic)) and not listed.issuperset(kept.replicas):
+            # The list has changed since the reorder began.
+            self._work.candidates[key] = None
+        else:
+            batch.emit(election(self.state, key, kept.topic_id, kept.replicas))
+
+    def _is_busy(self, key: TopicPartition) -> bool:
+        moving = self.state.reassignments.get(key)
+        is_called = key in self.state.elections or key in self.state.intended_orders
+        return is_called or (moving is not None and not may_elect(moving))
+
+    def _act(self, key: TopicPartition, batch: BatchBuilder) -> None:
+        """Do what follows from the last look at one partition; with an old one, look again."""
+        if self._is_busy(key):
+            return
+        if expired_calls(self.state, key, batch.at_ms) is not None:
+            # A move that was given up may still take effect, and a reorder would undo it.
+            self._work.try_later(key, LONG_PAUSE, batch.now.monotonic_ms)
+            return
+        seen = self.observed.fresh(key, batch.now.monotonic_ms, FRESH_TO_START_MS)
+        if seen is None or self._work.is_behind(key, seen):
+            self._work.candidates[key] = None
+            return
+        found = self._judge(key, seen)
+        may_be_old = is_strange(found, seen.facts, self._shortest.get(key.topic))
+        if may_be_old and not self._unconfirmed.has_persisted(key, seen):
+            # Brokers' metadata lags behind the controller.
+            self._unconfirmed.note(key, seen.ended_ms, unconfirmed=True)
+            self._work.candidates[key] = None
+            return
+        self._unconfirmed.forget(key)
+        self._do(key, found, seen.facts, batch)
+
+    def _judge(self, key: TopicPartition, seen: CachedObservation) -> Judgement | None:
+        kept, moving = self.state.orders.get(key), self.state.reassignments.get(key)
+        if moving is not None:
+            # A partition that is gone is the move's to find out.
+            return None if seen.facts is None else judge_moving(seen.facts, moving, self._wish(key.topic))
+        if seen.facts is None:
+            return None if kept is None else Forget(OrderEnd.GONE)
+        return judge(seen.facts, kept, self._wish(key.topic))
+
+    def _do(
+        self, key: TopicPartition, found: Judgement | None, facts: PartitionFacts | None, batch: BatchBuilder
+    ) -> None:
+        if isinstance(found, Reorder) and facts is not None:
+            if may_be_sent_alone(self.state, facts):
+                self._order_calls.add(key, facts, found)
+            else:
+                batch.emit_all(self._reorders.begin_one(key, facts, found))
+        else:
+            batch.emit_all(events_of(self.state, key, found, facts))
+        if isinstance(found, Forget) and found.why is not OrderEnd.RESTORED:
+            # What is there now is another list: it is judged anew.
+            self._work.candidates[key] = None
+
+    # -- out
+
+    def committed(self) -> None:
+        """Allow the calls that were intended."""
+        self._order_calls.committed()
+        self._elections.committed()
+
+    def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
+        """Make the calls that are due."""
+        yield from self._order_calls.calls(now.monotonic_ms, start_by_ms)
+        yield from self._elections.calls(now.monotonic_ms, start_by_ms)
+
+    def withhold(self, now: Moment, why: str) -> None:
+        """Let the calls lapse that were intended."""
+        del now
+        self._order_calls.withhold(why)
+        self._elections.withhold(why)
+
+    def wants_survey(self, now: Moment) -> bool:
+        """Look at every partition once in a while, and at once after a change, as long as there is anything to keep."""
+        return self._is_active and self._reader is None and now.monotonic_ms >= self._next_survey_ms
+
+    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
+        """Look at what is worth it, as far as there is room for acting on it; at what waits once in a while."""
+        del moves
+        yield from (key for key in self._order_calls.lost() if self.observed.call_ended_ms(key) <= now.monotonic_ms)
+        if self.state.freeze is not None:
+            return
+        now_ms, ready = now.monotonic_ms, len(self._work.ready)
+        room = min(MAX_LOOKS - ready, self._room) if ready <= FEW_LOOKS else 0
+        may_look = (key for key in self._work.candidates if self._may_look(key, now_ms))
+        yield from islice(may_look, room)
+        # What waits for its own move is looked at when that goes on, and by every survey.
+        old = (
+            key
+            for key, wait in self.state.waiting.items()
+            if wait.why is not LeaderWaitReason.BEING_MOVED
+            and self._may_look(key, now_ms)
+            and self.observed.fresh(key, now_ms) is None
+        )
+        yield from islice(old, min(MAX_WAITING_LOOKS, room))
+
+    def _may_look(self, key: TopicPartition, now_ms: int) -> bool:
+        return (
+            not self._is_busy(key)
+            and not self.observed.is_calling(key)
+            and self.observed.call_ended_ms(key) <= now_ms
+            and self._work.may_try(key, now_ms)
+        )
+
+    def due_ms(self, now: Moment) -> int | None:
+        """Wake for what can go on at once, for the end of a pause, and when a broker's time on the list is over."""
+        now_ms = now.monotonic_ms
+        times = [self._elections.due_ms(now_ms), self._order_calls.due_ms(now_ms)]
+        expiry_ms = next_expiry_ms(self.state)
+        if expiry_ms is not None:
+            times.append(now_ms + max(0, expiry_ms - now.wall_ms))
+        may_act = (self._work.ready or self._work.reordered) and self._room and self.state.freeze is None
+        if self.state.is_right_cluster and (may_act or self._reader is not None):
+            times.append(now_ms)
+        return min((due for due in times if due is not None), default=None)
+
+    def urgency(self) -> Urgency:
+        """Watch closely while there is something to look at."""
+        if self._order_calls.lost():
+            return Urgency.BUSY
+        if self.state.freeze is None and (self._work.candidates or (self._is_active and not self._next_survey_ms)):
+            return Urgency.BUSY
+        return Urgency.WAITING if self.state.waiting or self.state.balance is not None else Urgency.IDLE
+
+    def is_pressing(self, now: Moment) -> bool:
+        """Whether a survey, or a look at a partition that may be acted on, is due at once."""
+        if self.state.freeze is not None:
+            return False
+        if self._is_active and not self._next_survey_ms:
+            return True
+        may_act = len(self._work.ready) <= FEW_LOOKS and self._room
+        few = islice(self._work.candidates, MAX_WAITING_LOOKS)
+        return bool(may_act) and any(self._may_look(key, now.monotonic_ms) for key in few)

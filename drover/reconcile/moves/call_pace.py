@@ -1,0 +1,73 @@
+"""How many partitions may be on their way to a controller at once: by what it took to answer the last ones.
+
+A controller works on one call after the other, in ZooKeeper mode on one partition after the other. What is sent must be
+answered within the four seconds that a call has, or nobody knows what became of it.
+"""
+
+from drover.events.partitions import TopicPartition
+from drover.reconcile.messages import AlterPartitions, CallEnded
+
+LARGEST, SMALLEST, FIRST_IN_ZOOKEEPER_MODE = 1000, 50, 100
+# A call should take no longer than this, so that one that takes four times as long still has its answer.
+GOAL_MS = 1000
+
+
+def next_size(size: int, sent: int, took_ms: int | None) -> int:
+    """Return how many partitions may be sent at once after a call of `sent` took so long; None: it had no answer.
+
+    Never below `SMALLEST`, nor above `LARGEST`. It shrinks to what fits into `GOAL_MS`, to a quarter without an answer,
+    and doubles after a call that was about as large as it might be and took less than half of that.
+    """
+    if took_ms is None:
+        return max(SMALLEST, size // 4)
+    if took_ms > GOAL_MS:
+        return max(SMALLEST, min(size, sent * GOAL_MS // took_ms)) if sent >= SMALLEST else size
+    if took_ms * 2 <= GOAL_MS and sent * 2 >= size:
+        return min(LARGEST, size * 2)
+    return size
+
+
+class CallPace:
+    """The calls of one cluster that are open, and how large the next ones may be."""
+
+    def __init__(self) -> None:
+        self._size: int | None = None
+        self._open: set[TopicPartition] = set()
+        self._started: dict[TopicPartition, tuple[int, int]] = {}
+
+    def begin(self, *, zookeeper_mode: bool) -> None:
+        """Begin at the most, where the controller is not known to be a slow one; what was measured counts more."""
+        if self._size is None:
+            self._size = FIRST_IN_ZOOKEEPER_MODE if zookeeper_mode else LARGEST
+
+    @property
+    def size(self) -> int:
+        """How many partitions one call may name."""
+        return LARGEST if self._size is None else self._size
+
+    @property
+    def room(self) -> int:
+        """How many more calls may be intended now; at the largest size what is open does not count."""
+        return LARGEST if self.size == LARGEST else max(0, self.size - len(self._open))
+
+    def intended(self, key: TopicPartition) -> None:
+        """Count a call that will be made."""
+        self._open.add(key)
+
+    def over(self, key: TopicPartition) -> None:
+        """Forget a call that is not open any more."""
+        self._open.discard(key)
+
+    def starts(self, call: AlterPartitions, now_ms: int) -> None:
+        """Note when a call was handed over (monotonic)."""
+        self._started[next(iter(call.requests))] = now_ms, len(call.requests)
+
+    def ended(self, ended: CallEnded) -> None:
+        """Learn from what a call took; one that was never sent tells nothing."""
+        started_ms, sent = self._started.pop(ended.partitions[0], (0, 0))
+        if sent != len(ended.partitions):
+            return
+        if ended.results is not None:
+            self._size = next_size(self.size, sent, ended.ended_ms - started_ms)
+        elif ended.lost:
+            self._size = next_size(self.size, sent, None)

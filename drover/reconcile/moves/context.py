@@ -1,0 +1,68 @@
+"""The context of a verdict about one reassignment, gathered from state and observations."""
+
+from drover.brokers import Brokers
+from drover.decide.late_calls import expired_calls
+from drover.decide.verdict import Context
+from drover.events.plans import Stepping
+from drover.events.traits import Completion
+from drover.reconcile.moves.copy_sizes import CopySizes
+from drover.reconcile.observations import ObservationCache
+from drover.state.cluster import ClusterState
+from drover.state.identity import IdentityState
+from drover.state.reassignment import Reassignment
+
+
+def context_of(
+    state: ClusterState,
+    reassignment: Reassignment,
+    observed: ObservationCache,
+    sizes: CopySizes,
+    *,
+    at_ms: int,
+    persisted: bool,
+) -> Context:
+    """Gather it; `persisted` says that a mismatch has lasted for long enough."""
+    return Context(
+        cluster=state.name,
+        live=observed.live,
+        min_isr=observed.min_isr.get(reassignment.key.topic, 1),
+        max_replicas_per_step=state.limits.max_replicas_per_step,
+        at_ms=at_ms,
+        persisted=persisted,
+        bytes_copied=sizes.bytes_copied(reassignment),
+        bytes_unknown=not sizes.has_sample(reassignment),
+        expired_calls=expired_calls(state, reassignment.key, at_ms),
+        throttle_bytes_per_second=state.rate_of(reassignment.plan),
+        sizes=sizes.of_step(reassignment.key),
+        directory_failures=sizes.failures_of(reassignment.key),
+        failed=state.counted_failures(observed.brokers),
+        stepping=stepping_of(state, reassignment),
+        listed=state.listed_for(reassignment.key.topic),
+        completion=completion_of(state),
+        racks=observed.racks,
+        unreachable=observed.unreachable,
+        registered=observed.registered,
+        unregistered=unregistered_brokers(reassignment, observed.brokers),
+    )
+
+
+def unregistered_brokers(reassignment: Reassignment, brokers: Brokers) -> frozenset[int]:
+    """Return the brokers of its lists without a registration, as the cluster shows it or Kafka's answers have said.
+
+    Before Kafka 4.0 (KIP-1073) only the answers tell. What they have told holds until the broker is alive.
+    """
+    lists = (reassignment.original, reassignment.target, reassignment.current, reassignment.returning_to or ())
+    dead = brokers.dead(broker for replicas in lists for broker in replicas)
+    if not dead:
+        return frozenset()
+    return frozenset(brokers.unregistered(dead)).union(broker for broker in dead if broker in reassignment.unregistered)
+
+
+def completion_of(state: IdentityState) -> Completion:
+    """Return what completes a reassignment; until the brokers have said what they run, as in the latest release."""
+    return Completion.ADDED_UNLESS_SHRINKING if state.traits is None else state.traits.completion
+
+
+def stepping_of(state: ClusterState, reassignment: Reassignment) -> Stepping:
+    """Return the stepping of its plan, or else the cluster's."""
+    return state.steppings.get(reassignment.plan, state.limits.stepping)

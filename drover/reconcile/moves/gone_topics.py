@@ -1,0 +1,130 @@
+"""Ending what waits for deleted topics: as soon as the deletion is seen, not when its turn comes."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from drover.decide.queue_entries import leave
+from drover.decide.verdict import event_name
+from drover.events.base import PartitionEvent
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import FailureReason, ReassignmentFailed
+from drover.events.records import AnyEvent
+from drover.events.refusals import RefusalCode
+from drover.events.waiting import QueueExit
+from drover.facts import Move, Observation
+from drover.reconcile.batch import BatchBuilder
+from drover.reconcile.contract import Reconciler
+from drover.reconcile.messages import Input, Moment
+from drover.reconcile.observations import ObservationCache
+from drover.reconcile.unconfirmed import Unconfirmed
+from drover.state.cluster import ClusterState
+
+# One partition of each topic is looked at so often, and of so many topics in one look.
+EVERY_MS = 5_000
+TOPICS_AT_ONCE = 50
+# So many end in one record.
+ENDS_AT_ONCE = 1_000
+
+
+class GoneTopics(Reconciler):
+    """Ends what is pending or queued for an incarnation of a topic that does not exist any more.
+
+    One partition stands for its topic: a topic never loses partitions, so one that is gone shows that the incarnation
+    is. What is in flight is judged elsewhere.
+    """
+
+    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
+        super().__init__(state, observed)
+        # What waits, by topic; the topics in the order in which they are looked at next.
+        self._waiting: dict[str, dict[TopicPartition, None]] = {}
+        self._looked_ms: dict[str, int] = {}
+        self._unconfirmed = Unconfirmed()
+        # Topics with the incarnations of them that are known to be gone.
+        self._gone: dict[str, str] = {}
+
+    def begin(self, now: Moment) -> None:
+        """Index what waits."""
+        del now
+        for key in (*self.state.moves.pending, *self.state.queue):
+            self._waiting.setdefault(key.topic, {})[key] = None
+
+    def applied(self, event: AnyEvent) -> None:
+        """Follow what begins and ceases to wait."""
+        if not isinstance(event, PartitionEvent):
+            return
+        key = event.key
+        if key in self.state.moves.pending or key in self.state.queue:
+            self._waiting.setdefault(key.topic, {})[key] = None
+            return
+        of_topic = self._waiting.get(key.topic)
+        if of_topic is not None and key in of_topic:
+            del of_topic[key]
+            self._unconfirmed.forget(key)
+            if not of_topic:
+                del self._waiting[key.topic]
+                self._looked_ms.pop(key.topic, None)
+                self._gone.pop(key.topic, None)
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Notice that a partition that waits does not exist, or is of another incarnation."""
+        del batch
+        if not isinstance(entry, Observation):
+            return
+        pending, queue = self.state.moves.pending, self.state.queue
+        for key, facts in entry.partitions.items():
+            # Most of what is looked at is being copied, and does not wait.
+            expected = self._expected(key) if key in pending or key in queue else None
+            if expected is None:
+                continue
+            # To the end of the line.
+            self._looked_ms[key.topic] = entry.ended_ms
+            self._waiting[key.topic] = self._waiting.pop(key.topic)
+            if facts is not None and facts.topic_id == expected:
+                self._unconfirmed.forget(key)
+                continue
+            # What a broker with old metadata shows may be from before this incarnation.
+            persisted = self._unconfirmed.has_persisted(key, self.observed.partitions.get(key))
+            self._unconfirmed.note(key, entry.ended_ms, unconfirmed=not persisted)
+            if persisted:
+                self._gone[key.topic] = expected
+
+    def _expected(self, key: TopicPartition) -> str | None:
+        """Return the incarnation of the topic for which a partition waits; None if it does not wait."""
+        if key in self.state.moves.pending:
+            return self.state.reassignments[key].topic_id
+        entry = self.state.queue.get(key)
+        return None if entry is None else entry.topic_id
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """End what waits for an incarnation that is gone."""
+        room = ENDS_AT_ONCE
+        for topic, topic_id in tuple(self._gone.items()):
+            dead = [key for key in self._waiting.get(topic, ()) if self._expected(key) == topic_id]
+            for key in dead[:room]:
+                batch.emit(self._end(key))
+            if len(dead) > room:
+                return
+            room -= len(dead)
+            self._gone.pop(topic, None)
+
+    def _end(self, key: TopicPartition) -> AnyEvent:
+        detail = f"{key}: the topic was deleted"
+        pending = self.state.reassignments.get(key) if key in self.state.moves.pending else None
+        if pending is None:
+            code = RefusalCode.UNKNOWN_TOPIC_OR_PARTITION
+            return leave(key, QueueExit.REFUSED, self.state.name, f"{code}: {detail}")
+        name = event_name(self.state.name, key)
+        return ReassignmentFailed(**name, why=FailureReason.PARTITION_GONE, detail=detail, replicas=pending.current)
+
+    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
+        """Look at one partition of each topic once in a while, and again soon at one that was not there."""
+        del moves
+        yield from (key for key in self._unconfirmed.partitions() if self._expected(key) is not None)
+        for topic, keys in islice(self._waiting.items(), TOPICS_AT_ONCE):
+            if self._looked_ms.get(topic, -EVERY_MS) + EVERY_MS > now.monotonic_ms:
+                return
+            yield next(iter(keys))
+
+    def due_ms(self, now: Moment) -> int | None:
+        """Wake at once while something is left to end."""
+        return now.monotonic_ms if self._gone else None

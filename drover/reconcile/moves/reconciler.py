@@ -1,0 +1,337 @@
+"""Reassignments in flight: what was observed of them, the calls that they need, and how those ended."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from drover.decide.copy_pace import SizeSample
+from drover.decide.late_calls import expired_calls
+from drover.decide.verdict import NOTHING
+from drover.events.base import PartitionEvent
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import CallIntended, CallRejected, ReassignmentQueued
+from drover.events.records import AnyEvent, ReassignmentEvent
+from drover.facts import Move, Observation, PartitionFacts
+from drover.fold.plans import is_ending
+from drover.reconcile.backoff import Backoff
+from drover.reconcile.batch import BatchBuilder
+from drover.reconcile.contract import TAKEOVER_WAIT_MS, Reconciler, Urgency
+from drover.reconcile.messages import AlterPartitions, BytesSampled, CallEnded, Effect, Input, Moment
+from drover.reconcile.moves import calls
+from drover.reconcile.moves.call_pace import CallPace
+from drover.reconcile.moves.context import context_of
+from drover.reconcile.moves.copy_sizes import CopySizes
+from drover.reconcile.moves.reconcile import reconcile
+from drover.reconcile.observations import FRESH_MS, CachedObservation, ObservationCache
+from drover.reconcile.unconfirmed import Unconfirmed
+from drover.state.cluster import ClusterState
+from drover.state.phase import CANCELLED_PHASES, Phase
+from drover.state.reassignment import Reassignment
+
+# Copies that began together must not be observed together for ever: one look covers this part of them. Kafka's list
+# tells at once when one has ended; what holds it up is found out some seconds later.
+LOOKS_TO_SEE_ALL = 30
+_AWAITING_A_STEP = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """The inputs of a verdict about a copy; the first three are replaced as a whole when they change."""
+
+    reassignment: Reassignment
+    live: frozenset[int]
+    sizes: tuple[SizeSample, ...]
+    rate: int | None
+    facts: PartitionFacts | None
+
+
+class ReassignmentReconciler(Reconciler):
+    """Carries reassignments from one observation to the next call; those that wait for a step are `Starter`'s."""
+
+    def __init__(
+        self, state: ClusterState, observed: ObservationCache, backoff: Backoff, sizes: CopySizes, pace: CallPace
+    ) -> None:
+        super().__init__(state, observed)
+        self._backoff = backoff
+        self._pace = pace
+        self._sizes = sizes
+        self._unconfirmed = Unconfirmed()
+        # What copies and was found to be as expected: judged again only when something of this has changed.
+        self._as_expected: dict[TopicPartition, _Basis] = {}
+        # The list that an open call of this owner replaces.
+        self._before: dict[TopicPartition, tuple[int, ...]] = {}
+        # What copies, and of which a log directory has failed or come back since the last judgement.
+        self._failing: set[TopicPartition] = set()
+        self._proposed: list[TopicPartition] = []
+        self._intended: list[TopicPartition] = []
+        self._withheld: list[CallEnded] = []
+
+    def begin(self, now: Moment) -> None:
+        """Wait until a predecessor's open calls have ended; then adopt what is there without a cancel.
+
+        The log tells which list a call has left a partition with: old metadata does not count after a takeover, either.
+        """
+        until_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
+        for key in self.state.moves.pending:
+            self._sizes.waits(key)
+        left = {key: replicas for key, (replicas, _) in self.state.recent_lists(now.wall_ms).items()}
+        for key in self.state.moves.in_flight:
+            reassignment = self.state.reassignments[key]
+            # After a restore that was not sent, or refused, nobody knows which list the call before it has left.
+            is_between = reassignment.restoring is not None and reassignment.phase is not Phase.RESTORING
+            if reassignment.call_open or is_between:
+                self.observed.predecessor_calls(key, until_ms)
+            left.pop(key, None)
+            if reassignment.phase is Phase.RESTORING and reassignment.restoring is not None:
+                # What is seen of all others is unexpected, or has to last.
+                left[key] = reassignment.restoring
+        for key, replicas in left.items():
+            self.observed.call_made(key, replicas, now.monotonic_ms)
+
+    # -- in
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Judge observations, and handle the ends of calls and samples of sizes."""
+        match entry:
+            case Observation():
+                if batch.now.monotonic_ms - entry.ended_ms > FRESH_MS:
+                    # The owner stood still since: what has changed meanwhile must not be missed. It is looked at anew.
+                    return
+                for key, facts in entry.partitions.items():
+                    reassignment = self.state.reassignments.get(key)
+                    if reassignment is None or self._is_as_expected(reassignment, facts):
+                        continue
+                    if self._is_judged(reassignment, batch.at_ms):
+                        self._judge(reassignment, entry.ended_ms, batch)
+            case CallEnded():
+                self._pace.ended(entry)
+                self._call_ended(entry, batch)
+            case BytesSampled():
+                self._failing |= set(self._sizes.sample(entry, self.state))
+            case _:
+                return
+
+    def _is_judged(self, reassignment: Reassignment, at_ms: int) -> bool:
+        return reassignment.in_flight or expired_calls(self.state, reassignment.key, at_ms) is not None
+
+    def _judge(self, reassignment: Reassignment, ended_ms: int, batch: BatchBuilder) -> None:
+        state, key, now_ms = self.state, reassignment.key, batch.now.monotonic_ms
+        if (state.name, key) in batch.intended:
+            # An earlier input of this batch has led to a call: other observations from before it no longer count.
+            return
+        if reassignment.call_open:
+            # Not this owner's call (those are not observed while open) but a predecessor's, whose time is over.
+            batch.emit_all(calls.lost(reassignment, "the owner changed while the call was open", state.name))
+            reassignment = state.reassignments[key]
+        if reassignment.attempts and not self._backoff.may_try(key, now_ms):
+            return
+        seen = self.observed.partitions[key]
+        context = context_of(
+            state,
+            reassignment,
+            self.observed,
+            self._sizes,
+            at_ms=batch.at_ms,
+            persisted=self._unconfirmed.has_persisted(key, seen),
+        )
+        self._failing.discard(key)
+        verdict = reconcile(reassignment, seen.facts, context)
+        if not self._pace.room and any(isinstance(event, CallIntended) for event in verdict.events):
+            # The controller has enough to do: what is seen at the next look is judged anew.
+            return
+        if verdict == NOTHING and reassignment.phase in _AWAITING_A_STEP:
+            # What waits for a step is judged where steps are started.
+            self._unconfirmed.forget(key)
+            return
+        if verdict == NOTHING and reassignment.phase is Phase.COPYING and reassignment.block is None:
+            # What is blocked may be given up after a time, although nothing changes.
+            self._as_expected[key] = self._basis(reassignment, seen)
+        self._unconfirmed.note(key, ended_ms, unconfirmed=verdict.unconfirmed)
+        self._emit(reassignment, verdict.events, batch)
+        if key not in state.reassignments and seen.facts is not None:
+            # A lagging broker may still show the list from before or during the move, whoever made the last call.
+            self.observed.call_made(key, seen.facts.replicas, ended_ms)
+
+    def _is_as_expected(self, reassignment: Reassignment, facts: PartitionFacts | None) -> bool:
+        """Whether a copy was found to be as expected before, and nothing that this depends on has changed.
+
+        Asked first, and about every copy at every look: then nothing follows, whatever else is true of it.
+        """
+        known = self._as_expected.get(reassignment.key)
+        return (
+            known is not None
+            and reassignment.key not in self._failing
+            and known.reassignment is reassignment
+            and known.live is self.observed.live
+            and known.sizes is self._sizes.of_step(reassignment.key)
+            and known.rate == self.state.rate_of(reassignment.plan)
+            and known.facts == facts
+        )
+
+    def _basis(self, reassignment: Reassignment, seen: CachedObservation) -> _Basis:
+        rate = self.state.rate_of(reassignment.plan)
+        return _Basis(reassignment, self.observed.live, self._sizes.of_step(reassignment.key), rate, seen.facts)
+
+    def _call_ended(self, ended: CallEnded, batch: BatchBuilder) -> None:
+        for key in ended.partitions:
+            reassignment = self.state.reassignments.get(key)
+            if not self.observed.is_calling(key) or reassignment is None or not reassignment.call_open:
+                continue
+            self.observed.call_ends(key, ended.ended_ms, calls.effect_of(reassignment, ended))
+            before, result = self._before.pop(key, None), (ended.results or {}).get(key)
+            if before is not None and result is not None and result.accepted:
+                self.observed.call_replaced(key, before, ended.ended_ms)
+            events = _end_of(reassignment, ended)
+            for event in events:
+                if isinstance(event, CallRejected) and event.unregistered is not None:
+                    self.observed.see_unregistered(event.unregistered)
+            self._emit(reassignment, events, batch)
+
+    def _emit(self, before: Reassignment, events: Iterable[ReassignmentEvent], batch: BatchBuilder) -> None:
+        """Emit what follows; a call that had no effect is tried again after a pause."""
+        batch.emit_all(events)
+        after = self.state.reassignments.get(before.key)
+        if after is not None and after.attempts > before.attempts:
+            self._backoff.delay(before.key, after.attempts, batch.now.monotonic_ms)
+
+    def applied(self, event: AnyEvent) -> None:
+        """Collect intended calls, and drop what has ended."""
+        if not isinstance(event, PartitionEvent):
+            return
+        key = event.key
+        if not self._is_open(key):
+            self._pace.over(key)
+        if type(event) is CallIntended:
+            self._proposed.append(key)
+            if self._replaces(event):
+                self._before[key] = event.expected
+            self._pace.intended(key)
+        elif type(event) is ReassignmentQueued:
+            self._sizes.waits(key)
+        elif is_ending(event):
+            self.observed.forget(key)
+            self._backoff.forget(key)
+            self._sizes.forget(key)
+            self._unconfirmed.forget(key)
+            self._as_expected.pop(key, None)
+            self._failing.discard(key)
+            self._before.pop(key, None)
+
+    def _replaces(self, event: CallIntended) -> bool:
+        """Whether the list before a call is gone once the call is accepted: a cancel takes out what was being added."""
+        if event.replicas is not None:
+            return event.replicas != event.expected
+        step = self.state.reassignments[event.key].step
+        return step is not None and bool(step.adding)
+
+    def _is_open(self, key: TopicPartition) -> bool:
+        reassignment = self.state.reassignments.get(key)
+        return reassignment is not None and reassignment.call_open
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Record the ends of calls that were withheld after all."""
+        if self.state.traits is not None:
+            self._pace.begin(zookeeper_mode=self.state.traits.zookeeper_mode)
+        withheld, self._withheld = self._withheld, []
+        for ended in withheld:
+            self._call_ended(ended, batch)
+
+    # -- out
+
+    def committed(self) -> None:
+        """Allow the intended calls."""
+        self._intended += self._proposed
+        self._proposed = []
+
+    def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
+        """Make the intended calls, each as large as the controller answers in time."""
+        requests: dict[TopicPartition, tuple[int, ...] | None] = {}
+        for key, reassignment in self._starting():
+            detail = self._why_not_call(reassignment)
+            if detail is None:
+                requests[key] = _list_to_send(reassignment)
+            else:
+                self._lapse(key, now, detail)
+        items = list(requests.items())
+        size = self._pace.size
+        for first in range(0, len(items), size):
+            call = AlterPartitions(self.state.name, dict(items[first : first + size]), start_by_ms)
+            self._pace.starts(call, now.monotonic_ms)
+            yield call
+
+    def withhold(self, now: Moment, why: str) -> None:
+        """Let the intended calls lapse."""
+        for key, _ in self._starting():
+            self._lapse(key, now, why)
+
+    def _starting(self) -> Iterator[tuple[TopicPartition, Reassignment]]:
+        """Take the intended calls; observations of their partitions do not count until the calls have ended."""
+        intended, self._intended = self._intended, []
+        for key in intended:
+            reassignment = self.state.reassignments.get(key)
+            if reassignment is not None and reassignment.call_open:
+                self.observed.call_starts(key)
+                self._sizes.call_starts(key)
+                yield key, reassignment
+
+    def _lapse(self, key: TopicPartition, now: Moment, why: str) -> None:
+        self._withheld.append(CallEnded(self.state.name, (key,), now.monotonic_ms, None, detail=why))
+
+    def _why_not_call(self, reassignment: Reassignment) -> str | None:
+        """A freeze may have come between an intent and its call: it holds back steps, but no rollback (R236-9)."""
+        if self.state.freeze is not None and reassignment.phase is Phase.INTENDED:
+            return f"{self.state.name} was frozen by {self.state.freeze.by} before the call: nothing was sent"
+        return None
+
+    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
+        """Look at copies once in a while, some at a time, and at once at what has left the list or is cancelled."""
+        now_ms = now.monotonic_ms
+        room = 1 + len(self.state.moves.in_flight) // LOOKS_TO_SEE_ALL
+        yield from (key for key in self._unconfirmed.partitions() if key in self.state.reassignments)
+        for key in self.state.moves.in_flight:
+            phase = self.state.reassignments[key].phase
+            if self.observed.is_calling(key) or self.observed.call_ended_ms(key) > now_ms:
+                continue
+            seen = self.observed.partitions.get(key)
+            # What is cancelled is observed every time, not only once Kafka stops listing it.
+            at_once = phase in CANCELLED_PHASES or key in self._failing
+            at_once = at_once or (key not in moves and phase is not Phase.CONFIRMED)
+            if at_once or seen is None:
+                yield key
+            elif room and now_ms - seen.ended_ms > FRESH_MS:
+                room -= 1
+                yield key
+
+    def due_ms(self, now: Moment) -> int | None:
+        """Wake when a pause is over, or a predecessor's call has ended."""
+        times = (
+            self._backoff.next_due_ms(now.monotonic_ms),
+            self.observed.predecessors_end_ms(now.monotonic_ms),
+            now.monotonic_ms if self._withheld else None,
+        )
+        return min((due for due in times if due is not None), default=None)
+
+    def urgency(self) -> Urgency:
+        """Watch closely what is in flight."""
+        if self.state.moves.in_flight:
+            return Urgency.BUSY
+        return Urgency.WAITING if self.state.reassignments else Urgency.IDLE
+
+
+def _list_to_send(reassignment: Reassignment) -> tuple[int, ...] | None:
+    """Return the list that an intended call sends; None cancels."""
+    if reassignment.phase is Phase.CANCEL_INTENDED:
+        return None
+    if reassignment.phase is Phase.RESTORE_INTENDED:
+        return reassignment.original if reassignment.restoring is None else reassignment.restoring
+    assert reassignment.step is not None, f"{reassignment.key} has an intent without a step"
+    return reassignment.step.replicas
+
+
+def _end_of(reassignment: Reassignment, ended: CallEnded) -> tuple[ReassignmentEvent, ...]:
+    if ended.results is None:
+        end = calls.lost if ended.lost else calls.never_sent
+        return end(reassignment, ended.detail, ended.cluster)
+    result = ended.results.get(reassignment.key)
+    if result is None:
+        return calls.lost(reassignment, "Kafka's answer leaves the partition out", ended.cluster)
+    return calls.answered(reassignment, result, ended.cluster)

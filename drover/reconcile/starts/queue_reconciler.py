@@ -1,0 +1,170 @@
+"""Taking entries from the queue of KIP-236: in their order, when nothing that was accepted before waits for a slot."""
+
+import heapq
+import itertools
+from collections.abc import Iterator, Mapping
+
+from drover.decide import queue_entries
+from drover.decide.cancellation import is_untouched
+from drover.decide.decision import Facts
+from drover.events.base import PartitionEvent
+from drover.events.partitions import TopicPartition
+from drover.events.plans import PlanPaused, PlanResumed
+from drover.events.records import AnyEvent
+from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
+from drover.facts import Move, Observation
+from drover.reconcile.batch import BatchBuilder
+from drover.reconcile.contract import Reconciler, Urgency
+from drover.reconcile.messages import Input, Moment
+from drover.reconcile.observations import FRESH_MS, FRESH_TO_START_MS, ObservationCache
+from drover.state.cluster import ClusterState
+
+# How many entries are looked at and taken at a time.
+AT_ONCE = 100
+# By type: `isinstance` takes ten times as long with structs, and this is asked of every event.
+_PAUSES = frozenset({PlanPaused, PlanResumed})
+
+
+class QueueReconciler(Reconciler):
+    """Takes what there is room for; an entry whose partition was not observed yet holds up those behind it.
+
+    Entries that let others pass are kept apart, so that choosing the next one costs the same however many there are.
+    """
+
+    def __init__(self, state: ClusterState, observed: ObservationCache, own_topics: frozenset[str]) -> None:
+        super().__init__(state, observed)
+        self._own_topics = own_topics
+        self._needed: dict[TopicPartition, None] = {}
+        self._numbers = itertools.count()
+        self._number: dict[TopicPartition, int] = {}
+        # The entries that let no others pass, by place in the queue; removed ones are dropped when they are met.
+        self._next: list[tuple[int, TopicPartition]] = []
+        self._is_next: set[TopicPartition] = set()
+        # The plan of each entry, and the entries of each plan: a pause concerns all of them.
+        self._plan: dict[TopicPartition, str] = {}
+        self._of_plan: dict[str, dict[TopicPartition, None]] = {}
+        self._paused: dict[str, None] = {}
+
+    def begin(self, now: Moment) -> None:
+        """Index the queue as it is."""
+        del now
+        for key in self.state.queue:
+            self._enter(key)
+
+    def applied(self, event: AnyEvent) -> None:
+        """Find out again whether an entry lets others pass, once something happens to its partition or its plan."""
+        if type(event) in _PAUSES:
+            assert isinstance(event, PlanPaused | PlanResumed)
+            # Once per batch: it may hold thousands of them.
+            self._paused[event.plan] = None
+        if not isinstance(event, PartitionEvent):
+            return
+        key = event.key
+        if isinstance(event, QueueEntryRemoved):
+            self._leave(key)
+        elif key in self.state.queue:
+            if isinstance(event, QueueEntryAdded):
+                self._enter(key)
+            else:
+                self._place(key)
+
+    def _enter(self, key: TopicPartition) -> None:
+        plan = self.state.queue[key].plan
+        self._number[key], self._plan[key] = next(self._numbers), plan
+        self._of_plan.setdefault(plan, {})[key] = None
+        self._place(key)
+
+    def _leave(self, key: TopicPartition) -> None:
+        self._needed.pop(key, None)
+        self._number.pop(key, None)
+        self._is_next.discard(key)
+        plan = self._plan.pop(key)
+        del self._of_plan[plan][key]
+        if not self._of_plan[plan]:
+            del self._of_plan[plan]
+
+    def _place(self, key: TopicPartition) -> None:
+        if queue_entries.why_passed_over(key, self.state) is not None:
+            self._is_next.discard(key)
+        elif key not in self._is_next:
+            self._is_next.add(key)
+            heapq.heappush(self._next, (self._number[key], key))
+
+    def next_entries(self, count: int) -> list[TopicPartition]:
+        """List the first entries, in the order of the queue, that let no others pass."""
+        found: dict[TopicPartition, int] = {}
+        while self._next and len(found) < count:
+            number, key = heapq.heappop(self._next)
+            if key in self._is_next and self._number[key] == number:
+                found[key] = number
+        for key, number in found.items():
+            heapq.heappush(self._next, (number, key))
+        return list(found)
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Drop the looks that were asked for."""
+        del batch
+        if isinstance(entry, Observation):
+            for key in entry.partitions:
+                self._needed.pop(key, None)
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Take entries as far as there is room and enough is known."""
+        state, now_ms = self.state, batch.now.monotonic_ms
+        paused, self._paused = self._paused, {}
+        for plan in paused:
+            for key in self._of_plan.get(plan, ()):
+                self._place(key)
+        if not state.queue or state.kafka_cluster_id is None or queue_entries.why_closed(state) is not None:
+            return
+        waits = False
+        room = min(AT_ONCE, state.limits.max_partitions_in_flight - len(state.moves.in_flight))
+        for key in self.next_entries(room):
+            if not self._is_seen(key, now_ms):
+                self._needed[key] = None
+                waits = True
+            elif not waits:
+                batch.emit_all(queue_entries.take(key, state, self._facts(key, now_ms)))
+
+    def _is_seen(self, key: TopicPartition, now_ms: int) -> bool:
+        """Whether enough is known to decide: the partition itself, or of one that Drover is moving its new brokers.
+
+        A reassignment for which nothing was sent ends when its entry is taken, and its end names the list that is
+        there: that must have been seen (S9).
+        """
+        observed = self.observed
+        if observed.fresh(key, now_ms, FRESH_TO_START_MS) is not None:
+            return True
+        active = self.state.reassignments.get(key)
+        if active is None or is_untouched(active) or observed.live_seen_ms is None:
+            return False
+        return now_ms - observed.live_seen_ms <= FRESH_MS and key.topic in observed.min_isr
+
+    def _facts(self, key: TopicPartition, now_ms: int) -> Facts:
+        observed = self.observed
+        seen = observed.fresh(key, now_ms)
+        return Facts(
+            partitions={} if seen is None else {key: seen.facts},
+            moves=observed.moves,
+            live_brokers=observed.live,
+            unreachable=observed.unreachable,
+            registered=observed.registered,
+            min_isr=observed.min_isr,
+            own_topics=self._own_topics,
+        )
+
+    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
+        """Look at the entries whose turn it is."""
+        del moves, now
+        return (key for key in self._needed if key in self.state.queue)
+
+    def urgency(self) -> Urgency:
+        """Watch closely what is about to be taken."""
+        if self._needed:
+            return Urgency.BUSY
+        return Urgency.WAITING if self.state.queue else Urgency.IDLE
+
+    def is_pressing(self, now: Moment) -> bool:
+        """Whether entries whose turn it is wait for a look."""
+        del now
+        return bool(self._needed)

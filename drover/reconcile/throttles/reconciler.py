@@ -1,0 +1,391 @@
+"""Throttles: set before the step that needs them begins, and removed with the last move that needs them."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from drover.events.base import PartitionEvent
+from drover.events.plans import ClusterThrottleSet
+from drover.events.records import AnyEvent, BrokerThrottleEvent, PlanThrottleEvent, ThrottleEvent
+from drover.events.throttles import (
+    NO_ENTRIES,
+    BrokerThrottleRefused,
+    BrokerThrottleSet,
+    Entries,
+    TopicThrottleAdopted,
+    TopicThrottleChanged,
+    TopicThrottleIntended,
+    TopicThrottleLeft,
+    TopicThrottleRefused,
+    TopicThrottleSet,
+)
+from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, CallResult, Observation, ThrottledReplicas
+from drover.fold.throttles import without
+from drover.reconcile.batch import BatchBuilder
+from drover.reconcile.contract import TAKEOVER_WAIT_MS, Reconciler, Urgency
+from drover.reconcile.messages import (
+    ChangeThrottles,
+    Effect,
+    Input,
+    Moment,
+    ReadThrottles,
+    ThrottlesChanged,
+    ThrottlesRead,
+)
+from drover.reconcile.observations import FRESH_MS, METADATA_LAG_MS, ObservationCache
+from drover.reconcile.throttles.ahead import MAX_ENTRIES_PER_TOPIC
+from drover.reconcile.throttles.demand import Demand, TopicDemand
+from drover.reconcile.throttles.due_topics import DueTopics
+from drover.reconcile.throttles.ledger import ThrottlePlan, given_up, is_ready, plan_throttles
+from drover.reconcile.throttles.readings import Readings
+from drover.reconcile.throttles.recent_writes import RecentWrites
+from drover.reconcile.throttles.refusals import REFUSED_RETRY_MS, Unreadable, is_refused, refusal_block
+from drover.reconcile.throttles.watch import Watch
+from drover.state.cluster import ClusterState
+from drover.state.phase import Phase
+from drover.state.reassignment import Block, Reassignment
+from drover.state.throttles import ConfigRefusal, TopicThrottle
+
+# Every write may be repeated: one without an answer is repeated a little later.
+RETRY_MS = 1000
+# A change of a topic's lists reaches every broker. Entries that no move needs any more wait so long for the next one,
+# unless nothing of the topic moves.
+REMOVAL_WAIT_MS = 5000
+_INVALID_CONFIG = 40
+
+
+class ThrottlingReconciler(Reconciler):
+    """Keeps the ledger: compares what is wanted with what is in force, only where either has changed."""
+
+    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
+        super().__init__(state, observed)
+        self._recent_writes = RecentWrites(state)
+        self._readings = Readings(self._recent_writes)
+        self._watch = Watch()
+        self._demand = Demand(state)
+        self._pending_brokers: set[int] = set()
+        self._pending_topics: set[str] = set()
+        self._to_read: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
+        # Topics to compare again later: a broker did not know them, or may not show the last write yet.
+        self._due_topics = DueTopics()
+        # Since when (monotonic) brokers do not know a topic that was to be written.
+        self._unknown_ms: dict[str, int] = {}
+        # Topics whose lists Kafka refused to change while they were needed, and how many entries moves needed then.
+        self._refused: dict[str, int] = {}
+        # Until when (monotonic) each topic keeps entries that are only to be removed, the earliest first.
+        self._removals: dict[str, int] = {}
+        # The topics for which that time has come.
+        self._overdue: set[str] = set()
+        # Until when (monotonic) the refused write of a broker or a topic is not repeated.
+        self._refused_until_ms: dict[int | str, int] = {}
+        self._unreadable = Unreadable()
+        self._is_changing = False
+        self._write_from_ms = 0
+        self._live: frozenset[int] = frozenset()
+        # Grows whenever a prepared step may have become ready.
+        self.version = 0
+
+    def begin(self, now: Moment) -> None:
+        """Compare everything once; write again what a predecessor left pending, once its time is over."""
+        state = self.state
+        self._recent_writes.begin(now.monotonic_ms)
+        self._pending_brokers = {broker for broker, entry in state.broker_throttles.items() if entry.pending}
+        self._pending_topics = {topic for topic, known in state.topic_throttles.items() if known.pending}
+        self._demand.changed_brokers.update(state.broker_throttles)
+        self._demand.changed_topics.update(state.topic_throttles)
+        if self._pending_brokers or self._pending_topics:
+            self._write_from_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
+
+    # -- what others ask
+
+    def is_throttled(self, reassignment: Reassignment) -> bool:
+        """Whether a throttle holds for the reassignment: its plan's, or the cluster's."""
+        return self.state.rate_of(reassignment.plan) is not None
+
+    def is_ready(self, reassignment: Reassignment, now: Moment) -> bool:
+        """Whether nothing more is to be set for a step that is prepared; else what is missing is compared again."""
+        if reassignment.phase is not Phase.PREPARED or not self.is_throttled(reassignment):
+            return True
+        live, read = self.observed.live, self._readings.recent(now.monotonic_ms)
+        if is_ready(reassignment, self.state, self._demand, live, read):
+            return True
+        step = reassignment.step
+        if step is not None:
+            self._demand.changed_brokers.update(step.expected, step.adding)
+        self._demand.changed_topics.add(reassignment.key.topic)
+        return False
+
+    def refusal_block(self, reassignment: Reassignment, at_ms: int) -> Block | None:
+        """Return the block of a prepared step of whose throttle Kafka refuses something; None if it does not."""
+        if reassignment.phase is not Phase.PREPARED or not self.is_throttled(reassignment):
+            return None
+        return refusal_block(reassignment, self.state, self._unreadable, at_ms)
+
+    def entries_of(self, topic: str) -> int:
+        """Count the entries of a topic's list of leaders' throttled replicas that moves in flight need."""
+        wanted = self._demand.topics.get(topic)
+        return 0 if wanted is None else wanted.needed
+
+    # -- in
+
+    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+        """Handle what was read and what was written."""
+        if isinstance(entry, Observation):
+            for key, facts in entry.partitions.items():
+                if facts is not None:
+                    self._readings.see(key.topic, facts.topic_id, entry.ended_ms)
+        elif isinstance(entry, ThrottlesRead):
+            self._readings.take(entry)
+            self._unreadable.take(entry)
+            self._demand.changed_brokers.update(entry.brokers)
+            self._demand.changed_topics.update(entry.topics)
+            self.version += 1
+        elif isinstance(entry, ThrottlesChanged):
+            self._changed(entry, batch)
+
+    def _changed(self, changed: ThrottlesChanged, batch: BatchBuilder) -> None:
+        state, now_ms = self.state, batch.now.monotonic_ms
+        self._is_changing = False
+        self._readings.forget(changed.brokers, changed.topics)
+        for broker, result in changed.brokers.items():
+            if result.code == NONE and broker in self._pending_brokers:
+                self._recent_writes.wrote_rates(broker, state.broker_throttles[broker].intended, now_ms)
+                batch.emit(BrokerThrottleSet(cluster=state.name, broker=broker))
+            elif is_refused(result) and broker in self._pending_brokers:
+                self._refused_until_ms[broker] = now_ms + REFUSED_RETRY_MS
+                if _is_news(state.broker_throttles[broker].refusal, result):
+                    refused = BrokerThrottleRefused(
+                        cluster=state.name, broker=broker, code=result.code, message=result.message
+                    )
+                    batch.emit(refused)
+        for topic, result in changed.topics.items():
+            if topic in self._pending_topics:
+                self._topic_changed(topic, result, batch)
+        if self._pending_brokers or self._pending_topics:
+            self._write_from_ms = now_ms + RETRY_MS
+
+    def _topic_changed(self, topic: str, result: CallResult, batch: BatchBuilder) -> None:
+        known, now_ms = self.state.topic_throttles[topic], batch.now.monotonic_ms
+        if result.code == UNKNOWN_TOPIC_OR_PARTITION:
+            since_ms = self._unknown_ms.setdefault(topic, now_ms)
+            if topic in self._demand.topics or now_ms - since_ms < METADATA_LAG_MS:
+                # A broker that has not heard of a new topic says so, too. Moves of a topic that is gone end anyway.
+                return
+        self._unknown_ms.pop(topic, None)
+        if result.code == NONE:
+            self._recent_writes.wrote_entries(topic, known.add, known.remove, now_ms)
+            batch.emit(TopicThrottleSet(cluster=self.state.name, topic=topic))
+        elif result.code in {UNKNOWN_TOPIC_OR_PARTITION, _INVALID_CONFIG}:
+            wanted = self._demand.topics.get(topic)
+            # What was there stays in the ledger, unless its last removal is refused, which would be tried for ever.
+            keeps = result.code == _INVALID_CONFIG and (wanted is not None or known.add != NO_ENTRIES)
+            self._refused[topic] = 0 if wanted is None else wanted.needed
+            batch.emit(
+                TopicThrottleLeft(
+                    cluster=self.state.name,
+                    topic=topic,
+                    detail=f"Kafka refuses its lists: code {result.code} {result.message or ''}".rstrip(),
+                    topic_id=known.topic_id,
+                    refused=keeps,
+                )
+            )
+        elif is_refused(result):
+            self._refused_until_ms[topic] = now_ms + REFUSED_RETRY_MS
+            if _is_news(known.refusal, result):
+                batch.emit(
+                    TopicThrottleRefused(cluster=self.state.name, topic=topic, code=result.code, message=result.message)
+                )
+
+    def applied(self, event: AnyEvent) -> None:
+        """Follow what changes the demand, and the ledger itself."""
+        if isinstance(event, PartitionEvent):
+            self._demand.update(event.key)
+        elif isinstance(event, PlanThrottleEvent):
+            self._demand.plan_changed(event.plan)
+            self.version += 1
+        elif isinstance(event, ClusterThrottleSet):
+            self._demand.plan_changed(None)
+            self.version += 1
+        elif isinstance(event, ThrottleEvent):
+            self._ledger_changed(event)
+
+    def _ledger_changed(self, event: ThrottleEvent) -> None:
+        self.version += 1
+        if not isinstance(event, BrokerThrottleRefused | TopicThrottleRefused):
+            # Something else is tried, which Kafka may take.
+            self._refused_until_ms.pop(event.broker if isinstance(event, BrokerThrottleEvent) else event.topic, None)
+        if isinstance(event, BrokerThrottleEvent):
+            entry = self.state.broker_throttles.get(event.broker)
+            pending = entry is not None and entry.pending
+            (self._pending_brokers.add if pending else self._pending_brokers.discard)(event.broker)
+            self._demand.changed_brokers.add(event.broker)
+        else:
+            known = self.state.topic_throttles.get(event.topic)
+            pending = known is not None and known.pending
+            (self._pending_topics.add if pending else self._pending_topics.discard)(event.topic)
+            self._demand.changed_topics.add(event.topic)
+            wanted = self._demand.topics.get(event.topic)
+            if wanted is not None:
+                _follow_ledger(wanted, event)
+
+    # -- what follows
+
+    def reconcile(self, batch: BatchBuilder) -> None:
+        """Record what must be written where the ledger differs from what is wanted; else read what is missing."""
+        state, demand = self.state, self._demand
+        if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None:
+            return
+        if self.observed.live != self._live:
+            # Brokers that have come back must be compared again.
+            demand.changed_brokers.update(self.observed.live - self._live)
+            self._live = self.observed.live
+            self.version += 1
+        batch.emit_all(given_up(state, self.observed.brokers))
+        self._remove_overdue(batch.now.monotonic_ms)
+        demand.changed_topics.update(self._due_topics.due(batch.now.monotonic_ms))
+        demand.look_ahead(batch.now.monotonic_ms)
+        brokers, topics = demand.changed_brokers, demand.changed_topics
+        if not brokers and not topics:
+            self._to_read = ((), ())
+            return
+        demand.changed_brokers, demand.changed_topics = set(), set()
+        self._refused = {topic: entries for topic, entries in self._refused.items() if not self._may_retry(topic)}
+        now_ms = batch.now.monotonic_ms
+        read = replace(
+            self._readings.recent(now_ms),
+            refused=self._refused,
+            removable=lambda topic, entries: self._recent_writes.removable(topic, entries, now_ms),
+        )
+        plan = plan_throttles(state, demand, self.observed.live, read, brokers, topics, self._overdue)
+        batch.emit_all(plan.events)
+        self._let_removals_wait(topics, plan, now_ms)
+        self._to_read = (plan.read_brokers, plan.read_topics)
+        # What must be read first stays due until then.
+        demand.changed_brokers.update(plan.read_brokers)
+        demand.changed_topics.update(plan.read_topics)
+        for topic in plan.unknown_topics:
+            self._due_topics.put(topic, now_ms + FRESH_MS + 1)
+        for topic in plan.delayed_removals:
+            self._due_topics.put(topic, self._recent_writes.shown_ms(topic))
+
+    def _may_retry(self, topic: str) -> bool:
+        """Whether lists that were refused are needed no more, or were too long and have room again."""
+        wanted = self._demand.topics.get(topic)
+        return wanted is None or wanted.needed <= MAX_ENTRIES_PER_TOPIC < self._refused[topic]
+
+    def _remove_overdue(self, now_ms: int) -> None:
+        """Compare the topics again whose removals have waited long enough."""
+        while self._removals and next(iter(self._removals.values())) <= now_ms:
+            topic = next(iter(self._removals))
+            del self._removals[topic]
+            self._overdue.add(topic)
+            self._demand.changed_topics.add(topic)
+
+    def _let_removals_wait(self, compared: Collection[str], plan: ThrottlePlan, now_ms: int) -> None:
+        """Note until when each of these topics keeps its entries; any other that was compared has none to remove."""
+        waiting = {*plan.only_removals}
+        for topic in compared:
+            if topic in waiting:
+                self._removals.setdefault(topic, now_ms + REMOVAL_WAIT_MS)
+            elif topic not in plan.read_topics and topic not in plan.unknown_topics:
+                self._removals.pop(topic, None)
+                self._overdue.discard(topic)
+
+    # -- out
+
+    def owes(self, now: Moment) -> bool:
+        """Whether throttles must be written now; their intents may be old, and the owner may have changed since."""
+        return self._writes(now.monotonic_ms, now.monotonic_ms) is not None
+
+    def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
+        """Write what is owed, if it may still start, and read what must be known, one of each at a time."""
+        now_ms = now.monotonic_ms
+        writes = self._writes(now_ms, start_by_ms) if now_ms <= start_by_ms else None
+        if writes is not None:
+            self._is_changing = True
+            yield writes
+        if self._readings.is_reading or self._is_changing:
+            return
+        brokers, topics = self._to_read
+        if not brokers and not topics:
+            brokers, topics = self._watch.portion(now_ms, self.state, self._demand)
+        brokers, topics = self._readings.to_read(brokers, topics, now_ms)
+        if brokers or topics:
+            self._readings.begin(brokers, topics, now_ms)
+            yield ReadThrottles(self.state.name, brokers, topics)
+
+    def _writes(self, now_ms: int, start_by_ms: int) -> ChangeThrottles | None:
+        if not (self._pending_brokers or self._pending_topics) or self._is_changing or self._write_from_ms > now_ms:
+            return None
+        state = self.state
+        late = {name for name, until_ms in self._refused_until_ms.items() if until_ms > now_ms}
+        ledger = {broker: state.broker_throttles[broker].intended for broker in sorted(self._pending_brokers - late)}
+        rates = {
+            broker: BrokerRates(intended.leader, intended.follower)
+            for broker, intended in ledger.items()
+            if broker in self.observed.live
+        }
+        topics = {topic: state.topic_throttles[topic] for topic in sorted(self._pending_topics - late)}
+        add = {topic: _lists(known.add) for topic, known in topics.items()}
+        remove = {topic: _lists(known.remove) for topic, known in topics.items()}
+        kept = {topic: _lists(_kept(known)) for topic, known in topics.items()}
+        return ChangeThrottles(state.name, rates, add, remove, kept, start_by_ms) if rates or add else None
+
+    def wants_brokers(self, now: Moment) -> bool:
+        """Look which brokers are alive while the ledger may wait for dead ones."""
+        if not self.state.broker_throttles:
+            return False
+        seen_ms = self.observed.live_seen_ms
+        return seen_ms is None or now.monotonic_ms - seen_ms > FRESH_MS
+
+    def due_ms(self, now: Moment) -> int | None:
+        """Wake when a write without an answer may be repeated, to remove entries, and to read what is in force."""
+        now_ms = now.monotonic_ms
+        write_ms = self._write_from_ms if self._write_from_ms > now_ms else None
+        refused_ms = min((until_ms for until_ms in self._refused_until_ms.values() if until_ms > now_ms), default=None)
+        removal_ms = next(iter(self._removals.values()), 0)
+        removal_due_ms = removal_ms if removal_ms > now_ms else None
+        watch_ms, ahead_ms = self._watch.due_ms(now_ms, self._demand), self._demand.due_ms(now_ms)
+        times = (
+            write_ms,
+            refused_ms,
+            self._due_topics.due_ms(now_ms),
+            self._readings.due_ms(now_ms),
+            watch_ms,
+            removal_due_ms,
+            ahead_ms,
+        )
+        return min((time for time in times if time is not None), default=None)
+
+    def urgency(self) -> Urgency:
+        """Watch the cluster while the ledger holds anything."""
+        ledger = self.state.broker_throttles or self.state.topic_throttles
+        return Urgency.WAITING if ledger else Urgency.IDLE
+
+
+def _is_news(before: ConfigRefusal | None, result: CallResult) -> bool:
+    """Whether Kafka refuses a write for the first time, or in other words than before."""
+    return before is None or (before.code, before.message) != (result.code, result.message)
+
+
+def _kept(known: TopicThrottle) -> Entries:
+    """Return what stays of a topic's entries while some are removed."""
+    return NO_ENTRIES if known.remove == NO_ENTRIES else without(known.present, known.remove)
+
+
+def _lists(entries: Entries) -> ThrottledReplicas:
+    return ThrottledReplicas(entries.leader, entries.follower)
+
+
+def _follow_ledger(wanted: TopicDemand, event: ThrottleEvent) -> None:
+    """Compare again what a write is about to change; nothing is known to be there once a topic was left alone."""
+    match event:
+        case TopicThrottleIntended():
+            wanted.change((*event.add.leader, *event.remove.leader), (*event.add.follower, *event.remove.follower))
+        case TopicThrottleChanged():
+            wanted.change(event.gone.leader, event.gone.follower)
+        case TopicThrottleAdopted():
+            wanted.change(event.found.leader, event.found.follower)
+        case TopicThrottleLeft():
+            wanted.change_all()
+        case _:
+            return

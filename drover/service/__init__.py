@@ -1,0 +1,1 @@
+"""What every process that runs for long has: logs, metrics, a health port, signals."""

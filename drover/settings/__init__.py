@@ -1,0 +1,1 @@
+"""Settings of every process: flags over variables over a file."""

@@ -1,0 +1,186 @@
+"""The certificate that a client shows, with its key: PEM or PKCS #12, encrypted or not; anything else is named.
+
+A password that is missing is a refusal: OpenSSL would ask for it on the terminal, and heed no signal meanwhile.
+"""
+
+import re
+import secrets
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from drover.errors import ConfigurationError
+from drover.settings.secret import Secret, read_file, unusable
+
+if TYPE_CHECKING:
+    from ssl import SSLContext
+
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+
+# A certificate of the old trusted form is one, too.
+_CERTIFICATE = re.compile(rb"-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----")
+_KEY = re.compile(rb"-----BEGIN ((?:[A-Z0-9]+ )*)PRIVATE KEY-----.*?-----END \1PRIVATE KEY-----", re.DOTALL)
+# The first bytes of Java's own key stores: JKS and JCEKS.
+_JAVA_STORES = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
+# Of PKCS #12: a sequence that begins with the version 3.
+_PKCS12 = re.compile(rb"\x30(?:[\x00-\x80]|\x81.|\x82..|\x83...|\x84....)\x02\x01\x03", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingNames:
+    """How messages call the settings of a certificate; `section` is where they stand."""
+
+    section: str
+    certificate: str = "ssl_certfile"
+    key: str = "ssl_keyfile"
+    password: str = "ssl_key_password or ssl_key_password_file"  # noqa: S105 - names of settings
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCertificate:
+    """The files of a client's certificate; without `key_file` the first one holds the key, too.
+
+    Every method reads the files, and raises `ConfigurationError` that names file, setting and remedy.
+    """
+
+    names: SettingNames
+    certificate_file: str
+    key_file: str | None = None
+    password: Secret | None = None
+
+    def load_into(self, context: "SSLContext") -> None:
+        """Let connections of this context show the certificate."""
+        certificate, key = self._read()
+        if key is not None:
+            self._load_pem(context)
+            return
+        chain, plain = self._pkcs12(certificate)
+        from cryptography.hazmat.primitives import serialization as forms  # noqa: PLC0415 - costs start-up time
+
+        # OpenSSL takes files only. Nobody else can read this one, and its key is encrypted.
+        passphrase = secrets.token_hex(32).encode()
+        encrypted = plain.private_bytes(
+            forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.BestAvailableEncryption(passphrase)
+        )
+        try:
+            with tempfile.NamedTemporaryFile() as file:
+                file.write(encrypted + chain)
+                file.flush()
+                context.load_cert_chain(file.name, password=passphrase)
+        except OSError as error:
+            raise self._unusable(f"{error}; it takes a temporary file, for which TMPDIR names the directory") from error
+
+    def check_pem(self) -> None:
+        """Refuse what a client that reads these files by itself could not use."""
+        import ssl  # noqa: PLC0415 - costs start-up time and few need it
+
+        _, key = self._read()
+        if key is None:
+            command = f"openssl pkcs12 -in {self.certificate_file} -noenc -out client.pem"
+            raise self._unusable(f"it is PKCS #12, and here it must be PEM: {command}")
+        self._load_pem(ssl.create_default_context())
+
+    def texts(self) -> tuple[str, str]:
+        """Return the certificates and the key as PEM; the key is PKCS #8 and not encrypted, as Java reads it."""
+        from cryptography.hazmat.primitives import serialization as forms  # noqa: PLC0415 - costs start-up time
+
+        certificate, key = self._read()
+        chain, plain = self._pkcs12(certificate) if key is None else (certificate, self._plain(key))
+        text = plain.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.NoEncryption())
+        return chain.decode("ascii", errors="replace"), text.decode()
+
+    def _read(self) -> tuple[bytes, bytes | None]:
+        """Return the certificate's file, and the key in PEM; no key if the file is PKCS #12 and holds both."""
+        names = self.names
+        certificate = read_file(names.section, names.certificate, self.certificate_file)
+        if certificate.startswith(_JAVA_STORES):
+            command = (
+                f"keytool -importkeystore -srckeystore {self.certificate_file} -destkeystore client.p12 "
+                "-deststoretype PKCS12"
+            )
+            raise self._unusable(f"it is a Java key store; make PKCS #12 of it, and name that: {command}")
+        if _PKCS12.match(certificate):
+            if self.key_file is not None:
+                raise ConfigurationError(
+                    f"{names.section}.{names.key} has no effect: {self.certificate_file} is PKCS #12, which holds the "
+                    "key, too; leave it out"
+                )
+            return certificate, None
+        if _CERTIFICATE.search(certificate) is None:
+            raise self._unusable("it holds no certificate: it must be PEM or PKCS #12")
+        holder = certificate if self.key_file is None else read_file(names.section, names.key, self.key_file)
+        key = _KEY.search(holder)
+        if key is None and self.key_file is None:
+            raise self._unusable(f"it holds no private key: name the key's file in {names.section}.{names.key}")
+        if key is None:
+            raise self._wrong_key("it holds no private key in PEM")
+        if _is_encrypted(key[0]) and self.password is None:
+            raise self._wrong_key(f"the key is encrypted; set {names.password}")
+        return certificate, key[0]
+
+    def _load_pem(self, context: "SSLContext") -> None:
+        import ssl  # noqa: PLC0415 - see above
+
+        try:
+            # Without a password OpenSSL would ask for one.
+            context.load_cert_chain(self.certificate_file, self.key_file, password=self.password or "")
+        except ssl.SSLError as error:
+            if error.reason == "KEY_VALUES_MISMATCH":
+                raise self._wrong_key(f"it is not the key of the certificate in {self.certificate_file}") from error
+            _, key = self._read()
+            # OpenSSL does not say which of the two files it means.
+            if key is not None:
+                self._plain(key)
+            raise self._unusable(str(error)) from error
+
+    def _plain(self, key: bytes) -> "PrivateKeyTypes":
+        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - costs start-up time
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415 - the same
+
+        try:
+            return load_pem_private_key(key, (self.password or "").encode() if _is_encrypted(key) else None)
+        except (ValueError, UnsupportedAlgorithm) as error:
+            opened = f"{self.names.password} does not open it" if _is_encrypted(key) else f"{error}"
+            raise self._wrong_key(opened) from error
+
+    def _pkcs12(self, content: bytes) -> tuple[bytes, "PrivateKeyTypes"]:
+        from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - costs start-up time
+        from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - the same
+        from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12  # noqa: PLC0415 - the same
+
+        try:
+            bundle = load_pkcs12(content, None if self.password is None else self.password.encode())
+        except ValueError as error:
+            if self.password is None:
+                raise self._unusable(f"it is PKCS #12 and encrypted; set {self.names.password}") from error
+            raise self._unusable(f"it is damaged PKCS #12, or {self.names.password} does not open it") from error
+        except UnsupportedAlgorithm as error:
+            command = f"openssl pkcs12 -legacy -in {self.certificate_file} -out client.pem"
+            raise self._unusable(f"its encryption is out of date ({error}); make PEM of it: {command}") from error
+        if bundle.key is None or bundle.cert is None:
+            raise self._unusable("it is PKCS #12 without a certificate and its key: a trust store?")
+        chain = (bundle.cert, *bundle.additional_certs)
+        return b"".join(one.certificate.public_bytes(Encoding.PEM) for one in chain), bundle.key
+
+    def _unusable(self, why: str) -> ConfigurationError:
+        return unusable(self.names.section, self.names.certificate, self.certificate_file, why)
+
+    def _wrong_key(self, why: str) -> ConfigurationError:
+        if self.key_file is None:
+            return self._unusable(why)
+        return unusable(self.names.section, self.names.key, self.key_file, why)
+
+
+def check_authorities(section: str, setting: str, file: str) -> None:
+    """Refuse a trust store of Java's, with the command that makes PEM of it. Raises `ConfigurationError`."""
+    content = read_file(section, setting, file)
+    if content.startswith(_JAVA_STORES) or _PKCS12.match(content):
+        command = f"keytool -list -rfc -keystore {file} > ca.pem"
+        raise unusable(section, setting, file, f"it is a Java trust store, and must be PEM: {command}")
+    if _CERTIFICATE.search(content) is None:
+        raise unusable(section, setting, file, "it holds no certificate in PEM")
+
+
+def _is_encrypted(key: bytes) -> bool:
+    """Whether a key in PEM is encrypted: as PKCS #8, or in the older form of OpenSSL."""
+    return b"ENCRYPTED" in key[:80]

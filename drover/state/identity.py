@@ -1,0 +1,50 @@
+"""The slice of the state that says which Kafka cluster answers under a name, if any does."""
+
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from drover.events.traits import Traits
+from drover.state.declared import ClusterSlice, items_by_key, recorded
+
+
+class Outage(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Since when (ms since epoch) the owner could not look at the cluster, and why."""
+
+    since_ms: int
+    detail: str
+
+
+@dataclass(eq=False)
+class IdentityState(ClusterSlice):
+    """Kafka's own id of the cluster that was first seen, and of another one that answers now; None if there is none.
+
+    `outage` is None while the cluster is within reach, as far as the owner knows. `known_brokers` are the ids of all
+    brokers that were ever seen alive there, sorted. `traits` are the behaviours of its version as last seen, None if
+    nobody has told them yet. `unreachable_brokers` live without the listener by which Drover connects, each since when
+    (ms of log time).
+    """
+
+    kafka_cluster_id: str | None = recorded("kafka_cluster_id", told_as=("kafka cluster id",))
+    mismatched_kafka_cluster_id: str | None = recorded(
+        "mismatched_kafka_cluster_id", told_as=("mismatched kafka cluster id",)
+    )
+    outage: Outage | None = recorded("outage", told_as=("outage",))
+    known_brokers: tuple[int, ...] = recorded("known_brokers", (), told_as=("known brokers",))
+    traits: Traits | None = recorded("traits", told_as=("traits",))
+    unreachable_brokers: dict[int, int] = recorded(
+        "unreachable_brokers",
+        factory=dict,
+        content=items_by_key,
+        told_as=("unreachable broker", "unreachable", "reached, or gone"),
+    )
+
+    @property
+    def is_right_cluster(self) -> bool:
+        """Whether the cluster that answers, as far as is known, is the one first seen under this name."""
+        return self.kafka_cluster_id is not None and self.mismatched_kafka_cluster_id is None
+
+    @property
+    def is_migrating(self) -> bool:
+        """Whether the cluster is on its way from ZooKeeper to KRaft: nothing new begins meanwhile."""
+        return self.traits is not None and self.traits.migrates

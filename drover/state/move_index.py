@@ -1,0 +1,158 @@
+"""The index of a cluster's reassignments: which wait, which are in flight, and what those weigh on brokers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Self
+
+from drover.events.partitions import TopicPartition
+from drover.state.phase import Phase
+from drover.state.ports import Port, Ports, ports_of
+from drover.state.reassignment import WEIGHTLESS, Reassignment, Step, adding_of, moves_leader
+from drover.state.slot_share import share_of
+
+# Looking an enum's member up takes longer than all else in some of the functions that every event runs through.
+_PENDING = Phase.PENDING
+# In flight, and the next step's call is still to be intended.
+_BEFORE_STEP = frozenset({Phase.PREPARED, Phase.CONFIRMED})
+_INDEXED = _BEFORE_STEP | {_PENDING}
+
+
+# Asked for at every step that begins or ends; a cluster has few different pairs of lists.
+@lru_cache(maxsize=4096)
+def _weight(expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | None) -> tuple[int, bool, Ports]:
+    """Return a step's number of copies, whether a leader moves with it, and its ports."""
+    adding = adding_of(expected, replicas)
+    return len(adding), moves_leader(expected, replicas, leader), ports_of(adding, leader)
+
+
+@dataclass(slots=True)
+class MoveIndex:
+    """Counts and sets over all reassignments of a cluster, updated with each event, for the scheduler.
+
+    `pending` and `in_flight` split their keys, in no order; `unblocked_of` counts the pending ones without a block by
+    plan, and `unblocked_pending` all of them; `before_step` are those in flight that wait for a step to start; `loads`
+    counts copies per way into and out of a broker, and `slots` what they take of its slots, in sixteenths;
+    `copies_in_flight` counts all copies, `bytes_in_flight` how much they copy, where that is known, and `leader_steps`
+    the steps in flight with which a leader moves.
+    """
+
+    pending: dict[TopicPartition, None] = field(default_factory=dict)
+    in_flight: dict[TopicPartition, None] = field(default_factory=dict)
+    before_step: dict[TopicPartition, None] = field(default_factory=dict)
+    unblocked_pending: int = 0
+    unblocked_of: dict[str, int] = field(default_factory=dict)
+    loads: dict[Port, int] = field(default_factory=dict)
+    slots: dict[Port, int] = field(default_factory=dict)
+    copies_in_flight: int = 0
+    bytes_in_flight: int = 0
+    leader_steps: int = 0
+
+    @classmethod
+    def of(cls, reassignments: Iterable[Reassignment]) -> Self:
+        """Index all of these."""
+        made = cls()
+        for reassignment in reassignments:
+            made.add(reassignment)
+        return made
+
+    def copy(self) -> "MoveIndex":
+        """Return an independent twin."""
+        return MoveIndex(
+            self.pending.copy(),
+            self.in_flight.copy(),
+            self.before_step.copy(),
+            self.unblocked_pending,
+            self.unblocked_of.copy(),
+            self.loads.copy(),
+            self.slots.copy(),
+            self.copies_in_flight,
+            self.bytes_in_flight,
+            self.leader_steps,
+        )
+
+    def add(self, reassignment: Reassignment) -> None:
+        """Index one that is new."""
+        key = reassignment.key
+        if reassignment.phase is _PENDING:
+            self.pending[key] = None
+            if reassignment.block is None:
+                self._count_unblocked(reassignment.plan, 1)
+        else:
+            self.in_flight[key] = None
+            if reassignment.phase in _BEFORE_STEP:
+                self.before_step[key] = None
+            self._weigh(None, reassignment.weighing_step)
+
+    def change(self, before: Reassignment, after: Reassignment) -> None:
+        """Index one anew that an event has changed."""
+        was, now = before.phase, after.phase
+        if was is not now and (was in _INDEXED or now in _INDEXED):
+            self._change_phase(before.key, was, now)
+        if was is _PENDING and before.block is None:
+            self._count_unblocked(before.plan, -1)
+        if now is _PENDING and after.block is None:
+            self._count_unblocked(after.plan, 1)
+        # Most events change neither step nor list: what they weigh need not be asked.
+        same = before.step is after.step and before.current is after.current
+        if not same or (was in WEIGHTLESS) is not (now in WEIGHTLESS):
+            self._weigh(before.weighing_step, after.weighing_step)
+
+    def _count_unblocked(self, plan: str, change: int) -> None:
+        self.unblocked_pending += change
+        left = self.unblocked_of.get(plan, 0) + change
+        if left:
+            self.unblocked_of[plan] = left
+        else:
+            del self.unblocked_of[plan]
+
+    def _change_phase(self, key: TopicPartition, was: Phase, now: Phase) -> None:
+        if (was is _PENDING) is not (now is _PENDING):
+            left, entered = (self.pending, self.in_flight) if was is _PENDING else (self.in_flight, self.pending)
+            del left[key]
+            entered[key] = None
+        if now in _BEFORE_STEP:
+            self.before_step[key] = None
+        elif was in _BEFORE_STEP:
+            del self.before_step[key]
+
+    def remove(self, reassignment: Reassignment) -> None:
+        """Forget one that has ended."""
+        key = reassignment.key
+        if reassignment.phase is _PENDING:
+            del self.pending[key]
+            if reassignment.block is None:
+                self._count_unblocked(reassignment.plan, -1)
+        else:
+            del self.in_flight[key]
+            self.before_step.pop(key, None)
+            self._weigh(reassignment.weighing_step, None)
+
+    def _weigh(self, before: Step | None, after: Step | None) -> None:
+        if before is after or before == after:
+            return
+        loads, slots = self.loads, self.slots
+        if before is not None:
+            copies, moves_leader, load = _weight(before.expected, before.replicas, before.leader)
+            self.copies_in_flight -= copies
+            self.leader_steps -= moves_leader
+            if before.copy_bytes:
+                self.bytes_in_flight -= copies * before.copy_bytes
+            share = share_of(before.copy_bytes)
+            for port in load:
+                left = loads[port] - 1
+                if left:
+                    loads[port] = left
+                    slots[port] -= share
+                else:
+                    del loads[port], slots[port]
+        if after is not None:
+            copies, moves_leader, load = _weight(after.expected, after.replicas, after.leader)
+            self.copies_in_flight += copies
+            self.leader_steps += moves_leader
+            if after.copy_bytes:
+                self.bytes_in_flight += copies * after.copy_bytes
+            share = share_of(after.copy_bytes)
+            for port in load:
+                loads[port] = loads.get(port, 0) + 1
+                slots[port] = slots.get(port, 0) + share

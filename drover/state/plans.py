@@ -1,0 +1,175 @@
+"""The slice of the state that holds plans."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from msgspec import Struct
+
+from drover.events.plans import PlanEstimate, Priority, Stepping
+from drover.state.declared import ClusterSlice, index, items_by_key, recorded, values_by_key
+
+
+class PlanStatus(StrEnum):
+    """Whether a plan takes more partitions."""
+
+    OPEN = "open"
+    CANCELLED = "cancelled"
+    FINISHED = "finished"
+
+
+class Pause(Struct, frozen=True, gc=False):
+    """Who paused a plan, why and when."""
+
+    by: str
+    reason: str
+    since_ms: int
+
+
+class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The reassignments asked for under one name.
+
+    `active` of them have not ended; `waiting` further targets are in the queue, or wait for a rollback to end.
+    """
+
+    name: str
+    by: str
+    reason: str
+    opened_ms: int
+    status: PlanStatus = PlanStatus.OPEN
+    more: bool = False
+    extended_ms: int = 0
+    throttle_bytes_per_second: int | None = None
+    active: int = 0
+    completed: int = 0
+    rolled_back: int = 0
+    failed: int = 0
+    stopped: int = 0
+    waiting: int = 0
+    withdrawn: int = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is left to do."""
+        return not self.active and not self.waiting
+
+
+def is_open_and_idle(plan: Plan) -> bool:
+    """Whether an open plan has nothing left to do."""
+    return plan.is_idle and plan.status is PlanStatus.OPEN
+
+
+class ClusterThrottle(Struct, frozen=True, gc=False):
+    """The throttle per broker of plans without one of their own; who set it, why, and when (log time)."""
+
+    bytes_per_second: int
+    by: str
+    reason: str
+    since_ms: int
+
+
+class PlanGoal(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The brokers that a plan takes every replica off, and those that have joined and get their share from it."""
+
+    empties: tuple[int, ...] = ()
+    fills: tuple[int, ...] = ()
+
+
+class Copied(Struct, frozen=True, gc=False):
+    """The completed reassignments of a plan whose bytes are known, and those bytes."""
+
+    partitions: int = 0
+    bytes: int = 0
+
+
+class KnownEstimate(Struct, frozen=True, gc=False):
+    """What a plan's reassignments up to number `through` are likely to take, all estimates of it together."""
+
+    through: int
+    figures: PlanEstimate
+
+
+@dataclass(eq=False)
+class PlansState(ClusterSlice):
+    """Plans by name, until they are forgotten.
+
+    `ended_plans` says when each plan that takes nothing more became idle (ms of log time), the oldest first, and
+    `copied` what plans have copied so far. The fold decides nothing by them, so no hash covers them; snapshots keep
+    them. `steppings` are those of plans that have one of their own, `priorities` too, and `paused_plans` those of which
+    no step begins; `throttle_bounds` says how far Drover may raise a plan's throttle. `estimates` are what plans are
+    likely to take; nothing is decided by them. `goals` are those of open plans that empty or fill brokers. `idle_plans`
+    are the open plans with nothing left to do.
+    """
+
+    plans: dict[str, Plan] = recorded(
+        "plans", factory=dict, content=values_by_key, told_as=("plan", "opened", "forgotten")
+    )
+    ended_plans: dict[str, int] = recorded("ended_plans", factory=dict, hashed=False)
+    copied: dict[str, Copied] = recorded("copied", factory=dict, hashed=False)
+    steppings: dict[str, Stepping] = recorded(
+        "steppings", factory=dict, content=items_by_key, told_as=("stepping of plan", "set", "forgotten")
+    )
+    cluster_throttle: ClusterThrottle | None = recorded("cluster_throttle", told_as=("cluster throttle",))
+    throttle_bounds: dict[str, int] = recorded(
+        "throttle_bounds", factory=dict, content=items_by_key, told_as=("bound of the throttle of plan", "set", "gone")
+    )
+    priorities: dict[str, Priority] = recorded(
+        "priorities", factory=dict, content=items_by_key, told_as=("priority of plan", "set", "forgotten")
+    )
+    paused_plans: dict[str, Pause] = recorded(
+        "paused_plans", factory=dict, content=items_by_key, told_as=("pause of plan", "begun", "ended")
+    )
+    estimates: dict[str, KnownEstimate] = recorded(
+        "estimates", factory=dict, content=items_by_key, told_as=("estimate of plan", "made", "forgotten")
+    )
+    goals: dict[str, PlanGoal] = recorded(
+        "plan_goals", factory=dict, content=items_by_key, told_as=("goal of plan", "set", "over")
+    )
+    _idle_plans: dict[str, None] | None = index(lambda: None)
+
+    @property
+    def idle_plans(self) -> dict[str, None]:
+        """The index of idle plans, true from the first time it is asked for."""
+        if self._idle_plans is None:
+            self._idle_plans = {plan.name: None for plan in self.plans.values() if is_open_and_idle(plan)}
+        return self._idle_plans
+
+    def rate_of(self, plan: str) -> int | None:
+        """Return the throttle per broker that holds for a plan: its own, or else the cluster's; None for none."""
+        known = self.plans.get(plan)
+        own = None if known is None else known.throttle_bytes_per_second
+        if own is not None or self.cluster_throttle is None:
+            return own
+        return self.cluster_throttle.bytes_per_second
+
+    @property
+    def plans_emptying(self) -> dict[int, str]:
+        """The open plan that empties a broker, by broker."""
+        return {broker: plan for plan, goal in self.goals.items() for broker in goal.empties}
+
+    @property
+    def plans_filling(self) -> dict[int, str]:
+        """The open plan that fills a broker, by broker."""
+        return {broker: plan for plan, goal in self.goals.items() for broker in goal.fills}
+
+    def owner_of(self, plan: str) -> str:
+        """Name a plan and who opened it."""
+        return f"plan {plan} ({self.plans[plan].by})"
+
+    def put_plan(self, plan: Plan) -> None:
+        """Store a plan, and keep the index true."""
+        self.plans[plan.name] = plan
+        idle = self._idle_plans
+        if idle is None:
+            return
+        if is_open_and_idle(plan):
+            idle[plan.name] = None
+        elif idle:
+            idle.pop(plan.name, None)
+
+    def rebuild_indexes(self) -> None:
+        """Index the idle plans anew, and find out when plans ended whose end an older snapshot does not tell."""
+        super().rebuild_indexes()
+        self._idle_plans = None
+        for plan in self.plans.values():
+            if plan.status is not PlanStatus.OPEN and plan.is_idle:
+                self.ended_plans.setdefault(plan.name, plan.extended_ms)

@@ -1,0 +1,242 @@
+"""The values of which the state of reassignments is made: frozen, and replaced by each event.
+
+They are msgspec structs, whose copies with changes are made in C: see docs/decisions/0004-state-values.md. The state
+hash leaves out what is at its default (`drover.state.hashing`): a field that is added here later needs a default under
+which old logs mean what they meant.
+"""
+
+from functools import lru_cache
+
+from msgspec import Struct, field
+
+from drover.events.partitions import TopicPartition
+from drover.events.reassignments import Blocker, Call, CancelMode, SkipReason
+from drover.state.phase import OPEN_PHASES, Phase, Stage
+from drover.state.ports import Ports, ports_of
+from drover.state.slot_share import share_of
+
+# Looking an enum's member up takes longer than all else in some of the functions that every event runs through.
+_PENDING = Phase.PENDING
+# A call of Drover's ends within 4 s; what is in the network's buffers even then is given a minute.
+LATE_MS = 60_000
+# A reassignment in one of these weighs on no broker: nothing is copied for it. A restore only drops replicas or puts
+# them in order; a rollback that needs copies goes by steps, like every other move.
+WEIGHTLESS = frozenset({Phase.PENDING, Phase.RESTORING, Phase.RESTORE_INTENDED})
+
+
+class Step(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One alter call on the way: `expected` is the list it starts from, `replicas` the list it asks for.
+
+    `leader` led when the step was planned (None: nobody). `copy_bytes` is the size of one copy, as far as it was known.
+    """
+
+    number: int
+    final: bool
+    expected: tuple[int, ...]
+    replicas: tuple[int, ...]
+    leader: int | None
+    copy_bytes: int | None = None
+
+    @property
+    def adding(self) -> tuple[int, ...]:
+        """The brokers that get a copy in this step."""
+        return adding_of(self.expected, self.replicas)
+
+    @property
+    def load(self) -> Ports:
+        """The ports this step weighs on: the leader's way out and the way into each added broker, once per copy."""
+        return ports_of(self.adding, self.leader)
+
+    @property
+    def slot_share(self) -> int:
+        """The share of a broker's slot that each of its copies takes, in sixteenths."""
+        return share_of(self.copy_bytes)
+
+    @property
+    def moves_leader(self) -> bool:
+        """Whether leadership moves with it (R435-8): the leader goes, or what is to lead is brought in first."""
+        return moves_leader(self.expected, self.replicas, self.leader)
+
+
+# Asked for at every step that begins or ends; a cluster has few different pairs of lists.
+@lru_cache(maxsize=4096)
+def adding_of(expected: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the brokers that get a copy in a step from one list to another."""
+    return tuple(broker for broker in replicas if broker not in expected)
+
+
+def moves_leader(expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | None) -> bool:
+    """Whether leadership moves with a step (R435-8): the leader goes, or what is to lead is brought in first."""
+    return leader is not None and (leader not in replicas or replicas[0] not in {leader, *expected})
+
+
+class Block(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A reason to wait: why, what would unblock the reassignment, and since when (ms since the epoch, in log time)."""
+
+    why: Blocker
+    detail: str
+    since_ms: int
+
+
+class Asked(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The cancellation that was asked for last, by whom, and since when; it holds until it is withdrawn."""
+
+    mode: CancelMode
+    by: str
+    reason: str
+    since_ms: int
+
+
+class Replacement(Struct, frozen=True, gc=False, omit_defaults=True):
+    """The target that is queued, under its plan, in the record that ends the running reassignment (R455-8)."""
+
+    plan: str
+    target: tuple[int, ...]
+
+
+class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One partition on its way from its original replica list to a target.
+
+    `current` is the list the next step starts from: the original at first, then each confirmed step's. `step` is the
+    running or last step. `unsure` says that the last call's outcome was lost. `attempts` counts calls in a row that
+    lapsed. `number` is the order of acceptance within the cluster. `cancel_mode` says which cancellation was asked for;
+    `restoring` is the list of the last restore call. `unresolved_targets` holds every list that was sent with an
+    outcome that stayed unknown: should one show up later, it is Drover's own doing. `repaired` says that Kafka's odd
+    state (a broker both added and removed) was found and cancelled once since a cancellation was last asked for.
+    `asked` is that request, and `held_off` the guard because of which the reassignment goes on in spite of it (R236-8);
+    requests of older logs are not kept. `returning_to` is the list to which the steps of a rollback lead.
+    `bytes_unknown` says that a confirmed step was over before it was sampled. `unregistered` are the brokers for which
+    Kafka has no registration, by its answers. `is_settled` says that Kafka has ended or refused what was sent last: a
+    move that it lists is somebody else's, whatever its list is.
+    """
+
+    key: TopicPartition
+    topic_id: str
+    plan: str
+    number: int
+    original: tuple[int, ...]
+    target: tuple[int, ...]
+    queued_ms: int
+    phase: Phase
+    since_ms: int
+    current: tuple[int, ...]
+    step: Step | None = None
+    cancel_mode: CancelMode | None = None
+    unsure: bool = False
+    attempts: int = 0
+    bytes_copied: int = 0
+    block: Block | None = None
+    replacement: Replacement | None = None
+    restoring: tuple[int, ...] | None = None
+    unresolved_targets: tuple[tuple[int, ...], ...] = field(default=(), name="lost_lists")
+    repaired: bool = field(default=False, name="mended")
+    asked: Asked | None = None
+    held_off: SkipReason | None = None
+    returning_to: tuple[int, ...] | None = None
+    bytes_unknown: bool = False
+    unregistered: tuple[int, ...] = ()
+    is_settled: bool = False
+
+    @property
+    def call(self) -> Call:
+        """The call that is next, open, or was the last to be made."""
+        return self.phase.call
+
+    @property
+    def stage(self) -> Stage:
+        """How far that call is."""
+        return self.phase.stage
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether it holds a slot."""
+        return self.phase is not _PENDING
+
+    @property
+    def call_open(self) -> bool:
+        """Whether the outcome of a call is still to come."""
+        return self.phase in OPEN_PHASES
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether it is being rolled back or stopped."""
+        return self.cancel_mode is not None
+
+    @property
+    def awaits_cancel(self) -> bool:
+        """Whether it is cancelled and goes by no steps: the end of an open call leads to a cancel."""
+        return self.cancel_mode is not None and self.returning_to is None
+
+    @property
+    def heading(self) -> tuple[int, ...]:
+        """The list to which its steps lead: the target, or the original one for a rollback that needs copies."""
+        return self.target if self.returning_to is None else self.returning_to
+
+    @property
+    def is_adopted(self) -> bool:
+        """Whether it was taken over in order to be cancelled: it has nowhere else to go."""
+        return self.target == self.original
+
+    @property
+    def destination(self) -> tuple[int, ...]:
+        """The list at which a cancel ends: the original, or what the confirmed steps have made of it.
+
+        The latter for a stop, and where a step is given up for another one.
+        """
+        is_given_up = self.cancel_mode is None and self.call is not Call.STEP
+        return self.current if is_given_up or self.cancel_mode is CancelMode.STOP else self.original
+
+    @property
+    def fallback(self) -> tuple[int, ...]:
+        """The list that serves once a running step is cancelled.
+
+        The confirmed list where confirmed steps have dropped some of the destination; else the destination, since what
+        steps have added beside it is dropped next.
+        """
+        return self.destination if set(self.destination) <= set(self.current) else self.current
+
+    def late_lists(self, at_ms: int) -> tuple[tuple[int, ...], ...]:
+        """Return the lists of calls of unknown outcome that may still take effect.
+
+        Once nothing of it is under way, a call is expired after `LATE_MS` of log time.
+        """
+        return () if self.is_settled and at_ms - self.since_ms >= LATE_MS else self.unresolved_targets
+
+    def own_lists(self, at_ms: int) -> frozenset[tuple[int, ...]]:
+        """Return the lists to which Kafka may be moving the partition because of calls of this reassignment.
+
+        Whoever else moves it there is not fought: the original list is one of them only while it is being sent back.
+        """
+        lists = set(self.late_lists(at_ms))
+        if self.is_settled:
+            return frozenset(lists)
+        if self.restoring is not None:
+            lists.add(self.restoring)
+        elif self.step is not None and self.step.replicas != self.current:
+            lists.add(self.step.replicas)
+        return frozenset(lists)
+
+    @property
+    def weighing_step(self) -> Step | None:
+        """The step that weighs on the cluster now; None between two steps, and once it is being restored."""
+        step = self.step
+        return None if step is None or self.phase in WEIGHTLESS or self.current == step.replicas else step
+
+    @property
+    def load(self) -> Ports:
+        """The ports it weighs on now."""
+        step = self.weighing_step
+        return () if step is None else step.load
+
+
+class ExpiredCalls(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Calls of unknown outcome of a reassignment that has ended, remembered for `LATE_MS` of log time.
+
+    `sent` are the lists of those calls; `replicas` is the list at the end, which a late effect would disturb.
+    """
+
+    topic_id: str
+    plan: str
+    sent: tuple[tuple[int, ...], ...]
+    replicas: tuple[int, ...]
+    ended_ms: int

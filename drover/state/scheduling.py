@@ -1,0 +1,173 @@
+"""The slice of the state that says what may start: limits, the freeze, the queue of KIP-236, deferred commands."""
+
+from dataclasses import dataclass
+
+from msgspec import Struct, field
+
+from drover.events.clusters import Budgets, HoldRole, LimitValue
+from drover.events.healing import HealingLimits
+from drover.events.partitions import TopicPartition
+from drover.events.plans import Stepping
+from drover.events.waiting import PartitionRun
+from drover.state.declared import ClusterSlice, items_by_key, items_in_order, not_default, recorded
+
+
+class Limits(Struct, frozen=True, gc=False):
+    """How much may be in flight, and what is done unasked; see `drover.events.clusters.LimitsSet`."""
+
+    max_partitions_in_flight: int = 1250
+    max_moves_per_broker: int = 5
+    max_replicas_per_step: int = 1
+    repairs_by_itself: bool = field(default=False, name="mends_by_itself")
+    stepping: Stepping = Stepping.GROW
+    healing: HealingLimits | None = None
+    max_leader_movements: int = 1000
+    lazy_leadership: bool = False
+    balances_after_return: bool = False
+    budgets: Budgets = Budgets()
+    adapts_to_health: bool = False
+
+    @property
+    def max_incoming(self) -> int:
+        """How many copies may enter a broker at a time."""
+        most = self.budgets.max_incoming_per_broker
+        return self.max_moves_per_broker if most is None else most
+
+    @property
+    def max_outgoing(self) -> int:
+        """How many copies may leave a broker at a time."""
+        most = self.budgets.max_outgoing_per_broker
+        return self.max_moves_per_broker if most is None else most
+
+
+class ChangedLimit(Struct, frozen=True, gc=False):
+    """A limit that a command has set: its value, the one of the settings, and who changed it, why and when."""
+
+    value: LimitValue
+    settings_value: LimitValue
+    by: str
+    reason: str
+    since_ms: int
+
+
+class Freeze(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Who froze the cluster, why and when."""
+
+    by: str
+    reason: str
+    since_ms: int
+
+
+class HeldBroker(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Who holds a broker, why and when, and what it is spared."""
+
+    by: str
+    reason: str
+    since_ms: int
+    role: HoldRole = HoldRole.BOTH
+
+    def holds(self, way: str) -> bool:
+        """Whether no copy may begin that goes this way: `in` or `out`."""
+        return self.role is not (HoldRole.SOURCE if way == "in" else HoldRole.DESTINATION)
+
+
+class DeferredCommand(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A command that waits for those it names in `after`: its bytes, its place in its topic, and since when.
+
+    `withdrawn` are the partitions of an alter that a cancel has withdrawn meanwhile. `payload` and `headers` are what
+    the client sent.
+    """
+
+    payload: bytes
+    topic: str
+    offset: int
+    since_ms: int
+    withdrawn: tuple[TopicPartition, ...] = ()
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+    @property
+    def size(self) -> int:
+        """What it takes in the log and in the state, in bytes."""
+        return len(self.payload) + sum(len(name) + len(value) for name, value in self.headers)
+
+
+class PartlyDecided(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A command that is decided in several records; see `drover.events.waiting.CommandBegun`.
+
+    `decided` of the partitions in `left` are decided.
+    """
+
+    payload: bytes
+    topic: str
+    offset: int
+    left: tuple[PartitionRun, ...]
+    part: int
+    withholds: bool = False
+    decided: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many partitions were left by its first record."""
+        return sum(len(run.partitions) for run in self.left)
+
+
+class QueueEntry(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One partition in the queue of KIP-236, from the alter command `id` (`drover.events.waiting.QueueEntryAdded`)."""
+
+    id: str
+    plan: str
+    target: tuple[int, ...]
+    since_ms: int
+    original_replicas: tuple[int, ...] | None = None
+    allow_replication_factor_change: bool = True
+    allow_drover_topics: bool = False
+    topic_id: str | None = None
+    allow_emptied_brokers: bool = False
+
+
+@dataclass(eq=False)
+class SchedulingState(ClusterSlice):
+    """The limits, the freezes, the queue, the deferred commands, and the one that is decided in several records.
+
+    `freeze` is the oldest of the freezes, None if there is none; `later_freezes` are those of other requesters, in the
+    order in which they came. `limits` are those in force; `changed_limits` are those of them that commands have set, by
+    name, whatever the settings say. `held_brokers` are those into or out of which no copy begins.
+    `queue` holds, in its order, what waits behind everything that was accepted; `deferred` the commands that wait for
+    others, by id. `partly_decided` has one entry at most, by id.
+    """
+
+    freeze: Freeze | None = recorded("freeze", told_as=("freeze",))
+    later_freezes: dict[str, Freeze] = recorded(
+        "later_freezes", factory=dict, content=items_in_order, told_as=("further freeze", "begun", "ended")
+    )
+    limits: Limits = recorded("limits", Limits(), content=not_default, told_as=("limits",))
+    changed_limits: dict[str, ChangedLimit] = recorded(
+        "changed_limits", factory=dict, content=items_by_key, told_as=("limit", "set", "reset")
+    )
+    held_brokers: dict[int, HeldBroker] = recorded(
+        "held_brokers", factory=dict, content=items_by_key, told_as=("held broker", "held", "released")
+    )
+    queue: dict[TopicPartition, QueueEntry] = recorded(
+        "queue", factory=dict, content=items_in_order, told_as=("queue entry", "added", "removed")
+    )
+    deferred: dict[str, DeferredCommand] = recorded(
+        "held", factory=dict, content=items_in_order, told_as=("deferred command", "deferred", "released")
+    )
+    partly_decided: dict[str, PartlyDecided] = recorded(
+        "partly_decided", factory=dict, content=items_in_order, told_as=("large command", "begun", "decided")
+    )
+
+    @property
+    def is_withheld(self) -> bool:
+        """Whether nothing may start: the cluster is frozen, or a large cancel is being decided."""
+        return self.freeze is not None or any(begun.withholds for begun in self.partly_decided.values())
+
+    @property
+    def held_destinations(self) -> frozenset[int]:
+        """The brokers into which no copy begins."""
+        return frozenset(broker for broker, held in self.held_brokers.items() if held.holds("in"))
+
+    @property
+    def freezes(self) -> tuple[Freeze, ...]:
+        """Every freeze, the oldest first."""
+        return () if self.freeze is None else (self.freeze, *self.later_freezes.values())

@@ -1,0 +1,126 @@
+"""The slice of the state that is the throttle ledger."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from drover.events.throttles import NO_ENTRIES, NO_RATES, Entries, Rates
+from drover.state.declared import ClusterSlice, items_by_key, items_not_default, recorded
+
+
+class Interference(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What others have done to the rates that Drover had set on a broker.
+
+    `theirs` are the rates that somebody else set, None on a side that is Drover's. `times_deleted` counts how often
+    somebody deleted a rate of Drover's. `at_ms` (log time) says when either was last found.
+    """
+
+    theirs: Rates
+    times_deleted: int
+    at_ms: int
+
+
+class ConfigRefusal(Struct, frozen=True, gc=False, omit_defaults=True):
+    """Kafka's refusal of the last write: its code and words, and since when it refuses (ms since epoch, log time)."""
+
+    code: int
+    message: str | None
+    since_ms: int
+
+
+class BrokerThrottle(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One broker in the ledger.
+
+    `baseline` is what was set before Drover; `intended` what Drover last decided to write, or found instead of it;
+    `pending` says that the outcome of a write is still owed, `release` that the write puts the baseline back.
+    `refusal` is Kafka's answer to that write if it refuses it: nothing was changed, and it is tried again.
+    """
+
+    baseline: Rates
+    intended: Rates
+    pending: bool
+    release: bool
+    others: Interference | None = None
+    refusal: ConfigRefusal | None = None
+
+    @property
+    def theirs(self) -> Rates:
+        """The rates that somebody else has set over Drover's, None on a side that is Drover's."""
+        return NO_RATES if self.others is None else self.others.theirs
+
+    def wanted(self, rate: int | None) -> Rates:
+        """Return the rates to set while moves ask for `rate`, or (None) once none does; others' rates stay."""
+        ours, theirs = self.baseline if rate is None else Rates(rate, rate), self.theirs
+        return Rates(
+            leader=ours.leader if theirs.leader is None else theirs.leader,
+            follower=ours.follower if theirs.follower is None else theirs.follower,
+        )
+
+    def as_found(self, found: Rates, rate: int | None, at_ms: int) -> "BrokerThrottle":
+        """Return the entry after others have changed the rates to `found` while moves ask for `rate`.
+
+        A rate of another value is theirs from here on; one that moves ask for is not. One that is gone is nobody's: if
+        it was theirs, nothing is left there to put back.
+        """
+        leader = _Side(self.baseline.leader, self.intended.leader, self.theirs.leader).as_found(found.leader, rate)
+        follower = _Side(self.baseline.follower, self.intended.follower, self.theirs.follower).as_found(
+            found.follower, rate
+        )
+        times_deleted = 0 if self.others is None else self.others.times_deleted
+        others = Interference(
+            theirs=Rates(leader.theirs, follower.theirs),
+            times_deleted=times_deleted + (leader.is_deleted or follower.is_deleted),
+            at_ms=at_ms,
+        )
+        return replace(self, baseline=Rates(leader.baseline, follower.baseline), intended=found, others=others)
+
+
+class _Side(NamedTuple):
+    """One of a broker's two rates: the ledger's three values of it, and whether others have deleted Drover's."""
+
+    baseline: int | None
+    intended: int | None
+    theirs: int | None
+    is_deleted: bool = False
+
+    def as_found(self, found: int | None, rate: int | None) -> "_Side":
+        """Return the side after it was found so."""
+        if found == self.intended:
+            return self
+        if found is None:
+            was_theirs = self.theirs is not None
+            return _Side(None if was_theirs else self.baseline, None, None, is_deleted=not was_theirs)
+        return _Side(self.baseline, found, None if found == rate else found)
+
+
+class TopicThrottle(Struct, frozen=True, gc=False):
+    """One topic in the ledger: the entries that Drover has put there, and what it is adding and removing now.
+
+    `left` says that Drover leaves the topic alone as it is, for now with what it has put there before; `topic_id` is
+    the incarnation that it last wrote to or left alone. `times_deleted` counts how often others deleted Drover's
+    entries, the last time at `deleted_ms` (log time). `refusal` is as in `BrokerThrottle`: what is added is not there.
+    """
+
+    present: Entries = NO_ENTRIES
+    add: Entries = NO_ENTRIES
+    remove: Entries = NO_ENTRIES
+    pending: bool = False
+    left: bool = False
+    topic_id: str = ""
+    times_deleted: int = 0
+    deleted_ms: int = 0
+    refusal: ConfigRefusal | None = None
+
+
+@dataclass(eq=False)
+class ThrottlingState(ClusterSlice):
+    """The throttles that Drover has set on brokers and topics, and the values that it found there."""
+
+    broker_throttles: dict[int, BrokerThrottle] = recorded(
+        "broker_throttles", factory=dict, content=items_by_key, told_as=("broker throttle", "set", "put back")
+    )
+    topic_throttles: dict[str, TopicThrottle] = recorded(
+        "topic_throttles", factory=dict, content=items_not_default, told_as=("topic throttle", "set", "put back")
+    )

@@ -1,0 +1,1 @@
+"""Model clusters and logs in memory, for tests."""

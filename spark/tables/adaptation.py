@@ -1,0 +1,6 @@
+"""The events of this capability go into no table of telemetry; the log has them."""
+
+from drover.events.adaptation import BrokerAllowanceChanged, StartsResumed, StartsSuspended
+from drover.spark.tables.telling import CapabilityTables
+
+TABLES = CapabilityTables(name="adaptation", untold=frozenset({BrokerAllowanceChanged, StartsSuspended, StartsResumed}))

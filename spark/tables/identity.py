@@ -1,0 +1,20 @@
+"""The events about what a cluster is; no table needs them."""
+
+from drover.events import clusters
+from drover.spark.tables.telling import CapabilityTables
+
+TABLES = CapabilityTables(
+    name="identity",
+    untold=frozenset(
+        {
+            clusters.BrokersSeen,
+            clusters.ClusterIdentified,
+            clusters.ClusterMismatched,
+            clusters.ClusterMatched,
+            clusters.ClusterOutOfReach,
+            clusters.ClusterTraitsSeen,
+            clusters.ClusterWithinReach,
+            clusters.UnreachableBrokersChanged,
+        }
+    ),
+)

@@ -1,0 +1,155 @@
+"""The tables of leadership: the listed brokers, and how leaders were moved without moving replicas."""
+
+from typing import Any
+
+from drover.events import leadership
+from drover.events.brokers import BlacklistSet
+from drover.events.leadership import ElectionOutcome, OrderEnd, OrderOutcome
+from drover.spark.tables.measures import window
+from drover.spark.tables.schema import BROKER, CLUSTER, INTEGER, TEXT, WINDOW, Table, count, latest
+from drover.spark.tables.sheet import Key, Row
+from drover.spark.tables.telling import CapabilityTables, NoMemory, Telling, Told
+from drover.state.leaders import LeadershipState, Listing
+
+LISTED_BROKERS_TABLE = Table(
+    "listed_brokers",
+    "The brokers that should not lead, or once should not have, and who said so.",
+    "brokers that were ever listed",
+    (
+        CLUSTER,
+        BROKER,
+        latest("requester", TEXT, "name", "who listed it last"),
+        latest("reason", TEXT, "a sentence", "why, in their words"),
+        latest("listed_ms", INTEGER, "ms since epoch", "since when it was listed"),
+        latest("topics", TEXT, "topics, by comma", "for which topics; null for all"),
+        latest(
+            "until_ms", INTEGER, "ms since epoch", "when that ends by itself at the latest; null if no time was set"
+        ),
+        latest("ended_ms", INTEGER, "ms since epoch", "when it left the list; null while it is listed"),
+    ),
+)
+LEADER_MOVEMENTS_TABLE = Table(
+    "leader_movements",
+    "Elections, and changes of the order of replica lists, per minute.",
+    "minutes in which leaders were moved",
+    (
+        CLUSTER,
+        WINDOW,
+        count("intended", "elections that were asked for", "elections"),
+        count("elected", "that moved a leader", "elections"),
+        count("not_needed", "that found the right broker leading", "elections"),
+        count("refused", "that Kafka refused", "elections"),
+        count("unanswered", "that were not sent, or whose outcome is not known", "elections"),
+        count("orders_changed", "that put listed brokers last", "lists"),
+        count("orders_restored", "that are in their canonical order again", "lists"),
+        count("balances", "of leaders that began", "balances"),
+    ),
+    expires_by="window_ms",
+)
+_OUTCOMES = {
+    ElectionOutcome.ELECTED: "elected",
+    ElectionOutcome.NOT_NEEDED: "not_needed",
+    ElectionOutcome.REFUSED: "refused",
+    ElectionOutcome.NOT_SENT: "unanswered",
+    ElectionOutcome.UNKNOWN: "unanswered",
+}
+_Told = Told[LeadershipState, Any, NoMemory]
+
+
+def _listings(state: LeadershipState, _event: BlacklistSet) -> dict[int, Listing]:
+    return state.listings
+
+
+def _listed(told: _Told) -> None:
+    """Tell the whole list: a command replaces it, and what it does not name ends."""
+    after = told.state.listings
+    for broker, known in {**told.before, **after}.items():
+        ended_ms = None if broker in after else told.at_ms
+        row = _listing_row(known, ended_ms)
+        told.sheet.replace("listed_brokers", (told.event.cluster, broker), row)
+
+
+def _listing_row(known: Listing, ended_ms: int | None) -> Row:
+    return {
+        "requester": known.by,
+        "reason": known.reason,
+        "listed_ms": known.since_ms,
+        "topics": None if known.topics is None else ",".join(known.topics),
+        "until_ms": known.until_ms,
+        "ended_ms": ended_ms,
+    }
+
+
+def _put(told: _Told, **counts: int) -> None:
+    name: Key = (told.event.cluster, window(told.at_ms))
+    told.sheet.put("leader_movements", name, **counts)
+
+
+def _intended(told: _Told) -> None:
+    _put(told, intended=1)
+
+
+def _election_ended(told: _Told) -> None:
+    _put(told, **{_OUTCOMES[told.event.outcome]: 1})
+
+
+def _order_changed(told: _Told) -> None:
+    _put(told, orders_changed=1)
+
+
+def _order_ended(told: _Told) -> None:
+    if told.event.why is OrderEnd.RESTORED:
+        _put(told, orders_restored=1)
+
+
+def _orders_answered(told: _Told) -> None:
+    """Count lists as changed once they are, and the elections that are intended with that."""
+    event, electing = told.event, told.event.outcome is OrderOutcome.ELECTING
+    if not electing and event.outcome is not OrderOutcome.REORDERED:
+        return
+    counts = {"orders_changed": len(event.partitions)}
+    if electing:
+        counts["intended"] = len(event.partitions)
+    _put(told, **counts)
+    _restored(told)
+
+
+def _elections_ended(told: _Told) -> None:
+    _put(told, **{_OUTCOMES[told.event.outcome]: len(told.event.partitions)})
+    _restored(told)
+
+
+def _restored(told: _Told) -> None:
+    if told.event.restored:
+        _put(told, orders_restored=len(told.event.restored))
+
+
+def _balance_begun(told: _Told) -> None:
+    _put(told, balances=1)
+
+
+TABLES = CapabilityTables(
+    name="leadership",
+    tables=(LISTED_BROKERS_TABLE, LEADER_MOVEMENTS_TABLE),
+    tellings={
+        BlacklistSet: Telling(_listed, _listings),
+        leadership.LeaderElectionIntended: Telling(_intended),
+        leadership.LeaderElectionEnded: Telling(_election_ended),
+        leadership.LeaderElectionsEnded: Telling(_elections_ended),
+        leadership.LeaderOrdersAnswered: Telling(_orders_answered),
+        leadership.LeaderOrderChanged: Telling(_order_changed),
+        leadership.LeaderOrderEnded: Telling(_order_ended),
+        leadership.LeaderBalanceBegun: Telling(_balance_begun),
+    },
+    untold=frozenset(
+        {
+            leadership.LeaderOrderKept,
+            leadership.LeaderOrdersIntended,
+            leadership.LeaderOrderLeft,
+            leadership.LeaderWaiting,
+            leadership.LeaderWaitEnded,
+            leadership.LeaderBalanceEnded,
+            leadership.LeadersCounted,
+        }
+    ),
+)

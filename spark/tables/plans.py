@@ -1,0 +1,105 @@
+"""The table of plans: who opened each one, what was accepted and how it ended. Most of it is in the state."""
+
+from typing import Any
+
+from drover.events import plans
+from drover.spark.tables.schema import CLUSTER, INTEGER, TEXT, Table, count, key, known, latest
+from drover.spark.tables.sheet import Key, Row
+from drover.spark.tables.telling import CapabilityTables, NoMemory, Telling, Told
+from drover.state.plans import Plan, PlansState
+
+PLANS_TABLE = Table(
+    "plans",
+    "Every plan: who opened it, what was accepted and how it ended.",
+    "plans",
+    (
+        CLUSTER,
+        key("plan", TEXT, "name", "the plan's name"),
+        latest("requester", TEXT, "name", "who opened it"),
+        latest("reason", TEXT, "a sentence", "why, in the requester's words"),
+        latest("opened_ms", INTEGER, "ms since epoch", "when it was opened"),
+        known("cancelled_ms", INTEGER, "ms since epoch", "when it was cancelled as a whole; null if not"),
+        latest("finished_ms", INTEGER, "ms since epoch", "when nothing of it was left to be done; null before"),
+        latest(
+            "throttle",
+            INTEGER,
+            "bytes/s per broker",
+            "the last throttle asked for; null for none",
+        ),
+        latest("partitions_planned", INTEGER, "targets", "asked for, those that were withdrawn included"),
+        count("replicas_planned", "copies that its reassignments need, as accepted", "replicas"),
+        latest("accepted", INTEGER, "reassignments", "reassignments that began"),
+        latest("completed", INTEGER, "reassignments", "that reached their target"),
+        latest("rolled_back", INTEGER, "reassignments", "that are back at their original list"),
+        latest("stopped", INTEGER, "reassignments", "that ended where their confirmed steps had brought them"),
+        latest("failed", INTEGER, "reassignments", "that ended elsewhere"),
+        latest("waiting", INTEGER, "targets", "targets in the queue, or behind a move that is taken back"),
+        latest("withdrawn", INTEGER, "targets", "targets given up before they began"),
+        count("bytes_copied", "by steps that are confirmed, and by completed moves", "bytes"),
+        count("bytes_unknown", "of which more was copied than bytes_copied says", "reassignments"),
+    ),
+    expires_by="finished_ms",
+)
+_Told = Told[PlansState, Any, NoMemory]
+
+
+def plan_row(plan: Plan, ended_ms: int | None) -> Row:
+    """Return what the state has of a plan, by column."""
+    accepted = plan.active + plan.completed + plan.rolled_back + plan.stopped + plan.failed
+    return {
+        "requester": plan.by,
+        "reason": plan.reason,
+        "opened_ms": plan.opened_ms,
+        "finished_ms": ended_ms if plan.is_idle else None,
+        "throttle": plan.throttle_bytes_per_second,
+        "partitions_planned": accepted + plan.waiting + plan.withdrawn,
+        "accepted": accepted,
+        "completed": plan.completed,
+        "rolled_back": plan.rolled_back,
+        "stopped": plan.stopped,
+        "failed": plan.failed,
+        "waiting": plan.waiting,
+        "withdrawn": plan.withdrawn,
+    }
+
+
+def _row(state: PlansState, _memory: NoMemory, name: Key) -> Row | None:
+    plan = state.plans.get(str(name[1]))
+    return None if plan is None else plan_row(plan, state.ended_plans.get(plan.name))
+
+
+def _touched(told: _Told) -> None:
+    told.sheet.put("plans", (told.event.cluster, told.event.plan))
+
+
+def _cancelled(told: _Told) -> None:
+    told.sheet.put("plans", (told.event.cluster, told.event.plan), cancelled_ms=told.at_ms)
+
+
+def _rows_of(state: PlansState, event: plans.PlansForgotten) -> dict[str, Row]:
+    return {name: plan_row(state.plans[name], state.ended_plans.get(name)) for name in event.plans}
+
+
+def _forgotten(told: _Told) -> None:
+    """Keep the rows: the state has nothing for them at the end of this part of the log."""
+    for name, row in told.before.items():
+        told.sheet.put("plans", (told.event.cluster, name), **row)
+
+
+_TOUCH = Telling(_touched)
+TABLES = CapabilityTables(
+    name="plans",
+    tables=(PLANS_TABLE,),
+    tellings={
+        plans.PlanOpened: _TOUCH,
+        plans.PlanExtended: _TOUCH,
+        plans.PlanThrottleSet: _TOUCH,
+        plans.PlanThrottleCleared: _TOUCH,
+        plans.PlanThrottleRaised: _TOUCH,
+        plans.PlanFinished: _TOUCH,
+        plans.PlanCancelled: Telling(_cancelled),
+        plans.PlansForgotten: Telling(_forgotten, _rows_of),
+    },
+    rows={"plans": _row},
+    untold=frozenset({plans.ClusterThrottleSet, plans.PlanEstimated, plans.PlanPaused, plans.PlanResumed}),
+)

@@ -1,0 +1,148 @@
+"""The tables of scheduling: the limits in force, how far they are used over time, and what waits in the queue."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from drover.events import clusters, reassignments, waiting
+from drover.events.clusters import LimitValue
+from drover.fold.plans import ENDINGS
+from drover.spark.tables.measures import window
+from drover.spark.tables.schema import CLUSTER, INTEGER, TEXT, WINDOW, Table, key, known, latest, most
+from drover.spark.tables.telling import CapabilityTables, Telling, Told
+from drover.state.limit_names import KNOWN, value_of
+from drover.state.moves import ReassignmentState
+from drover.state.scheduling import ChangedLimit, Limits, QueueEntry, SchedulingState
+
+LIMITS_TABLE = Table(
+    "limits",
+    "The limits in force, and who changed them.",
+    "clusters times limits",
+    (
+        CLUSTER,
+        key("limit", TEXT, "a limit of docs/limits.md", "its name"),
+        latest("value", TEXT, "as in docs/limits.md", "what holds; null for no bound"),
+        latest("requester", TEXT, "name", "who set it by a command; null where the settings hold"),
+        latest("reason", TEXT, "a sentence", "why, in their words"),
+        latest("since_ms", INTEGER, "ms since epoch", "since when this value holds"),
+    ),
+)
+BUDGETS_TABLE = Table(
+    "budgets",
+    "How many partitions moved at a time, and how many waited, per minute, beside the limit.",
+    "minutes in which a move started or ended",
+    (
+        CLUSTER,
+        WINDOW,
+        most("in_flight_most", "most at once in flight", "partitions"),
+        known("in_flight_last", INTEGER, "partitions", "in flight after the window's last change"),
+        known("pending_last", INTEGER, "partitions", "accepted and not started, at that moment"),
+        known("limit_last", INTEGER, "partitions", "that might be in flight, at that moment"),
+    ),
+    expires_by="window_ms",
+)
+
+
+class SchedulingMemory(Struct, omit_defaults=True):
+    """Whether the limits have been told, all of which a new cluster is given at once."""
+
+    has_told_limits: bool = False
+
+
+def _entry_of(state: SchedulingState, event: Any) -> QueueEntry | None:
+    return state.queue.get(event.key)
+
+
+def _added(told: Told[SchedulingState, waiting.QueueEntryAdded, SchedulingMemory]) -> None:
+    told.sheet.put("plans", (told.event.cluster, told.event.plan))
+
+
+def _removed(told: Told[SchedulingState, waiting.QueueEntryRemoved, SchedulingMemory]) -> None:
+    told.sheet.put("plans", (told.event.cluster, told.before.plan))
+
+
+def _limits(state: SchedulingState, _event: Any) -> tuple[Limits, dict[str, ChangedLimit]]:
+    return state.limits, state.changed_limits.copy()
+
+
+def _limits_changed(told: Told[SchedulingState, Any, SchedulingMemory]) -> None:
+    """Tell each limit whose value or origin is another now, and all of them for the first time."""
+    limits, by_command = told.before
+    for name in (one.name for one in KNOWN):
+        changed = told.state.changed_limits.get(name)
+        value = value_of(told.state.limits, name)
+        is_same = value == value_of(limits, name) and changed == by_command.get(name)
+        if is_same and told.memory.has_told_limits:
+            continue
+        told.sheet.replace(
+            "limits",
+            (told.event.cluster, name),
+            {
+                "value": _text(value),
+                "requester": None if changed is None else changed.by,
+                "reason": None if changed is None else changed.reason,
+                "since_ms": told.at_ms if changed is None else changed.since_ms,
+            },
+        )
+    told.memory.has_told_limits = True
+
+
+def _text(value: LimitValue) -> str | None:
+    return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _in_flight(state: ReassignmentState, _event: Any) -> tuple[int, int]:
+    return len(state.moves.in_flight), len(state.moves.pending)
+
+
+def _used(told: Told[Any, Any, SchedulingMemory]) -> None:
+    """Tell how many move and wait, if that has changed."""
+    state, (before, _) = told.state, told.before
+    now = len(state.moves.in_flight)
+    if told.before == (now, len(state.moves.pending)):
+        return
+    told.sheet.put(
+        "budgets",
+        (told.event.cluster, window(told.at_ms)),
+        in_flight_most=max(before, now),
+        in_flight_last=now,
+        pending_last=len(state.moves.pending),
+        limit_last=state.limits.max_partitions_in_flight,
+    )
+
+
+_PLANS = frozenset({"plans"})
+_USE, _LIMIT = Telling(_used, _in_flight), Telling(_limits_changed, _limits)
+TABLES = CapabilityTables(
+    name="scheduling",
+    tables=(LIMITS_TABLE, BUDGETS_TABLE),
+    tellings={
+        waiting.QueueEntryAdded: Telling(_added, tables=_PLANS),
+        waiting.QueueEntryRemoved: Telling(_removed, _entry_of, _PLANS),
+        clusters.LimitsSet: _LIMIT,
+        clusters.LimitsChanged: _LIMIT,
+        reassignments.ReassignmentQueued: _USE,
+        reassignments.ReassignmentAdopted: _USE,
+        reassignments.StepPrepared: _USE,
+        reassignments.StepPostponed: _USE,
+        reassignments.CallIntended: _USE,
+        reassignments.RollbackRequested: _USE,
+        reassignments.StopRequested: _USE,
+        **dict.fromkeys(ENDINGS, _USE),
+    },
+    untold=frozenset(
+        {
+            clusters.ClusterFrozen,
+            clusters.FreezeEnded,
+            clusters.ClusterUnfrozen,
+            clusters.BrokerHeld,
+            clusters.BrokerReleased,
+            waiting.CommandHeld,
+            waiting.CommandNarrowed,
+            waiting.CommandReleased,
+            waiting.CommandBegun,
+            waiting.CommandAdvanced,
+        }
+    ),
+    memory=SchedulingMemory,
+)

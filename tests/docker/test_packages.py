@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import drover
-from tests.architecture.repository import TOP_LEVEL
+from tests.architecture.repository import ROOT, TOP_LEVEL
 from tests.architecture.test_tooling import toml
-from tests.docker.packages import ROOT, build, install, site_of, uninstall
+from tests.docker.packages import build, install, site_of, uninstall
 
 LINKED = tuple(name for name in TOP_LEVEL if name != "drover")
 NAME = "kafka-drover"

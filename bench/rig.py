@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -34,7 +33,8 @@ RECORD_BYTES = 64 * 1024
 POLL_S = 0.02
 
 AT_ONCE = 500
-SETTLE_S = 0.5
+# Until then every broker knows the lists; a plan that is made from older ones would begin there.
+SETTLE_S = 3
 
 # A follower's first fetch ignores the throttle, so it must be small.
 SMALL_FETCHES = {"replica.fetch.max.bytes": RECORD_BYTES, "replica.fetch.response.max.bytes": 4 * RECORD_BYTES}
@@ -69,7 +69,7 @@ class Rig:
     # -- processes
 
     def start_arguments(self) -> tuple[str, ...]:
-        """The command line up to the command: as a user types `drover`."""
+        """Return the command line that stands for `drover`."""
         return (sys.executable, "-m", "drover")
 
     @property
@@ -89,11 +89,11 @@ class Rig:
                 stderr=log_file.fileno(),
             )
 
-    async def end_worker(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
-        """Signal a worker and wait until it is gone."""
+    async def kill_worker(self, name: str) -> None:
+        """Kill a worker and wait until it is gone."""
         process = self.workers.pop(name)
         if process.returncode is None:
-            process.send_signal(number)
+            process.kill()
         await process.wait()
 
     async def drover(self, *arguments: str) -> float:
@@ -102,7 +102,7 @@ class Rig:
         await run_program((*self.start_arguments(), *arguments), self.environment)
         return began_s
 
-    # -- what is moved
+    # -- topics and plans
 
     async def create_topic(self, topic: str, layout: Mapping[int, tuple[int, ...]]) -> None:
         """Create an empty topic with these replicas and wait until every partition has a leader."""
@@ -245,7 +245,7 @@ async def drover_on(
             yield rig, tail
     finally:
         for name in tuple(rig.workers):
-            await rig.end_worker(name)
+            await rig.kill_worker(name)
         await rig.driver.close()
 
 

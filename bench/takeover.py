@@ -75,7 +75,7 @@ async def _take_over(cluster: LocalCluster, number: int) -> tuple[float, float]:
 async def _kill(rig: Rig, tail: Tail) -> tuple[float, float]:
     owner = tail.folds[SHARD].owner
     killed_s = time.time()
-    await rig.end_worker(owner)
+    await rig.kill_worker(owner)
     first = len(tail.seen)
     command = BrokerFailed(
         id=f"after-{owner}", cluster=MANAGED, by="bench@example", reason="benchmark", broker=9, at_ms=1

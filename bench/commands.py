@@ -1,131 +1,85 @@
-"""From a command's record to its durable outcome: latency at a steady rate, and throughput from a backlog."""
+"""From a command's record to its durable outcome: latency at a steady rate, and throughput from a backlog.
 
-import json
-import os
-import sys
+One worker, six shards, twelve configured clusters (two per shard, all of them the same Kafka), and a mixture of
+blacklist, broker-failed, broker-returned, freeze and unfreeze commands, every twentieth a client's retry of the one
+before. Latency: the time at which an independent consumer received the log record with the outcome, minus the
+LogAppendTime of the command's own record, for 15 s after 8 s of the same that warm the brokers up. Throughput: a
+backlog over all shards is written before the worker is started; commands are counted from the LogAppendTime of the
+first record with outcomes to that of the last.
+"""
+
+import asyncio
+import itertools
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import median
+from random import Random
+from typing import Any
 
-import psutil
+from aiokafka import AIOKafkaProducer
 
-from bench.results import AtLeast, AtMost, Benchmark, Row, check, percentile, say
-from bench.rig import Rig, drover_on, fresh_cluster, run_program
-from bench.tail import Seen, Tail
-from bench.traffic import Sender, Written, cluster_names, mixture
-from drover.cluster.topics import TopicSpec, create_topics
-from drover.events.topics import DEFAULT_SHARDS
+from bench.results import AtLeast, AtMost, Benchmark, Row, check, percentile
+from bench.rig import Rig, drover_on, fresh_cluster
+from bench.tail import Tail
+from drover.client.client import topic_of
+from drover.events.codec import encode_command
+from drover.events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Freeze, Unfreeze
+from drover.events.topics import DEFAULT_SHARDS, shard_of
+from drover.journal.connection import LogConnection
 from drover.local import LocalCluster
 
-RATE_PER_S = 200
+RATE_PER_S = 50
 # A fresh JVM compiles while it serves: the first seconds say nothing about the rest.
 WARM_UP_S = 8
 LATENCY_S = 15
 BACKLOG = 20_000
-# Each backlog with its bare loop; one pair says more about the moment than about the code.
-PAIRS = 5
-
-Place = tuple[str, int, int]
+CLUSTERS_PER_SHARD = 2
+REPEATED_EVERY = 20
+CHUNK = 1000
 
 
 async def run(*, quick: bool) -> tuple[Row, ...]:
-    """Measure latency first, since it suffers most from whatever a cluster has gone through."""
+    """Measure latency first, on a cluster that has done nothing else."""
     async with fresh_cluster() as cluster:
         latency = await _latency(cluster, 3 if quick else LATENCY_S)
-        count, pairs = (4_000, 1) if quick else (BACKLOG, PAIRS)
-        return (*latency, *_rows(count, [await _throughput(cluster, count, number) for number in range(pairs)]))
+        return (latency, await _throughput(cluster, 4_000 if quick else BACKLOG))
 
 
-async def _latency(cluster: LocalCluster, seconds: int) -> tuple[Row, ...]:
+async def _latency(cluster: LocalCluster, seconds: int) -> Row:
     clusters = cluster_names()
     async with drover_on(cluster, "steady", names=clusters) as (rig, tail):
         await _start(rig, tail)
-        sender = Sender(rig.connection)
-        await sender.start()
-        try:
-            await sender.at_rate(mixture(WARM_UP_S * RATE_PER_S, clusters, "warm-up"), RATE_PER_S)
-            written = await sender.at_rate(mixture(seconds * RATE_PER_S, clusters, "steady"), RATE_PER_S)
-        finally:
-            await sender.close()
-        expected = (WARM_UP_S + seconds) * RATE_PER_S
-        await tail.until(lambda: tail.outcomes == expected, "every command to be decided")
-        seen = decided(tail)
-    durable = [seen[place(one)].received_ms - one.timestamp_ms for one in written]
-    appended = [float(seen[place(one)].written_ms - one.timestamp_ms) for one in written]
-    rate = f"at {RATE_PER_S} commands/s"
-    return (
-        Row(f"command record to durable outcome {rate}, p50", percentile(durable, 50), "ms"),
-        Row(f"command record to durable outcome {rate}, p99", percentile(durable, 99), "ms", gate=AtMost(200)),
-        Row("of that, to the append of the outcome's record, p50", percentile(appended, 50), "ms"),
-        Row("of that, to the append of the outcome's record, p99", percentile(appended, 99), "ms"),
-    )
+        warm_up = mixture(WARM_UP_S * RATE_PER_S, clusters, "warm-up")
+        await _at_rate(rig.connection, warm_up)
+        written = await _at_rate(rig.connection, mixture(seconds * RATE_PER_S, clusters, "steady"))
+        await tail.until(lambda: tail.outcomes == len(warm_up) + len(written), "every command to be decided")
+        received_ms = {
+            (outcome.topic, seen.valid.shard, outcome.offset): seen.received_ms
+            for seen in tail.seen
+            for outcome in seen.valid.batch.outcomes
+        }
+    delays_ms = [received_ms[record.topic, record.partition, record.offset] - record.timestamp for record in written]
+    name = f"command record to durable outcome at {RATE_PER_S} commands/s"
+    return Row(f"{name}, p99", percentile(delays_ms, 99), "ms", goal=AtMost(250))
 
 
-@dataclass(frozen=True, slots=True)
-class _Pace:
-    """How a worker decided a backlog: commands per second, processor time of one, and records of the log."""
-
-    per_s: float
-    busy_ms: float
-    records: int
-    bare: "_Bare"
-
-
-async def _throughput(cluster: LocalCluster, count: int, number: int) -> _Pace:
+async def _throughput(cluster: LocalCluster, count: int) -> Row:
     clusters = cluster_names()
-    async with drover_on(cluster, f"backlog-{number}", names=clusters) as (rig, tail):
-        sender = Sender(rig.connection)
-        await sender.start()
-        try:
-            await sender.backlog(mixture(count, clusters, "backlog"))
-        finally:
-            await sender.close()
-        bare = await _bare(rig, count)
-        say(f"a bare loop: {bare.per_s:,.0f} commands/s, {bare.busy_ms:.3f} ms each; now a worker")
+    async with drover_on(cluster, "backlog", names=clusters) as (rig, tail):
+        commands = mixture(count, clusters, "backlog")
+        async with _producer(rig.connection) as producer:
+            for first in range(0, count, CHUNK):
+                sent = [await _send(producer, rig.connection, each) for each in commands[first : first + CHUNK]]
+                await asyncio.gather(*sent)
         await _start(rig, tail)
-        worker = psutil.Process(rig.workers["worker"].pid)
-        used_s, done = _processor_s(worker), tail.outcomes
         await tail.until(lambda: tail.outcomes == count, "the backlog to be decided", timeout_s=120)
-        used_s, done = _processor_s(worker) - used_s, count - done
-        batches = sorted((one for one in tail.seen if one.valid.batch.outcomes), key=lambda one: one.written_ms)
-    shards = {one.valid.shard for one in batches}
-    check(len(shards) == len(tail.folds), f"only the shards {sorted(shards)} had commands")
-    # What the first record decided was done before the clock started.
-    later = count - len(batches[0].valid.batch.outcomes)
+        batches = sorted((seen for seen in tail.seen if seen.valid.batch.outcomes), key=lambda seen: seen.written_ms)
+    shards = {seen.valid.shard for seen in batches}
+    check(len(shards) == DEFAULT_SHARDS, f"only the shards {sorted(shards)} had commands")
+    # The commands of the first record were decided before the clock started.
+    decided = count - len(batches[0].valid.batch.outcomes)
     seconds = max(1, batches[-1].written_ms - batches[0].written_ms) / 1000
-    return _Pace(later / seconds, used_s / done * 1000, len(batches), bare)
-
-
-def _rows(count: int, paces: Sequence[_Pace]) -> tuple[Row, ...]:
-    """Tell the medians of all pairs."""
-    per_s, bare_per_s = median(one.per_s for one in paces), median(one.bare.per_s for one in paces)
-    busy_ms, bare_busy_ms = median(one.busy_ms for one in paces), median(one.bare.busy_ms for one in paces)
-    name = f"commands decided by one worker from a backlog of {count:,}, {os.cpu_count()} cores in all"
-    return (
-        Row(name, per_s, "commands/s", gate=AtLeast(5000)),
-        Row("the same beside a bare loop", per_s, "commands/s", bare_per_s, gate=AtLeast(0.35)),
-        Row("processor time of the worker per command, beside the bare loop's", busy_ms, "ms", bare_busy_ms),
-        Row("commands per record of the log", count / median(one.records for one in paces), "commands"),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Bare:
-    """The result of the same backlog in a loop without Drover."""
-
-    per_s: float
-    busy_ms: float
-
-
-async def _bare(rig: Rig, count: int) -> _Bare:
-    """Let a process of its own read, decode and produce every command of the backlog."""
-    target = TopicSpec(f"{rig.connection.topics.prefix}.bare", DEFAULT_SHARDS, 3, {"min.insync.replicas": "2"})
-    answer = (await create_topics(rig.cluster.bootstrap, [target]))[target.name]
-    check(answer.accepted, f"topic {target.name}: {answer.message}")
-    arguments = (rig.cluster.bootstrap, target.name, str(count), *rig.connection.topics.commands)
-    output = await run_program((sys.executable, "-m", "bench.bare_loop", *arguments), os.environ)
-    found = json.loads(output.splitlines()[-1])
-    return _Bare(found["count"] / found["seconds"], found["busy_s"] / found["count"] * 1000)
+    name = f"commands decided by one worker from a backlog of {count:,}"
+    return Row(name, decided / seconds, "commands/s", goal=AtLeast(2000))
 
 
 async def _start(rig: Rig, tail: Tail) -> None:
@@ -133,32 +87,72 @@ async def _start(rig: Rig, tail: Tail) -> None:
     await tail.until(lambda: tail.owners == {"worker"}, "the worker owns every shard")
 
 
-def _processor_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return times.user + times.system
+def cluster_names() -> tuple[str, ...]:
+    """Name as many clusters for every shard."""
+    free = dict.fromkeys(range(DEFAULT_SHARDS), CLUSTERS_PER_SHARD)
+    names: list[str] = []
+    for number in itertools.count(1):
+        shard = shard_of(f"site-{number}", DEFAULT_SHARDS)
+        if free[shard]:
+            free[shard] -= 1
+            names.append(f"site-{number}")
+        if not any(free.values()):
+            break
+    return tuple(names)
 
 
-def place(written: Written) -> Place:
-    return written.topic, written.shard, written.offset
+def mixture(count: int, clusters: Sequence[str], prefix: str) -> list[AnyCommand]:
+    """Make commands of every kind that needs no partition."""
+    chance = Random(7)
+    commands: list[AnyCommand] = []
+    for number in range(count):
+        if commands and number % REPEATED_EVERY == 0:
+            commands.append(commands[-1])
+        else:
+            commands.append(_command(f"{prefix}-{number}", chance.choice(clusters), chance, number))
+    return commands
 
 
-def decided(tail: Tail) -> dict[Place, Seen]:
-    """Say for each command which batch decided it."""
-    return {
-        (outcome.topic, seen.valid.shard, outcome.offset): seen
-        for seen in tail.seen
-        for outcome in seen.valid.batch.outcomes
-    }
+def _command(identity: str, cluster: str, chance: Random, number: int) -> AnyCommand:
+    common: dict[str, Any] = {"id": identity, "cluster": cluster, "by": "bench@example", "reason": "benchmark"}
+    broker = chance.randrange(1, 100)
+    match chance.randrange(5):
+        case 0:
+            # Brokers that do not exist: a list of brokers that do would move the leaders of the log itself.
+            return Blacklist(brokers=(broker + 1000, broker + 1001), **common)
+        case 1:
+            return BrokerFailed(broker=broker, at_ms=number, **common)
+        case 2:
+            return BrokerReturned(broker=broker, at_ms=number, **common)
+        case 3:
+            return Freeze(**common)
+        case _:
+            return Unfreeze(**common)
 
 
-METHOD = """\
-One worker, six shards, twelve configured clusters (two per shard, all of them the same Kafka), a mixture of
-blacklist, broker-failed, broker-returned, freeze and unfreeze commands, every twentieth a repeated one; brokers,
-worker and clients share the machine. *Latency*: for each command of 15 s at 200 commands/s, after 8 s of the same
-to warm the brokers up, the moment at which an independent consumer got the log record with its outcome (a consumer
-gets only what is replicated) minus the LogAppendTime of the command's own record. *Throughput*: a backlog over all
-shards is written first; then a worker is started, and the commands are counted from the LogAppendTime of the first
-record with outcomes to that of the last. *Bare loop*: just before, a process with nothing but aiokafka reads the same
-backlog, decodes each command and produces one record for each, acknowledged by all in-sync replicas, without waiting
-for any before the next. Five pairs by turns, medians, and the ratio of the medians."""
-BENCHMARK = Benchmark("commands", "Commands: latency and throughput", METHOD, run)
+def _producer(connection: LogConnection) -> Any:
+    return AIOKafkaProducer(**connection.client_options, enable_idempotence=True)
+
+
+async def _at_rate(connection: LogConnection, commands: Sequence[AnyCommand]) -> list[Any]:
+    """Send at an even rate, however long the answers take, and return where each command stands."""
+    acknowledged = []
+    async with _producer(connection) as producer:
+        began_s = time.monotonic()
+        for number, command in enumerate(commands):
+            await asyncio.sleep(max(0.0, began_s + number / RATE_PER_S - time.monotonic()))
+            acknowledged.append(await _send(producer, connection, command))
+        return list(await asyncio.gather(*acknowledged))
+
+
+async def _send(producer: AIOKafkaProducer, connection: LogConnection, command: AnyCommand) -> "asyncio.Future[Any]":
+    sent: asyncio.Future[Any] = await producer.send(
+        topic_of(command, connection.topics),
+        encode_command(command),
+        key=command.cluster.encode(),
+        partition=shard_of(command.cluster, DEFAULT_SHARDS),
+    )
+    return sent
+
+
+BENCHMARK = Benchmark("commands", run)

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from bench.owner import Owner
+from bench.owner import CLUSTER, LOOK_MS, WALL_START_MS, Owner
 from bench.results import check
 from drover.events.commands import Alter, AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Cancel, PartitionTarget
 from drover.fold.log import ShardFold
@@ -14,12 +14,9 @@ from drover.state.scheduling import Limits
 from drover.testing.model import ClusterModel
 from drover.testing.simulated import SimulatedDriver
 
-CLUSTER = "prod"
 TOPIC = "orders"
 BROKERS = 20
 REPLICAS = 3
-WALL_START_MS = 1_700_000_000_000
-STEP_MS = 150
 MAX_STEPS = 10_000
 
 
@@ -93,11 +90,7 @@ class LogMaker:
         """Look at the cluster once, decide what follows, then let it copy."""
         await self._owner.look(CLUSTER)
         await self._owner.settle()
-        self.model.advance(STEP_MS)
-
-    def pause(self, duration_ms: int) -> None:
-        """Let time pass in which nothing is asked for."""
-        self.model.advance(duration_ms)
+        self.model.advance(LOOK_MS)
 
     async def finish(self) -> None:
         """Go on until nothing is under way."""
@@ -117,30 +110,28 @@ def layout(number: int) -> tuple[int, ...]:
     return tuple(1 + (number + place) % BROKERS for place in range(REPLICAS))
 
 
-async def varied_log(events: int, per_turn: int = 1000, pause_ms: int = 0) -> LogMaker:
+async def varied_log(events: int, pause_ms: int = 0) -> LogMaker:
     """Make a log of at least that many events: large, middling and single moves, throttles, rollbacks, broker news.
 
-    A longer log begins with the shorter one, of equal `per_turn`: so many partitions are moved before the next turn,
-    which comes after a pause.
+    A thousand partitions move in each round, and the next round comes after a pause.
     """
     partitions = 2000
     maker = LogMaker(partitions, Limits(max_partitions_in_flight=1250, max_moves_per_broker=60))
     chance = random.Random(7)
     while maker.events < events:
-        numbers = chance.sample(range(partitions), per_turn)
-        first, second, third = per_turn // 2, per_turn * 55 // 100, per_turn * 8 // 10
-        undone = maker.alter(numbers[first:second])
+        numbers = chance.sample(range(partitions), 1000)
+        undone = maker.alter(numbers[500:550])
         await maker.decide(undone)
-        await maker.decide(maker.alter(numbers[:first]))
-        await maker.decide(maker.alter(numbers[second:third], throttle=50_000_000))
+        await maker.decide(maker.alter(numbers[:500]))
+        await maker.decide(maker.alter(numbers[550:800], throttle=50_000_000))
         await maker.roll_back(undone)
-        for number in numbers[third:]:
+        for number in numbers[800:]:
             await maker.decide(maker.alter([number]))
             if number % 4 == 0:
                 await maker.step()
         await maker.decide(*_broker_news(maker, chance))
         await maker.finish()
-        maker.pause(pause_ms)
+        maker.model.advance(pause_ms)
     return maker
 
 
@@ -152,12 +143,3 @@ def _broker_news(maker: LogMaker, chance: random.Random) -> tuple[AnyCommand, ..
         Blacklist(id=maker.new_id(), brokers=(broker,), **common),
         BrokerReturned(id=maker.new_id(), broker=broker, at_ms=2, **common),
     )
-
-
-async def queued_log(count: int) -> LogMaker:
-    """Make a log at whose end that many reassignments are active, all but a few of them waiting for a slot."""
-    maker = LogMaker(count, Limits())
-    for first in range(0, count, 1000):
-        await maker.decide(maker.alter(range(first, min(first + 1000, count))))
-    check(len(maker.state.reassignments) == count, "not every reassignment is active")
-    return maker

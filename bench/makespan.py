@@ -1,51 +1,81 @@
-"""The time of a plan on the model of ports, beside the bound that no schedule beats and what operators do without."""
+"""The time of a whole plan: on a model beside the bound that no schedule beats, and on real brokers.
+
+Model, without a Kafka: the real shard core in virtual time, with a plan throttled to the rate of a port, drives a model
+cluster of twelve brokers (`bench/makespan_model.py`): 63 instances from seeds with 300 moves each, where one stream
+fills a whole port, a third or an eighth of one. Drover's limits are those that docs/limits.md advises. The bound is the
+busiest port or uplink, or the longest single copy.
+
+Empty partitions: 1,500 partitions with two replicas have one of them replaced, with the default limits, from the start
+of the process to the last record of the plan. Baseline: the stock tool's `--execute` of the same file, from the start
+of its JVM until the cluster has the layout. By turns; medians after one pair that warms everything up.
+
+Real data: 60 partitions with 64 KiB to some MiB (log-normal) under a throttle that keeps the busiest broker busy for a
+minute, with Drover and its default limits, and with the stock tool, which starts everything at once. From the first
+poll of Kafka's list that shows a move to the last one.
+"""
 
 import math
-import statistics
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import time
+from collections import Counter
+from collections.abc import Mapping
+from random import Random
+from statistics import mean, median
 
-from bench.makespan_baselines import Outcome, Policy, all_at_once, cruise_control, incremental, play, waves
 from bench.makespan_drover import Drive
-from bench.makespan_instances import STREAM_SHARES, instances
-from bench.ports_model import Instance
-from bench.results import AtLeast, AtMost, Benchmark, Row, say
+from bench.makespan_model import Instance, instances
+from bench.results import AtMost, Benchmark, Row, check, say
+from bench.rig import (
+    MANAGED,
+    RECORD_BYTES,
+    SMALL_FETCHES,
+    Layouts,
+    Rig,
+    WatchedMoves,
+    drover_on,
+    fresh_cluster,
+    moves_watched,
+)
+from bench.tail import Tail
 from drover.events.clusters import Budgets
+from drover.events.partitions import TopicPartition
+from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.state.scheduling import Limits
 
 MOVES, SEEDS = 300, 3
-# As many partitions at a time as Cruise Control's cap lets twelve brokers copy.
-AT_A_TIME = 60
 # Copies are about as large if the largest is not so many times as large as the median.
 ALIKE = 3
-Baselines: dict[str, Callable[[Instance], Policy]] = {
-    "all at once": lambda _: all_at_once(),
-    "waves": lambda _: waves(AT_A_TIME),
-    "incremental": lambda _: incremental(AT_A_TIME),
-    "cruise control": cruise_control,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Played:
-    """One instance: everybody's time over the bound, and the most extra replicas of two."""
-
-    instance: Instance
-    drover: float
-    by_default: float
-    others: dict[str, float]
-    extra: int
-    extra_at_once: int
+EMPTY, OURS, THEIRS, WARMING_UP = "empty", "ours", "theirs", "warming-up"
+MEDIAN_RECORDS, SIGMA = 12, 1.0
+SHARD = shard_of(MANAGED, DEFAULT_SHARDS)
 
 
 async def run(*, quick: bool) -> tuple[Row, ...]:
-    """Play every instance with everybody."""
-    seeds, moves = (1, 60) if quick else (SEEDS, MOVES)
-    played = [await _play(instance) for instance in instances(seeds, moves)]
-    return tuple(_rows(played))
+    """Play every instance of the model, then move real partitions."""
+    ratios = [await _play(instance) for instance in instances(*((1, 60) if quick else (SEEDS, MOVES)))]
+    name = f"plan on {len(ratios)} model instances, time over the lower bound"
+    async with fresh_cluster(SMALL_FETCHES) as cluster, drover_on(cluster, "makespan") as (rig, tail):
+        await rig.start_worker("worker")
+        await tail.until(lambda: tail.owners == {"worker"}, "the worker owns every shard")
+        empty = await _empty(rig, tail, 150 if quick else 1500, pairs=2 if quick else 4)
+        real = await _real(rig, tail, *((12, 10) if quick else (60, 60)))
+    return (
+        Row(f"{name}, mean", mean(ratios), "", goal=AtMost(1.05)),
+        Row(f"{name}, worst", max(ratios), "", goal=AtMost(1.20)),
+        real,
+        empty,
+    )
 
 
-def fitting(instance: Instance) -> Limits:
+# -- the model
+
+
+async def _play(instance: Instance) -> float:
+    seconds = round(await Drive(instance, advised_limits(instance)).run(), 3)
+    say(f"{instance.name}: {seconds:.0f} s, bound {instance.bound_s:.0f} s")
+    return seconds / instance.bound_s
+
+
+def advised_limits(instance: Instance) -> Limits:
     """Return the limits as docs/limits.md advises: as many copies per broker as fill a port, in whole steps.
 
     A half more where all copies are about as large. Where racks have uplinks, as many copies per rack as its uplink is
@@ -53,7 +83,7 @@ def fitting(instance: Instance) -> Limits:
     """
     streams, replicas = instance.streams_per_port, max(len(shift.added) for shift in instance.shifts)
     sizes = [shift.bytes for shift in instance.shifts]
-    is_even = max(sizes) < ALIKE * statistics.median(sizes)
+    is_even = max(sizes) < ALIKE * median(sizes)
     copies = math.ceil(streams * (1.5 if is_even else 1) / replicas) * replicas if streams > 1 else replicas
     if copies == 1:
         copies = Limits().max_moves_per_broker
@@ -65,70 +95,94 @@ def fitting(instance: Instance) -> Limits:
     )
 
 
-async def _play(instance: Instance) -> Played:
-    bound_s = instance.bound_s
-    drover = await Drive(instance, fitting(instance)).run()
-    drover_s = round(drover.seconds, 3)
-    by_default = await Drive(instance, Limits()).run()
-    outcomes: dict[str, Outcome] = {name: play(instance, make(instance)) for name, make in Baselines.items()}
-    others = {name: round(outcome.seconds, 3) / bound_s for name, outcome in outcomes.items()}
-    found = Played(
-        instance,
-        drover_s / bound_s,
-        by_default.seconds / bound_s,
-        others,
-        drover.peak_extra,
-        outcomes["all at once"].peak_extra,
-    )
-    told = ", ".join(f"{name} {ratio:.3f}" for name, ratio in others.items())
-    say(f"{instance.name}: bound {bound_s:.0f} s; drover {found.drover:.3f}, {found.by_default:.3f} by default; {told}")
-    return found
+# -- empty partitions
 
 
-def _rows(played: Sequence[Played]) -> Iterable[Row]:
-    count = len(played)
-    ours = [one.drover for one in played]
-    yield Row(f"{count} instances, mean over the bound", statistics.mean(ours), "x", gate=AtMost(1.05))
-    yield Row(f"{count} instances, worst over the bound", max(ours), "x", gate=AtMost(1.15))
-    for share in STREAM_SHARES:
-        those = [one for one in played if round(one.instance.port / one.instance.stream) == share]
-        mean = statistics.mean(one.drover for one in those)
-        by_default = statistics.mean(one.by_default for one in those)
-        yield Row(f"stream 1/{share} of a port, mean over the bound", mean, "x")
-        yield Row(f"stream 1/{share} of a port, default limits, mean over the bound", by_default, "x")
-    for family in dict.fromkeys(one.instance.family for one in played):
-        mean = statistics.mean(one.drover for one in played if one.instance.family == family)
-        yield Row(f"{family}, mean over the bound", mean, "x")
-    for name in Baselines:
-        ended = [(one.drover, one.others[name]) for one in played if math.isfinite(one.others[name])]
-        drover, other = (statistics.mean(ratios) for ratios in zip(*ended, strict=True))
-        yield Row(f"mean over the bound, beside {name}", drover, "x", other)
-    slower = max(one.drover / one.others["cruise control"] for one in played)
-    yield Row("worst against cruise control on the same instance", slower, "x", gate=AtMost(1.0))
-    waves_by = statistics.mean(one.others["waves"] / one.drover for one in played)
-    yield Row("waves with barriers take longer than Drover, mean", waves_by, "x", gate=AtLeast(1.8))
-    least = min(one.others["waves"] / one.drover for one in played)
-    yield Row("waves with barriers take longer than Drover, least", least, "x")
-    extra = sum(one.extra for one in played)
-    at_once = sum(one.extra_at_once for one in played)
-    yield Row("most extra replicas, beside all at once", extra / count, "replicas", at_once / count)
+async def _empty(rig: Rig, tail: Tail, count: int, *, pairs: int) -> Row:
+    keys = [TopicPartition(EMPTY, number) for number in range(count)]
+    before = {key: (1 + key.partition % 4, 1 + (key.partition + 1) % 4) for key in keys}
+    after = {key: (first, 1 + (key.partition + 2) % 4) for key, (first, _) in before.items()}
+    await rig.create_topic(EMPTY, {key.partition: replicas for key, replicas in before.items()})
+    ours: list[float] = []
+    tool: list[float] = []
+    for pair in range(pairs):
+        began_s = time.time()
+        await _drover(rig, tail, f"{EMPTY}-{pair}", after)
+        ours.append(tail.seen[-1].valid.batch.at_ms / 1000 - began_s)
+        await rig.bring_back(before)
+        began_s = time.monotonic()
+        await rig.stock_tool(rig.write_plan(EMPTY, after))
+        await rig.until_laid_out(after)
+        tool.append(time.monotonic() - began_s)
+        await rig.bring_back(before)
+        say(f"{count:,} empty partitions: drover {ours[-1]:.2f} s, stock tool {tool[-1]:.2f} s")
+    name = f"{count:,} empty partitions moved, beside the stock tool"
+    return Row(name, median(ours[1:]), "s", median(tool[1:]), goal=AtMost(3))
 
 
-METHOD = """\
-No Kafka: the real shard core in virtual time, with a plan throttled to the rate of a port, drives a model cluster of
-twelve brokers whose copies a fluid model carries (`bench/ports_model.py`): every broker has a port in and one out of
-50 MB/s, copies share ports max-min fairly, and no copy is faster than one stream, which is a whole port, a third or
-an eighth of one. 63 instances from seeds (`bench/makespan_instances.py`), 300 moves each: sizes even, skewed and very
-skewed (log-normal around 400 MB, sigma 0.2, 1.2, 1.8), half of the partitions led by a quarter of the brokers, rack
-uplinks of two ports for four brokers, partitions that are written to, and 100 partitions whose three replicas are all
-replaced. *Bound*: the busiest port or uplink, or the longest single copy; no schedule beats it. Drover looks every
-150 ms and reads sizes every second, as a worker does; 50 ms from a call to the first byte for everybody. Its limits
-are those that limits.md advises: the defaults where one stream fills a port, otherwise as many copies per broker as
-fill one (3 and 8), and a half more where all are about as large (5 and 12); whole replacements with three replicas per
-step and as many copies as fill a port in whole steps (3, 3 and 9); where racks have uplinks, twice as many copies per
-rack, since an uplink is two ports wide. Times are to the millisecond, as Drover's clock is in the model. *Default
-limits*: one replica per step and five copies per broker and way, which leave three eighths of a port idle at streams
-of an eighth. Baselines on the same instances: everything in one request; waves of 60 partitions, the next one when
-all of the one before have ended; 60 at a time by name with a look every second (KIP-1335); Cruise Control's loop: at
-most five tasks per broker and way, a look every ten seconds."""
-BENCHMARK = Benchmark("makespan", "The time of a whole plan, on a model of ports", METHOD, run)
+# -- real data
+
+
+async def _real(rig: Rig, tail: Tail, partitions: int, seconds: int) -> Row:
+    """Move partitions with Drover and as many with the stock tool, after a few that warm the brokers up."""
+    before, after, records = skewed_plan(partitions)
+    throttle = ("--throttle", str(busiest_bytes(before, after, records) // seconds))
+    for topic in (WARMING_UP, OURS, THEIRS):
+        await rig.create_topic(topic, before)
+        await rig.fill(topic, records)
+    await _drover(rig, tail, WARMING_UP, _layouts(WARMING_UP, after))
+    async with moves_watched(rig.driver) as ours:
+        await _drover(rig, tail, OURS, _layouts(OURS, after), *throttle)
+    target = _layouts(THEIRS, after)
+    async with moves_watched(rig.driver) as theirs:
+        await rig.stock_tool(rig.write_plan("stock", target), *throttle)
+        await rig.until_laid_out(target)
+    name = f"{partitions} partitions with data, throttled, beside the stock tool"
+    return Row(name, _seconds(ours), "s", _seconds(theirs), goal=AtMost(1.05))
+
+
+def skewed_plan(
+    partitions: int,
+) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]], dict[int, int]]:
+    """Return replicas before and after, and records of 64 KiB: each partition gets another second replica."""
+    chance = Random(15)
+    before: dict[int, tuple[int, ...]] = {}
+    after: dict[int, tuple[int, ...]] = {}
+    for number in range(partitions):
+        leader, follower, added = chance.sample((1, 2, 3, 4), 3)
+        before[number], after[number] = (leader, follower), (leader, added)
+    records = {number: max(1, round(MEDIAN_RECORDS * chance.lognormvariate(0, SIGMA))) for number in before}
+    return before, after, records
+
+
+def busiest_bytes(
+    before: Mapping[int, tuple[int, ...]], after: Mapping[int, tuple[int, ...]], records: Mapping[int, int]
+) -> int:
+    """Return the bytes that enter or leave the busiest broker."""
+    loads: Counter[tuple[str, int]] = Counter()
+    for number, count in records.items():
+        for broker in set(after[number]) - set(before[number]):
+            loads["in", broker] += count * RECORD_BYTES
+            loads["out", before[number][0]] += count * RECORD_BYTES
+    return max(loads.values())
+
+
+def _layouts(topic: str, layout: Mapping[int, tuple[int, ...]]) -> Layouts:
+    return {TopicPartition(topic, number): replicas for number, replicas in layout.items()}
+
+
+def _seconds(watched: WatchedMoves) -> float:
+    check(watched.first_ms is not None and watched.left_ms, "Kafka's list never showed a move")
+    assert watched.first_ms is not None, "checked"
+    return (max(watched.left_ms.values()) - watched.first_ms) / 1000
+
+
+async def _drover(rig: Rig, tail: Tail, plan: str, after: Layouts, *options: str) -> None:
+    file = rig.write_plan(plan, after)
+    await rig.drover("alter", str(file), "--plan", plan, *options, "--reason", "benchmark")
+    state = tail.cluster(SHARD, MANAGED)
+    await tail.until(lambda: plan in state.plans and not state.reassignments, f"{plan} to end", 1200)
+    check(state.plans[plan].completed == len(after), f"not all of {plan} was moved")
+
+
+BENCHMARK = Benchmark("makespan", run)

@@ -1,11 +1,9 @@
-"""The real core on the model of ports: a shard's owner drives a model cluster whose copies the network carries."""
+"""The real shard core on the model of ports: it drives a model cluster whose copies the network carries."""
 
 import math
 
-from bench.core_site import CLUSTER, LOOK_MS, WALL_START_MS
-from bench.makespan_baselines import CALL_S, Outcome
-from bench.owner import Owner
-from bench.ports_model import Instance, Network
+from bench.makespan_model import Instance, Network
+from bench.owner import CLUSTER, LOOK_MS, WALL_START_MS, Owner
 from bench.results import check
 from drover.agents.clusters import SAMPLE_MS
 from drover.events.commands import Alter, PartitionTarget
@@ -16,10 +14,12 @@ from drover.testing.model import ClusterModel
 from drover.testing.simulated import SimulatedDriver
 
 LONGEST_S = 100_000
+# From the decision to the first byte: the call, and the follower's first fetch.
+CALL_S = 0.05
 
 
 class Drive:
-    """One instance as Drover moves it: one plan, throttled to what a port lets through."""
+    """One instance as Drover moves it: one plan, throttled to the rate of a port."""
 
     def __init__(self, instance: Instance, limits: Limits) -> None:
         # The model copies nothing by itself: the network does.
@@ -29,10 +29,8 @@ class Drive:
         self.instance = instance
         self.owner = Owner({CLUSTER: limits}, {CLUSTER: self.driver}, self.now)
         self._shifts = {shift.key: shift for shift in instance.shifts}
-        self._copying: dict[tuple[TopicPartition, int], None] = {}
-        self._extra: dict[TopicPartition, int] = {}
+        self._copying: set[tuple[TopicPartition, int]] = set()
         self._sampled_ms = -SAMPLE_MS
-        self.peak_extra = 0
         self.last_s = 0.0
         for topic in sorted({shift.key.topic for shift in instance.shifts}):
             layout = {key.partition: shift.before for key, shift in self._shifts.items() if key.topic == topic}
@@ -43,8 +41,8 @@ class Drive:
     def now(self) -> Moment:
         return Moment(WALL_START_MS + self.model.now_ms, self.model.now_ms)
 
-    async def run(self) -> Outcome:
-        """Submit the plan, and drive it to its end."""
+    async def run(self) -> float:
+        """Submit the plan and drive it to its end; returns the seconds that it took."""
         await self.owner.look(CLUSTER)
         await self.owner.settle()
         # A worker reads sizes all the time, from before a plan arrives.
@@ -60,7 +58,7 @@ class Drive:
             check(self.network.now_s < LONGEST_S, f"{self.instance.name} does not end")
         plan = state.plans["plan"]
         check(plan.completed == len(self._shifts), f"{self.instance.name}: not everything was moved")
-        return Outcome(self.last_s, self.peak_extra)
+        return self.last_s
 
     def _alter(self) -> Alter:
         partitions = tuple(
@@ -78,7 +76,7 @@ class Drive:
         )
 
     async def _sample(self) -> None:
-        """Read the sizes of what waits or is being copied, as often as a worker does."""
+        """Read the sizes of partitions that wait or are copied, as often as a worker does."""
         now_ms = self.model.now_ms
         if now_ms - self._sampled_ms < SAMPLE_MS:
             return
@@ -91,30 +89,12 @@ class Drive:
     def _follow(self) -> None:
         """Begin the copies that Kafka was asked for since."""
         for key, move in self.model.moves().items():
-            shift = self._shifts[key]
-            fresh = [broker for broker in move.adding if (key, broker) not in self._copying]
-            in_sync = self._in_sync(key)
-            fresh = [broker for broker in fresh if broker not in in_sync]
-            if fresh:
-                self._copying.update(dict.fromkeys((key, broker) for broker in fresh))
-                self.network.start(shift, fresh, self.network.now_s + CALL_S)
-            self._extra[key] = 0
-        for key in tuple(self._extra):
-            self._note(key)
-        self.peak_extra = max(self.peak_extra, sum(self._extra.values()))
-
-    def _in_sync(self, key: TopicPartition) -> tuple[int, ...]:
-        facts = self.model.facts(key)
-        return () if facts is None else facts.isr
-
-    def _note(self, key: TopicPartition) -> None:
-        """Count the replicas that a partition has beyond its own, as long as it has any."""
-        facts = self.model.facts(key)
-        extra = 0 if facts is None else len(facts.replicas) - len(self._shifts[key].before)
-        if extra > 0:
-            self._extra[key] = extra
-        else:
-            del self._extra[key]
+            facts = self.model.facts(key)
+            in_sync = () if facts is None else facts.isr
+            begun = [broker for broker in move.adding if (key, broker) not in self._copying and broker not in in_sync]
+            if begun:
+                self._copying.update((key, broker) for broker in begun)
+                self.network.start(self._shifts[key], begun, self.network.now_s + CALL_S)
 
     def _pass_time(self) -> None:
         """Go on to the next look.
@@ -134,6 +114,6 @@ class Drive:
         until_s = self.model.now_ms / 1000
         while self.network.now_s < until_s:
             for key, broker in self.network.advance(min(until_s, self.network.next_event_s)):
-                del self._copying[key, broker]
+                self._copying.remove((key, broker))
                 self.model.join_isr(key, broker)
                 self.last_s = self.network.now_s

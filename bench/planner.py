@@ -1,18 +1,108 @@
-"""`python -m bench.planner CLUSTER.json drain 1 > PLAN.json`: plan on a described cluster, seconds to stderr."""
+"""The planner on described clusters: the bytes that its plans copy, and how long it takes.
+
+Clusters from a seed (`bench/planner_clusters.py`) with 3 replicas, topics that differ in size by orders of magnitude,
+and 3 or 5 racks. Each plan is made in a process of its own and judged by code that does not know the planner. The goals
+are the fewest bytes that other planners copied on the same clusters (docs/planner.md). A plan that leaves a cluster
+less even than theirs, or a replica on a drained broker, has no figure.
+
+`python -m bench.planner CLUSTER.json drain 1 > PLAN.json` plans on one described cluster, seconds to stderr.
+"""
 
 import argparse
+import asyncio
 import json
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from bench.planner_clusters import Sizes, describe, read
+from bench.planner_clusters import Description, Judgement, Sizes, describe, judge, read
+from bench.results import AtMost, Benchmark, Row, check, say
+from bench.rig import REPOSITORY
 from drover.planner.goals import Add, Balance, Drain, Goal
 from drover.planner.propose import propose
 
 REFUSED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A goal on a cluster, and the most that a plan may copy and leave.
+
+    `count`, `disk` and `leaders` are the highest load of a broker that stays, over the mean of those.
+    """
+
+    name: str
+    sizes: Sizes
+    goal: tuple[str, ...]
+    gib: float
+    count: float
+    disk: float
+    leaders: float
+
+    @property
+    def leaving(self) -> tuple[int, ...]:
+        return tuple(map(int, self.goal[1:])) if self.goal[0] == "drain" else ()
+
+    def is_even(self, verdict: Judgement) -> bool:
+        """Whether a plan left no broker more loaded than this case allows, and nothing where nothing may be."""
+        loads = ((verdict.count, self.count), (verdict.disk, self.disk), (verdict.leaders, self.leaders))
+        return not verdict.left and not verdict.rack_violations and all(load <= most for load, most in loads)
+
+
+SMALL = Sizes(30, 3000, 3, 3, 1)
+MEDIUM = Sizes(100, 10000, 3, 5, 2)
+LARGE = Sizes(500, 66667, 3, 5, 7)
+ADDED_TO_SMALL, ADDED_TO_MEDIUM = Sizes(30, 3000, 3, 3, 1, 3), Sizes(100, 10000, 3, 5, 2, 5)
+FIVE = ("101", "102", "103", "104", "105")
+CASES = (
+    Case("30 brokers, one drained", SMALL, ("drain", "1"), 226.6, 1.112, 1.090, 1.150),
+    Case("100 brokers, one drained", MEDIUM, ("drain", "1"), 260.5, 1.056, 1.205, 1.109),
+    Case("3 brokers added to 30", ADDED_TO_SMALL, ("add", "31", "32", "33"), 600, 1.045, 1.026, 1.10),
+    Case("5 brokers added to 100", ADDED_TO_MEDIUM, ("add", *FIVE), 1150, 1.012, 1.08, 1.05),
+    Case("30 brokers, balanced", SMALL, ("balance",), 68.8, 1.086, 1.088, 1.099),
+    Case("500 brokers, two drained", LARGE, ("drain", "1", "2"), 805, 1.2, 1.3, 1.2),
+)
+
+
+async def run(*, quick: bool) -> tuple[Row, ...]:
+    """Plan each case, and judge the plan without the planner."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="drover-planner-") as folder:
+        for case in CASES[:1] if quick else CASES:
+            description = describe(case.sizes)
+            path = Path(folder) / "cluster.json"
+            path.write_text(json.dumps(description), encoding="utf-8")
+            rows += await _case(case, description, path)
+    return tuple(rows)
+
+
+async def _case(case: Case, description: Description, path: Path) -> list[Row]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *("-m", "bench.planner", str(path), *case.goal),
+        cwd=REPOSITORY,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        output, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    check(process.returncode == 0, f"the planner ended with {process.returncode}: {errors.decode()}")
+    verdict = judge(description, json.loads(output), case.leaving)
+    check(case.is_even(verdict), f"{case.name}: {verdict}")
+    seconds = json.loads(errors.splitlines()[-1])["process_s"]
+    say(f"{case.name}: {verdict}, {seconds} s")
+    rows = [Row(f"{case.name}: copied", round(verdict.copied_gib, 1), "GiB", goal=AtMost(case.gib))]
+    if case.sizes == LARGE:
+        rows.append(Row(f"{case.name}: processor time", seconds, "s"))
+    return rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,6 +155,9 @@ def _plan(path: Path, goal: Goal) -> int:
     }
     print(json.dumps(seconds), file=sys.stderr)
     return REFUSED if proposal.refused else 0
+
+
+BENCHMARK = Benchmark("planner", run)
 
 
 if __name__ == "__main__":

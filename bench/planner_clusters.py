@@ -1,4 +1,4 @@
-"""Described clusters: made from a seed, read from a file; and a judge of plans that knows no planner."""
+"""Described clusters, made from a seed or read from a file, and a judge of plans that does not know the planner."""
 
 import json
 import math

@@ -1,7 +1,7 @@
-"""A fixed piece of plain Python whose processor time tells how fast the machine is at the moment.
+"""A fixed piece of plain Python whose processor time says how fast the machine is now.
 
-The same work takes a third more or less from one hour to the next on a machine that is shared. The piece does what a
-draft does most: it looks keys up, reads attributes, calls functions, makes tuples and objects, and keeps a heap.
+The same work takes a third more or less from one hour to the next on a shared machine. The piece does what the shard
+core does most: it looks keys up, reads attributes, calls functions, makes tuples and objects, and keeps a heap.
 """
 
 import heapq
@@ -15,7 +15,7 @@ STRIDE = 7919
 """A prime: every entry is visited once before any is visited again, and never two neighbours in a row."""
 
 STEPS = 265
-"""This many took 1 ms in the hour in which drafts in flight last stayed within 2 and 3 ms (decision 24)."""
+"""This many take about 1 ms on a fast machine."""
 
 
 @dataclass(frozen=True, slots=True)

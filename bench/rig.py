@@ -1,9 +1,8 @@
-"""A whole Drover to measure: a local cluster of its own, settings, worker processes, and topics to move."""
+"""A whole Drover to measure: a local cluster, settings, workers, topics to move, and the stock tool beside it."""
 
 import asyncio
 import json
 import os
-import signal
 import sys
 import tempfile
 import time
@@ -11,14 +10,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from bench.results import check
 from bench.tail import Tail
 from drover.cluster.kafka import KafkaDriver
+from drover.cluster.port import AlterRequest
 from drover.cluster.topics import TopicSpec, create_topics
 from drover.events.partitions import TopicPartition
 from drover.events.topics import TopicNames
+from drover.jars import class_path, ensure, find_java
 from drover.journal import topics as own_topics
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
@@ -32,20 +32,28 @@ MANAGED = "local"
 RECORD_BYTES = 64 * 1024
 POLL_S = 0.02
 
-# Kafka lets each partition be fetched a megabyte at a time and averages a throttle over eleven seconds, so that little
-# data comes in bursts with pauses of ten seconds between. These make a throttled copy of little data go on evenly.
-EVEN_COPYING = {
-    "replica.fetch.max.bytes": RECORD_BYTES,
-    "replica.fetch.response.max.bytes": 4 * RECORD_BYTES,
-    "replication.quota.window.num": 3,
-}
-# The first fetch ignores the throttle, so it must be small. Throttles are averaged as by default: over fewer seconds
-# brokers stay below their rate, because a copy needs quota at both of its ends at the same moment.
-SMALL_FETCHES = {name: value for name, value in EVEN_COPYING.items() if name.startswith("replica.fetch")}
-# An average over Kafka's default of eleven windows of a second lets ten seconds' worth through at once.
-BURST_S = 10
+AT_ONCE = 500
+# Until then every broker knows the lists; a plan that is made from older ones would begin there.
+SETTLE_S = 3
 
-Layouts = Mapping[TopicPartition, Sequence[int]]
+# A follower's first fetch ignores the throttle, so it must be small.
+SMALL_FETCHES = {"replica.fetch.max.bytes": RECORD_BYTES, "replica.fetch.response.max.bytes": 4 * RECORD_BYTES}
+# Kafka averages a throttle over eleven seconds, so that little data comes in bursts with pauses of ten seconds between.
+EVEN_COPYING = {**SMALL_FETCHES, "replication.quota.window.num": 3}
+
+STOCK_TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+# The flags that kafka-run-class.sh gives the tool's JVM, without the time that the shell script itself takes.
+STOCK_TOOL_FLAGS = (
+    "-Xmx256M",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+
+Layouts = Mapping[TopicPartition, tuple[int, ...]]
 
 
 @dataclass
@@ -61,7 +69,7 @@ class Rig:
     # -- processes
 
     def start_arguments(self) -> tuple[str, ...]:
-        """The command line up to the command: as a user types `drover`."""
+        """Return the command line that stands for `drover`."""
         return (sys.executable, "-m", "drover")
 
     @property
@@ -81,11 +89,11 @@ class Rig:
                 stderr=log_file.fileno(),
             )
 
-    async def end_worker(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
-        """Signal a worker and wait until it is gone."""
+    async def kill_worker(self, name: str) -> None:
+        """Kill a worker and wait until it is gone."""
         process = self.workers.pop(name)
         if process.returncode is None:
-            process.send_signal(number)
+            process.kill()
         await process.wait()
 
     async def drover(self, *arguments: str) -> float:
@@ -94,7 +102,7 @@ class Rig:
         await run_program((*self.start_arguments(), *arguments), self.environment)
         return began_s
 
-    # -- what is moved
+    # -- topics and plans
 
     async def create_topic(self, topic: str, layout: Mapping[int, tuple[int, ...]]) -> None:
         """Create an empty topic with these replicas and wait until every partition has a leader."""
@@ -106,7 +114,7 @@ class Rig:
         async def led() -> bool:
             seen = await self.driver.observe(keys)
             facts = [seen.partitions.get(key) for key in keys]
-            return all(one is not None and one.leader is not None for one in facts)
+            return all(fact is not None and fact.leader is not None for fact in facts)
 
         await wait_until(led, f"every partition of {topic} to have a leader")
 
@@ -121,6 +129,32 @@ class Rig:
         finally:
             await producer.close()
 
+    async def until_laid_out(self, layouts: Layouts) -> None:
+        """Wait until nothing moves and the cluster has these replica lists."""
+
+        async def reached() -> bool:
+            seen = await self.driver.observe(list(layouts))
+            lists = {key: facts.replicas for key, facts in seen.partitions.items() if facts is not None}
+            return not seen.moves and lists == layouts
+
+        await wait_until(reached, "the cluster to have the layout", 600)
+
+    async def bring_back(self, before: Layouts) -> None:
+        """Restore these replica lists by plain calls, and let the cluster come to rest."""
+        requests = [AlterRequest(key, replicas) for key, replicas in before.items()]
+        for first in range(0, len(requests), AT_ONCE):
+            answers = await self.driver.alter(requests[first : first + AT_ONCE])
+            check(all(answer.accepted for answer in answers.values()), "the way back was refused")
+        await self.until_laid_out(before)
+        await asyncio.sleep(SETTLE_S)
+
+    async def stock_tool(self, file: Path, *options: str) -> None:
+        """Let the stock tool execute a plan file; returns when its process has ended."""
+        arguments = ("--bootstrap-server", self.cluster.bootstrap, "--reassignment-json-file", str(file), "--execute")
+        environment = {**os.environ, "CLASSPATH": class_path(ensure("kafka"))}
+        output = await run_program((str(find_java()), *STOCK_TOOL_FLAGS, STOCK_TOOL, *arguments, *options), environment)
+        check("Successfully started partition reassignments" in output, f"the stock tool failed: {output}")
+
     def write_plan(self, name: str, targets: Layouts) -> Path:
         """Write a plan file in the stock tool's format."""
         partitions = [
@@ -132,33 +166,23 @@ class Rig:
         return file
 
 
-async def wait_until(condition: Callable[[], Awaitable[bool]], what: str, timeout_s: float = 60.0) -> None:
-    """Ask until a condition holds; `BenchmarkError` names it at the deadline."""
+async def wait_until(condition: Callable[[], Awaitable[bool]], event: str, timeout_s: float = 60.0) -> None:
+    """Ask until a condition holds; at the deadline `BenchmarkError` names the event."""
     deadline = time.monotonic() + timeout_s
     while not await condition():
-        check(time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}")
+        check(time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {event}")
         await asyncio.sleep(POLL_S)
 
 
 async def run_program(command: Sequence[str], environment: Mapping[str, str]) -> str:
     """Run a program from the repository to its end and return all that it printed; it must succeed."""
-    return await _output(command, environment, asyncio.subprocess.STDOUT)
-
-
-async def run_apart(module: str, *arguments: str) -> Any:
-    """Run a module in a process of its own, where sets have the same order each time; return the JSON it prints."""
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
-    return json.loads(await _output((sys.executable, "-m", module, *arguments), environment, None))
-
-
-async def _output(command: Sequence[str], environment: Mapping[str, str], errors: int | None) -> str:
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=REPOSITORY,
         env=environment,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
-        stderr=errors,
+        stderr=asyncio.subprocess.STDOUT,
     )
     try:
         output = (await process.communicate())[0].decode()
@@ -171,12 +195,10 @@ async def _output(command: Sequence[str], environment: Mapping[str, str], errors
 
 
 @asynccontextmanager
-async def fresh_cluster(
-    broker_settings: Mapping[str, object] | None = None, brokers: int = 4
-) -> AsyncIterator[LocalCluster]:
-    """Run a cluster in a temporary directory; `broker_settings` are added to the brokers' files."""
+async def fresh_cluster(broker_settings: Mapping[str, object] | None = None) -> AsyncIterator[LocalCluster]:
+    """Run a cluster of four brokers in a temporary directory; `broker_settings` are added to the brokers' files."""
     with tempfile.TemporaryDirectory(prefix="drover-bench-", dir=memory_directory()) as directory:
-        async with local_cluster(Path(directory), brokers=brokers) as cluster:
+        async with local_cluster(Path(directory), brokers=4) as cluster:
             if broker_settings:
                 await _set(cluster, broker_settings)
             yield cluster
@@ -199,7 +221,6 @@ async def drover_on(
     *,
     names: Sequence[str] = (MANAGED,),
     limits: Limits | None = None,
-    healing: Mapping[str, int] | None = None,
 ) -> AsyncIterator[tuple[Rig, Tail]]:
     """Make topics and settings under a prefix of their own; the clusters of these names are all this one.
 
@@ -215,9 +236,6 @@ async def drover_on(
         f"max_moves_per_broker = {allowed.max_moves_per_broker}"
         for name in names
     ]
-    if healing is not None:
-        section = [f"{name} = {value}" for name, value in healing.items()]
-        tables += ["\n".join((f"[clusters.{name}.healing]", *section)) for name in names]
     (directory / "drover.toml").write_text("\n\n".join(tables) + "\n", encoding="utf-8")
     connection = LogConnection(cluster.bootstrap, TopicNames(prefix))
     rig = Rig(cluster, directory, connection, KafkaDriver("observer", cluster.bootstrap))
@@ -227,5 +245,43 @@ async def drover_on(
             yield rig, tail
     finally:
         for name in tuple(rig.workers):
-            await rig.end_worker(name)
+            await rig.kill_worker(name)
         await rig.driver.close()
+
+
+@dataclass
+class WatchedMoves:
+    """Kafka's list of reassignments over time, in ms since the epoch.
+
+    `first_ms` is when the list first named a partition; `left_ms` is, for each partition that has left the list, when
+    the last answer that still named it arrived.
+    """
+
+    first_ms: float | None = None
+    left_ms: dict[TopicPartition, float] = field(default_factory=dict)
+
+
+@asynccontextmanager
+async def moves_watched(driver: KafkaDriver) -> AsyncIterator[WatchedMoves]:
+    """Poll Kafka's list of reassignments as long as the context lasts."""
+    watched = WatchedMoves()
+    is_over = False
+
+    async def poll() -> None:
+        listed: set[TopicPartition] = set()
+        answered_ms = 0.0
+        while not is_over:
+            began_s = time.monotonic()
+            moves = (await driver.list_moves()).moves
+            watched.left_ms.update(dict.fromkeys(listed - moves.keys(), answered_ms))
+            listed, answered_ms = set(moves), time.time() * 1000
+            if listed and watched.first_ms is None:
+                watched.first_ms = answered_ms
+            await asyncio.sleep(max(0.0, POLL_S - (time.monotonic() - began_s)))
+
+    task = asyncio.create_task(poll())
+    try:
+        yield watched
+    finally:
+        is_over = True
+        await task

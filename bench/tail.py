@@ -1,4 +1,4 @@
-"""The event log as it grows: every valid batch with the moment at which an independent reader got it."""
+"""The event log as it grows: every valid batch with the time at which an independent reader received it."""
 
 import asyncio
 import time
@@ -18,10 +18,10 @@ from drover.time_limits import time_limit
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A batch that counts.
+    """A valid batch of the log.
 
-    `written_ms` is the broker's LogAppendTime, `received_ms` this process's clock when the batch came: consumers get
-    only what is durable. Both in ms since the epoch. `owner` is the worker that wrote it.
+    `written_ms` is the broker's LogAppendTime, `received_ms` this process's clock when the batch arrived: consumers
+    receive only durable records. Both in ms since the epoch. `owner` is the worker that wrote it.
     """
 
     valid: ValidRecord
@@ -62,14 +62,14 @@ class Tail:
 
     @property
     def owners(self) -> set[str]:
-        """Who owns a shard now; the empty name stands for nobody."""
+        """Return the owners of the shards; the empty name stands for a shard without one."""
         return {fold.owner for fold in self.folds.values()}
 
     def cluster(self, shard: int, name: str) -> ClusterState:
         return self.folds[shard].state.cluster(name)
 
-    async def until(self, condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
-        """Wait until the log as read so far fulfils a condition; `BenchmarkError` names it at the deadline."""
+    async def until(self, condition: Callable[[], bool], event: str, timeout_s: float = 60.0) -> None:
+        """Wait until a condition holds for the log as read so far; at the deadline `BenchmarkError` names the event."""
         assert self._task is not None, "enter the tail first"
         try:
             async with time_limit(timeout_s):
@@ -81,7 +81,7 @@ class Tail:
                     if self._task.done():
                         self._task.result()
         except TimeoutError as error:
-            raise BenchmarkError(f"not within {timeout_s:.0f} s: {what}") from error
+            raise BenchmarkError(f"not within {timeout_s:.0f} s: {event}") from error
 
     async def _follow(self) -> None:
         async for records in self._reader.follow(self._connection.topics.events, self._log.positions):

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from tests.architecture.repository import ROOT
 from tests.simulation.mutant import Mutant
 from tests.simulation.mutants import MUTANTS
 
-TABLE = ROOT / "docs" / "mutants.md"
+PAGE = ROOT / "docs" / "mutants.md"
 # A fault that a layer's own tests notice need not be met by chance.
 MAX_SEEDS, SEEDS_BEFORE_LAYER = 300, 100
 STEPS = 500
@@ -28,13 +28,17 @@ _COPIED = (
 )
 _HEAD = f"""# Deliberate faults
 
-Tests are only as good as what they notice. `make mutants` puts each fault below into a copy of the source, one at a
-time, and runs seeds of the simulation (at most {MAX_SEEDS}, {STEPS} steps each, from seed 0) until a promise is broken.
-Where a test of the code's own layer knows the fault, seeds get {SEEDS_BEFORE_LAYER} tries, and then that test is run.
-The table is written by that command; the faults themselves are in `tests/simulation/mutants.py`, and a test checks that
-the source still has the text that each of them changes. [promises.md](promises.md) says what each promise means.
+Tests are only as good as the faults that they notice. `make mutants` puts each fault below into a copy of the source,
+one at a time. Seeds of the simulation ({STEPS} steps each) run until a promise is broken: at most {MAX_SEEDS}, or
+{SEEDS_BEFORE_LAYER} where tests of the code's own layer know the fault; then those tests run. The command writes this
+page. The faults are in `tests/simulation/mutants.py`, and [promises.md](promises.md) says what each promise means.
 
+A number after a name says how many seeds it took. A name without one is noticed by the tests of its layer.
+
+| code | faults |
+| --- | --- |
 """
+NOT_CAUGHT = "not-caught"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +50,11 @@ class Caught:
     failure: str
 
     @property
-    def told(self) -> str:
-        """What the table says."""
+    def entry(self) -> str:
+        """The fault's name as the page shows it."""
         if self.seeds is not None:
-            return str(self.seeds)
-        return f"`{self.mutant.layer}`" if self.failure else "not caught"
+            return f"{self.mutant.name}:{self.seeds}"
+        return self.mutant.name if self.failure else f"{self.mutant.name}:{NOT_CAUGHT}"
 
 
 @contextmanager
@@ -93,55 +97,40 @@ def _in_its_layer(mutant: Mutant, root: Path) -> Caught:
 
 
 def mutate(names: list[str]) -> int:
-    """Hunt for every fault, or those that are named, and put what came of it into the table. The exit code."""
+    """Hunt for every fault, or for those that are named, and write the page; returns the exit code."""
     chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
-    found: list[Caught] = []
+    entries = known_entries()
+    is_caught = True
     with ThreadPoolExecutor(2) as pool:
         for caught in pool.map(hunt, chosen):
-            print(f"{caught.mutant.name}: {caught.told}  {caught.failure[:100]}", flush=True)
-            found.append(caught)
-    rows = {**known_rows(), **{caught.mutant.name: _row(caught) for caught in found}}
-    TABLE.write_text(_HEAD + _table(rows), encoding="utf-8")
-    return 0 if all(caught.failure for caught in found) else 1
+            print(f"{caught.entry}  {caught.failure[:100]}", flush=True)
+            entries[caught.mutant.name] = caught.entry
+            is_caught = is_caught and bool(caught.failure)
+    PAGE.write_text(page(entries), encoding="utf-8")
+    return 0 if is_caught else 1
 
 
-def known_rows() -> dict[str, str]:
-    """Return the rows of the table as it stands, by the fault's name."""
-    text = TABLE.read_text(encoding="utf-8") if TABLE.exists() else ""
-    return {row.split("|")[1].strip(): row for row in text.splitlines() if re.match(r"\| [\w-]+ \| `", row)}
+def known_entries() -> dict[str, str]:
+    """Return the entries of the page as it stands, by the fault's name."""
+    rows = re.findall(r"^\| `[\w/]+` \| (.*) \|$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {entry.partition(":")[0]: entry for row in rows for entry in row.split(", ")}
 
 
-def _row(caught: Caught) -> str:
-    mutant = caught.mutant
-    return f"| {mutant.name} | `{mutant.path}` | {caught.told} | {_promise(caught.failure)} |"
-
-
-def _table(rows: dict[str, str]) -> str:
-    told = [rows[mutant.name] for mutant in MUTANTS if mutant.name in rows]
-    cells = [row.split("|")[3].strip() for row in told]
-    counts = [int(cell) for cell in cells if cell.isdecimal()]
-    noticed = sum(cell != "not caught" for cell in cells)
-    middle = f"{median(counts) if counts else 0:g}"
-    return "\n".join(
-        (
-            "| fault | file | seeds until caught | by |",
-            "| --- | --- | --- | --- |",
-            *told,
-            "",
-            f"{noticed} of {len(told)} faults are caught, {len(counts)} of them by seeds, at the median by {middle}.",
-            "",
-        )
+def page(entries: Mapping[str, str]) -> str:
+    """Write the page: for each folder its faults, and in the end their counts."""
+    folders: dict[str, list[str]] = {}
+    for mutant in MUTANTS:
+        if mutant.name in entries:
+            folders.setdefault(str(Path(mutant.path).parent), []).append(entries[mutant.name])
+    listed = [entry for folder in folders.values() for entry in folder]
+    seeds = [int(number) for _, _, number in (entry.partition(":") for entry in listed) if number.isdecimal()]
+    caught = sum(not entry.endswith(NOT_CAUGHT) for entry in listed)
+    rows = "".join(f"| `{folder}` | {', '.join(folders[folder])} |\n" for folder in sorted(folders))
+    middle = f"{median(seeds or [0]):g}"
+    return (
+        f"{_HEAD}{rows}\n{caught} of {len(listed)} faults are caught, {len(seeds)} of them by seeds, "
+        f"at the median by {middle}.\n"
     )
-
-
-def _promise(failure: str) -> str:
-    """Name the promise, or the kind of fault that the code itself raised, or the test."""
-    if failure.startswith("FAILED"):
-        return re.split(r"::| |\[", failure)[2]
-    kind, _, rest = failure.partition(": ")
-    promise = rest.split(":")[0]
-    is_named = re.fullmatch(r"[SL]\d+|R\d+-\d+", promise) is not None
-    return promise if kind == "AssertionError" and is_named else kind
 
 
 if __name__ == "__main__":

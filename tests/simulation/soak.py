@@ -1,6 +1,6 @@
-"""Many seeds in two processes, and the ledger that says what has been run so far.
+"""Many seeds in two processes.
 
-A soak takes seeds that were never run: a range that has passed before says little about what nobody has met yet.
+A soak takes seeds that were never run: a range that has passed before says little about states that no seed has met.
 """
 
 import gc
@@ -8,31 +8,26 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import count, takewhile
 from multiprocessing import get_context
 from os import cpu_count
-from pathlib import Path
 
 from msgspec import Struct, json
 
 from tests.architecture.repository import ROOT
 from tests.simulation.run import Finished, run_seed
 
-LEDGER = ROOT / "docs" / "soak-ledger.jsonl"
 CHUNK = 5
-# All below were run by hand or may have been, outside of the ledger.
-FIRST_FRESH_SEED = 1_000_000
+# No soak runs as many seeds in a second.
+SEEDS_PER_SECOND = 1_000
 
 
-class Line(Struct, frozen=True, omit_defaults=True):
-    """One soak: which code, which seeds, how much, how fast, and which seeds failed.
-
-    `fresh` says that none of the seeds had been run before, in the ledger or outside of it.
-    """
+class Summary(Struct, frozen=True, omit_defaults=True):
+    """One soak: which code, which seeds, how much, how fast, and which seeds failed."""
 
     commit: str
     first_seed: int
@@ -43,7 +38,6 @@ class Line(Struct, frozen=True, omit_defaults=True):
     minutes: float
     steps_per_cpu_second: int
     failed_seeds: tuple[int, ...] = ()
-    fresh: bool = False
 
 
 @dataclass(slots=True)
@@ -109,20 +103,19 @@ def _prepare() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def next_fresh_seed(known: Iterable[Line]) -> int:
-    """Return the first seed above all that have been run."""
-    return max([FIRST_FRESH_SEED, *(line.first_seed + line.seeds for line in known)])
+def fresh_seed(now_s: float) -> int:
+    """Return a first seed above those of every earlier soak: it grows with the clock, and faster than soaks run."""
+    return int(now_s) * SEEDS_PER_SECOND
 
 
 def soak(first_seed: int | None, seeds: int, steps: int, hours: float, processes: int | None = None) -> int:
-    """Run, say what fails at once, and add one line to the ledger; the exit code.
+    """Run seeds, print each failure at once and a summary at the end; returns the exit code.
 
-    Ctrl-C and SIGTERM end it early: the line then tells of what has been run until there.
+    Ctrl-C and SIGTERM end it early: the summary then covers the seeds that ran.
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
-    fresh = next_fresh_seed(read(LEDGER))
-    first = fresh if first_seed is None else first_seed
+    first = fresh_seed(time.time()) if first_seed is None else first_seed
     total, began = Tally(), time.monotonic()
     with suppress(KeyboardInterrupt), closing(in_parallel(first, seeds, steps, hours * 3600, processes)) as tallies:
         for tally in tallies:
@@ -131,7 +124,7 @@ def soak(first_seed: int | None, seeds: int, steps: int, hours: float, processes
                 print(f"seed {seed}: {failure}\n  again: {again(seed, steps)}", flush=True)
             if sys.stdout.isatty():
                 print(f"\r{total.seeds} seeds, {total.steps} steps", end="", flush=True)
-    line = Line(
+    summary = Summary(
         commit=_commit(),
         first_seed=first,
         seeds=total.seeds,
@@ -141,22 +134,14 @@ def soak(first_seed: int | None, seeds: int, steps: int, hours: float, processes
         minutes=round((time.monotonic() - began) / 60, 1),
         steps_per_cpu_second=round(total.steps / max(total.cpu_s, 0.001)),
         failed_seeds=tuple(sorted(total.failures)),
-        fresh=first >= fresh,
     )
-    with LEDGER.open("ab") as ledger:
-        ledger.write(json.encode(line) + b"\n")
-    print(json.encode(line).decode())
+    print(json.encode(summary).decode())
     return 1 if total.failures else 0
 
 
 def again(seed: int, steps: int) -> str:
     """Say which command runs a seed again and shrinks it."""
     return f".venv/bin/python -m tests.simulation seed {seed} --steps {steps}"
-
-
-def read(ledger: Path) -> list[Line]:
-    """Return what has been run so far."""
-    return json.Decoder(Line).decode_lines(ledger.read_bytes()) if ledger.exists() else []
 
 
 def _commit() -> str:

@@ -3,35 +3,16 @@
 import os
 import signal
 from collections.abc import Generator, Iterator
-from pathlib import Path
 
 import pytest
+from msgspec import json
 
 from tests.simulation import soak as soaking
-from tests.simulation.soak import FIRST_FRESH_SEED, LEDGER, Line, Tally, next_fresh_seed, read, soak
+from tests.simulation.soak import SEEDS_PER_SECOND, Summary, Tally, fresh_seed, soak
 
 
-def line(first_seed: int, seeds: int) -> Line:
-    return Line("commit", first_seed, seeds, 2000, seeds * 2000, 1.0, 1.0, 15000)
-
-
-@pytest.mark.parametrize(
-    ("known", "expected"),
-    [
-        ([], 1_000_000),
-        ([line(0, 2000)], 1_000_000),
-        ([line(1_000_000, 2000), line(0, 2000)], 1_002_000),
-        ([line(1_002_000, 10), line(1_000_000, 2000)], 1_002_010),
-    ],
-)
-def test_it_begins_above_all_seeds_that_were_ever_run(known: list[Line], expected: int) -> None:
-    assert next_fresh_seed(known) == expected
-
-
-def test_no_line_of_the_ledger_calls_seeds_fresh_that_were_run_before() -> None:
-    known = read(LEDGER)
-    for number, one in enumerate(known):
-        assert not one.fresh or one.first_seed >= next_fresh_seed(known[:number]) >= FIRST_FRESH_SEED
+def test_a_later_soak_takes_seeds_above_all_that_an_earlier_one_could_have_run() -> None:
+    assert fresh_seed(1_800_000_010.0) == fresh_seed(1_800_000_000.9) + 10 * SEEDS_PER_SECOND
 
 
 @pytest.fixture
@@ -43,10 +24,9 @@ def handlers() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("handlers")
-def test_a_soak_that_is_told_to_end_tells_the_ledger_of_what_it_has_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_soak_that_is_ended_early_prints_a_summary_of_the_seeds_that_ran(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of one that ran for an hour nothing was known."""
 
     def in_parallel(*_: object) -> Generator[Tally]:
         yield Tally(seeds=5, steps=500, cpu_s=1.0)
@@ -55,7 +35,6 @@ def test_a_soak_that_is_told_to_end_tells_the_ledger_of_what_it_has_run(
         yield Tally(seeds=5, steps=900, cpu_s=1.0)
 
     monkeypatch.setattr(soaking, "in_parallel", in_parallel)
-    monkeypatch.setattr(soaking, "LEDGER", tmp_path / "ledger.jsonl")
-    assert soak(None, 1000, 100, 0.0) == 0
-    (told,) = read(tmp_path / "ledger.jsonl")
-    assert (told.first_seed, told.seeds, told.steps) == (FIRST_FRESH_SEED, 10, 1200)
+    assert soak(7_000_000, 1000, 100, 0.0) == 0
+    summary = json.decode(capsys.readouterr().out, type=Summary)
+    assert (summary.first_seed, summary.seeds, summary.steps) == (7_000_000, 10, 1200)

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import structs
+
 from drover.local import local_cluster
 from tests.cluster.support import traits_of_release
 from tests.reality.playing import play
@@ -30,11 +32,13 @@ class Played:
 
 
 async def play_on(
-    kafka: str, *, zookeeper_mode: bool, scripts: int = SCRIPTS, say: Callable[[str], None], seed: int = FIRST_SEED
+    kafka: str, *, zookeeper_mode: bool, scripts: int, say: Callable[[str], None], seed: int, without_elr: bool
 ) -> Played:
     """Play scripts on a cluster of this version that is started for them."""
     began = time.monotonic()
     traits = traits_of_release(kafka, zookeeper_mode=zookeeper_mode)
+    if without_elr:
+        traits = structs.replace(traits, with_elr=False)
     sizes = [min(SCRIPTS_PER_BATCH, scripts - first) for first in range(0, scripts, SCRIPTS_PER_BATCH)]
     batches = [make_batch(seed + number, size, traits) for number, size in enumerate(sizes)]
     with tempfile.TemporaryDirectory(prefix="drover-recorder-") as directory:
@@ -51,6 +55,7 @@ def main() -> int:
     parser.add_argument("--zookeeper-mode", action="store_true", help="with its metadata in ZooKeeper (Kafka 3)")
     parser.add_argument("--scripts", type=int, default=SCRIPTS)
     parser.add_argument("--seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--without-elr", action="store_true", help="with KIP-966 switched off")
     options = parser.parse_args()
     played = asyncio.run(
         play_on(
@@ -58,6 +63,7 @@ def main() -> int:
             zookeeper_mode=options.zookeeper_mode,
             scripts=options.scripts,
             seed=options.seed,
+            without_elr=options.without_elr,
             say=lambda line: print(line, flush=True),
         )
     )

@@ -120,7 +120,7 @@ async def _has_a_broker_of_a_newer_version(cluster: RealCluster) -> None:
 
 
 async def _agrees_with_the_model(cluster: RealCluster) -> None:
-    """Play a few scripts of the recorder in which nobody dies; `make bench` plays a hundred in which brokers do."""
+    """Play a few scripts of the recorder in which no broker dies; `tests/versions/recorder.py` plays others."""
     calm = (None,) * CALM_ROUNDS
     scripts = tuple(make_script(SEED, number, calm, cluster.traits) for number in range(CALM_SCRIPTS))
     async with RecordedCluster(cluster.local) as recorded:

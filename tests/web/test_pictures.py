@@ -5,7 +5,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from bench.page_pictures import ALL, PICTURES, SCHEMES, SIZES
+from tests.web.pictures import ALL, PICTURES, SCHEMES, SIZES
 
 
 def test_every_picture_is_there_and_is_shown() -> None:

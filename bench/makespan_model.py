@@ -1,23 +1,28 @@
-"""A model of copying: brokers with a port in and one out, streams that share them evenly, and nothing random.
+"""A model of copying, and seeded instances of plans on it.
 
-Each copy goes from the leader to the broker that is added. Copies share a port max-min fairly, and none is faster than
-one stream can be. Time is in seconds, sizes are bytes, rates are bytes per second.
+Every broker has a port in and one out. Each copy goes from the leader to the broker that is added. Copies share a port
+max-min fairly, and none is faster than one stream can be. Time is in seconds, sizes are bytes, rates are bytes per
+second. The instances are what operators move: even and skewed sizes, few sources, racks, ingest, replacements.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from random import Random
 
 from drover.events.partitions import TopicPartition
 
-# The rest of a copy below which it has ended: what floating-point numbers leave.
+# A copy has ended when less is left: the rest is rounding of floating-point numbers.
 NOTHING_BYTES = 1e-3
-
 Place = tuple[str, object]
+BROKERS, RACKS, TOPICS = 12, 3, 10
+PORT = 50e6
+STREAM_SHARES = (1, 3, 8)
+MEDIAN_BYTES = 400e6
 
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """One partition to reassign: its first replica leads; `ingest` is what producers add per second meanwhile."""
+    """One partition to reassign: its first replica leads; producers add `ingest` bytes per second meanwhile."""
 
     key: TopicPartition
     before: tuple[int, ...]
@@ -36,14 +41,13 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A cluster with a rack of each broker, and what is to be moved.
+    """A cluster with a rack for each broker, and the plan to carry out.
 
-    `port` is the rate of every way into and out of a broker, `stream` what one copy reaches at most, `uplink` the rate
-    of each way into and out of a rack; None is no bound.
+    `port` is the rate into and out of each broker, `stream` the most that one copy reaches, `uplink` the rate into and
+    out of each rack; None is no bound.
     """
 
     name: str
-    family: str
     racks: Mapping[int, str]
     shifts: tuple[Shift, ...]
     port: float
@@ -68,7 +72,7 @@ class Instance:
 
     @property
     def bound_s(self) -> float:
-        """The time that no schedule can beat: the busiest place, or the longest single copy.
+        """The time that no schedule can beat: that of the busiest place, or of the longest single copy.
 
         A copy of a partition that is written to takes at least its bytes at a stream's rate less the ingest, and as
         long as it runs the ingest is copied too.
@@ -120,13 +124,7 @@ class Network:
                 places = self.instance.places(shift.leader, broker)
                 self._streams[shift.key, broker] = _Stream(places, shift.bytes, shift.ingest)
                 self._is_shared = False
-        self._due = [one for one in self._due if one[0] > self.now_s]
-
-    def stop(self, copies: Collection[Copy]) -> None:
-        """Copy these no further."""
-        for copy in copies:
-            del self._streams[copy]
-        self._is_shared = self._is_shared and not copies
+        self._due = [due for due in self._due if due[0] > self.now_s]
 
     @property
     def next_event_s(self) -> float:
@@ -136,7 +134,7 @@ class Network:
         return min([self.now_s + ends_in_s, *(at_s for at_s, _, _ in self._due)])
 
     def advance(self, until_s: float) -> list[Copy]:
-        """Let time pass, and return what has ended by then, in order."""
+        """Let time pass, and return the copies that have ended by then, in order."""
         ended: list[Copy] = []
         while True:
             event_s = self.next_event_s
@@ -145,14 +143,16 @@ class Network:
                 stream.left -= (stream.rate - stream.ingest) * (moment_s - self.now_s)
             self.now_s = moment_s
             done = [copy for copy, stream in self._streams.items() if stream.left <= NOTHING_BYTES]
-            self.stop(done)
+            for copy in done:
+                del self._streams[copy]
+            self._is_shared = self._is_shared and not done
             ended += done
             self._begin()
             if self.next_event_s > until_s:
                 return ended
 
     def _share(self) -> None:
-        """Share every place evenly; what one stream cannot use is for the others."""
+        """Share every place evenly; the others get the rest that one stream cannot use."""
         if self._is_shared:
             return
         self._is_shared = True
@@ -178,6 +178,72 @@ class Network:
                         del users[place]
 
 
-def ports_of(instance: Instance, shift: Shift) -> Sequence[Place]:
-    """Return the ways that a partition's copies go, one by one."""
-    return [place for broker in shift.added for place in instance.places(shift.leader, broker)[:2]]
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A kind of plan: each partition gets another last replica, or, in a replacement, three others.
+
+    Sizes are log-normal with `sigma`. A quarter of the brokers leads `hot` of the partitions, producers write `ingest`
+    of a port to each, and racks may have uplinks.
+    """
+
+    sigma: float = 1.2
+    hot: float = 0.0
+    ingest: float = 0.0
+    uplink: float | None = None
+    is_replacement: bool = False
+
+
+FAMILIES = {
+    "even sizes": Family(sigma=0.2),
+    "skewed sizes": Family(),
+    "very skewed sizes": Family(sigma=1.8),
+    "hot sources": Family(hot=0.5),
+    "racks": Family(uplink=2 * PORT),
+    "ingest": Family(ingest=0.001),
+    "replacement": Family(sigma=0.8, is_replacement=True),
+}
+
+
+def instances(seeds: int, moves: int) -> Iterator[Instance]:
+    """Make every family with every share of a port that one stream reaches, for so many seeds."""
+    racks = {broker: f"r{broker % RACKS}" for broker in range(1, BROKERS + 1)}
+    for share in STREAM_SHARES:
+        for name, family in FAMILIES.items():
+            for seed in range(seeds):
+                chance = Random(f"{name}-{share}-{seed}")
+                shifts = (
+                    _replacements(chance, moves // 3, family)
+                    if family.is_replacement
+                    else _moves(chance, moves, family)
+                )
+                yield Instance(
+                    f"{name}, stream 1/{share}, {seed}", racks, tuple(shifts), PORT, PORT / share, family.uplink
+                )
+
+
+def _moves(chance: Random, count: int, family: Family) -> Iterator[Shift]:
+    for number in range(count):
+        before = chance.sample(range(1, BROKERS + 1), 3)
+        if chance.random() < family.hot:
+            leader = 1 + chance.randrange(BROKERS // 4)
+            before = [leader, *(broker for broker in before if broker != leader)][:3]
+        added = chance.choice([broker for broker in range(1, BROKERS + 1) if broker not in before])
+        written = PORT * family.ingest * chance.random() * 2
+        yield Shift(_key(number), tuple(before), (*before[:2], added), _size(chance, family), written)
+
+
+def _replacements(chance: Random, count: int, family: Family) -> Iterator[Shift]:
+    """Move all three replicas of each partition from one half of the brokers to the other."""
+    half = BROKERS // 2
+    for number in range(count):
+        before = tuple(chance.sample(range(1, half + 1), 3))
+        after = tuple(chance.sample(range(half + 1, BROKERS + 1), 3))
+        yield Shift(_key(number), before, after, _size(chance, family))
+
+
+def _size(chance: Random, family: Family) -> float:
+    return MEDIAN_BYTES * chance.lognormvariate(0, family.sigma)
+
+
+def _key(number: int) -> TopicPartition:
+    return TopicPartition(f"topic-{number % TOPICS}", number // TOPICS)

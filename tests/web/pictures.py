@@ -1,4 +1,4 @@
-"""Draw the pictures of the page in docs/pictures: `python -m bench.page_pictures [NAME ...]`.
+"""Draw the pictures of the page in docs/pictures: `python -m tests.web.pictures [NAME ...]`.
 
 Over logs in memory, by the real server in a real browser: every view of a busy cluster (500 moves), a cluster on which
 nothing happens, and what is broken (the log is cut off, nobody owns the shard), at two sizes, light and dark.
@@ -37,7 +37,7 @@ from tests.web.scene import Scene, busy
 from tests.web.showing import USER_HEADER, Showing, showing
 from tests.web.tables import tables_of
 
-PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 SIZES = ((1440, 900), (390, 844))
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 COLOURS = 256

@@ -92,9 +92,8 @@ class HostedShard:
         self._contest = Contest()
 
     def _now(self) -> Moment:
-        """The present, by the clock of the brokers: a machine whose clock is wrong must not set the log's."""
-        moment, broker_ms = now(), self._services.broker_time_ms()
-        return moment if broker_ms is None else Moment(broker_ms, moment.monotonic_ms, is_certain=True)
+        """The present, by the clock of the log's brokers."""
+        return now().by(self._services.broker_time_ms())
 
     # -- called by the group
 

@@ -262,8 +262,8 @@ class Acquire(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="
 class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="batch"):
     """One decision of the shard's owner: all of it or nothing (R3); counts only under the current token (R2).
 
-    `sequence` counts valid batches from 1. `at_ms` is the time of the log's brokers as the owner knows it; within a
-    shard it goes back only with `corrects_time`, after a wrong clock had set it more than a minute ahead.
+    `sequence` counts valid batches from 1. `at_ms` is the log's time: that of its brokers, at most a minute ahead of
+    the owner's clock; within a shard it never goes back.
     `cursors` has one entry per command topic, in the order of `TopicNames.commands`. `previous_hash` chains the valid
     batches; `state_hash`, where present, is the hash of the state before this batch, in the form `state_hash_form`.
     `snapshot_digest` is that of a snapshot's manifest: its owner has written it, and readers may begin with it.
@@ -280,7 +280,6 @@ class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
     events: tuple[AnyEvent, ...] = ()
     state_hash: bytes | None = None
     state_hash_form: int = 1
-    corrects_time: bool = False
     snapshot_digest: bytes | None = None
 
 

@@ -26,8 +26,7 @@ _log = logging.getLogger(__name__)
 class Point:
     """A place in a shard: right after the record at `offset`, or after the last batch not later than `at_ms`.
 
-    With neither it is the present end. `at_ms` is the log's time (`Batch.at_ms`), which `drover history` shows. Where a
-    batch puts that time back (R6), the batches before it that claim a later one count as having happened at its own.
+    With neither it is the present end. `at_ms` is the log's time (`Batch.at_ms`), which `drover history` shows.
     """
 
     offset: int | None = None
@@ -44,10 +43,6 @@ class Point:
         if self.offset is not None:
             return self.offset < offset
         return self.at_ms is not None and at_ms is not None and self.at_ms < at_ms
-
-    def is_after(self, at_ms: int) -> bool:
-        """Whether it is a moment after a batch with this time, whatever came before that batch."""
-        return self.at_ms is not None and self.at_ms >= at_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +61,6 @@ class _Glance(msgspec.Struct, frozen=True):
 
     token: bytes = b""
     at_ms: int | None = None
-    corrects_time: bool = False
 
 
 _glance = msgspec.msgpack.Decoder(_Glance)
@@ -76,8 +70,7 @@ _glance = msgspec.msgpack.Decoder(_Glance)
 class Travel:
     """PURE: folds a shard record by record and keeps its fold at each of some points.
 
-    `reached` holds it at those that were reached so far: a batch that puts the log's time back takes moments back that
-    are not before it, until a later batch or the end comes. `final` are the points behind which the log went on. At the
+    `reached` holds it at those that were reached so far. `final` are the points behind which the log went on. At the
     end, `ended` holds what ended between the first point and the last.
     """
 
@@ -89,13 +82,8 @@ class Travel:
 
     @property
     def is_over(self) -> bool:
-        """Whether every point was reached, so that only a batch that puts the time back can change anything."""
+        """Whether every point was reached."""
         return len(self.reached) == len(set(self.points))
-
-    @property
-    def has_moments(self) -> bool:
-        """Whether a batch that puts the time back can change anything."""
-        return any(point.at_ms is not None for point in self.points)
 
     def come_to(self, offset: int, payload: bytes) -> None:
         """Reach the points that lie before a record, which is the next one."""
@@ -112,15 +100,6 @@ class Travel:
             return
         if self.reached:
             self.ended += _endings(folded.offset, folded.record)
-        for point in self.points:
-            if point.is_after(folded.record.at_ms):
-                self.reached.pop(point, None)
-
-    def may_be_taken_back_by(self, payload: bytes) -> bool:
-        """Whether a record says that it puts the time back to before a moment; whether it counts, only a fold tells."""
-        seen = _glanced(payload)
-        at_ms = seen.at_ms
-        return seen.corrects_time and at_ms is not None and any(point.is_after(at_ms) for point in self.points)
 
     def end(self) -> None:
         """The log ends here: every point that was not reached is here."""
@@ -154,8 +133,7 @@ def _endings(offset: int, batch: Batch) -> list[Ended]:
 async def travel(connection: LogConnection, shard: int | str, points: Sequence[Point]) -> Travel:
     """Fold a shard, given by number or by a cluster that lives in it, up to these points.
 
-    What lies behind the last point is not folded, and with offsets alone not even read. For a moment it is read, since
-    a later batch may put the time back; only where one says so, it is read again and folded as far as that matters.
+    What lies behind the last point is not read.
 
     Raises `ConfigurationError` for a shard or an offset that the log does not have.
     """
@@ -181,32 +159,18 @@ async def travel(connection: LogConnection, shard: int | str, points: Sequence[P
 
 
 async def _travel(reader: LogReader, topic: str, found: Travel) -> Travel:
-    correction = await _fold_to_points(reader, topic, found)
-    if correction is not None:
-        await _fold_to_points(reader, topic, found, correction)
-    found.end()
-    return found
-
-
-async def _fold_to_points(reader: LogReader, topic: str, found: Travel, correction: int | None = None) -> int | None:
-    """Fold until every point is reached, and at least up to the last record that may take moments back.
-
-    Where that is not known, return the last one that was not folded, None if there is none.
-    """
-    last = None
+    """Fold until every point is reached, or the log ends."""
     async with aclosing(reader.read(topic, {found.fold.shard: found.fold.position})) as reading:
         async for records in reading:
             for record in records:
-                if not found.is_over:
-                    found.come_to(record.offset, record.payload)
-                if not found.is_over or (correction is not None and record.offset <= correction):
-                    found.take(record.offset, record.payload)
-                elif correction is None and found.may_be_taken_back_by(record.payload):
-                    last = record.offset
-            is_past = correction is not None and found.fold.position > correction
-            if found.is_over and (is_past or not found.has_moments):
+                found.come_to(record.offset, record.payload)
+                if found.is_over:
+                    break
+                found.take(record.offset, record.payload)
+            if found.is_over:
                 break
-    return last
+    found.end()
+    return found
 
 
 def _shard_number(shard: int | str, shards: int) -> int:

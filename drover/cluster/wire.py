@@ -29,6 +29,7 @@ from drover.errors import (
 )
 from drover.facts import NONE, NOT_CONTROLLER
 from drover.threads import deliver, in_daemon_thread
+from drover.time_limits import time_limit
 
 CONNECT_ATTEMPT_MS = 1500
 """How long one broker may take to accept a connection before the next one is tried."""
@@ -175,8 +176,8 @@ class Lane:
     ) -> Any:
         exchange = _Exchange(client._manager, request, broker, deadline, changes=changes)  # noqa: SLF001  # the one door to its insides
         try:
-            answer = _on_io_thread(client, exchange.run)
-            return await asyncio.wait_for(answer, deadline.left_s())
+            async with time_limit(deadline.left_s()):
+                return await _on_io_thread(client, exchange.run)
         except TimeoutError:
             was_sent = exchange.abandon()
             self._replace(client)  # it should have given up already: do not queue behind it
@@ -190,7 +191,8 @@ class Lane:
         """Ask a broker who the controller is; what goes wrong is found by the next request."""
         cluster = client._manager.cluster  # noqa: SLF001  # the one door to its insides
         with contextlib.suppress(KafkaError, OSError, TimeoutError):
-            await asyncio.wait_for(_on_io_thread(client, cluster.refresh_metadata), deadline.left_s())
+            async with time_limit(deadline.left_s()):
+                await _on_io_thread(client, cluster.refresh_metadata)
 
     async def close(self) -> None:
         """Close the client and wait for its thread for a moment; idempotent."""
@@ -210,7 +212,8 @@ class Lane:
                 opening.add_done_callback(self._adopt)
                 self._opening, is_ours = opening, True
             try:
-                return await asyncio.wait_for(asyncio.shield(opening), deadline.left_s())
+                async with time_limit(deadline.left_s()):
+                    return await asyncio.shield(opening)
             except (KafkaError, OSError, TimeoutError) as problem:
                 if not is_ours and self._may_try_again(deadline):
                     continue  # it was somebody else's, who had less time

@@ -276,7 +276,7 @@ class ShardFold:
             faults.append(Fault(Rule.SEQUENCE, f"sequence {record.sequence} instead of {self.sequence + 1}"))
         if record.previous_hash != self.chain:
             faults.append(Fault(Rule.CHAIN, "the chain hash of its predecessor is wrong"))
-        if record.at_ms < self.at_ms and not record.corrects_time:
+        if record.at_ms < self.at_ms:
             faults.append(Fault(Rule.TIME, f"its time {record.at_ms} lies before {self.at_ms}"))
         if record.cursors != self.cursors and any(map(_regresses, self.cursors, record.cursors)):
             faults.append(Fault(Rule.CURSOR, "a cursor goes back"))

@@ -1,7 +1,7 @@
 """The inputs and effects of capabilities; the asyncio shell only carries them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from drover.events.partitions import TopicPartition
 from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
@@ -10,17 +10,24 @@ from drover.reconcile.healing.patient import Patient
 from drover.reconcile.healing.planning import HealPlan
 from drover.traits import BrokerVersion
 
+# How far the log's time may be ahead of its owner's clock.
+MAX_AHEAD_MS = 60_000
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Now, as a value: `wall_ms` since epoch is recorded, `monotonic_ms` measures waiting.
-
-    `is_certain` says that `wall_ms` is the time of the log's brokers, and not of this machine's clock.
-    """
+    """Now, as a value: `wall_ms` since epoch is recorded, `monotonic_ms` measures waiting."""
 
     wall_ms: int
     monotonic_ms: int
-    is_certain: bool = False
+
+    def by(self, broker_ms: int | None) -> "Moment":
+        """Return this moment by the clock of the log's brokers, at most `MAX_AHEAD_MS` ahead of this machine's.
+
+        A worker's machine whose clock is wrong must not set the time of the log, and a broker whose clock is wrong must
+        not set it far ahead, since it never goes back. Without a broker's time (None) it stays this machine's.
+        """
+        return self if broker_ms is None else replace(self, wall_ms=min(broker_ms, self.wall_ms + MAX_AHEAD_MS))
 
 
 # Inputs:

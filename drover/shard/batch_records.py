@@ -74,7 +74,6 @@ def proposed_batch(
         epoch=fold.epoch,
         sequence=fold.sequence + 1,
         at_ms=draft.at_ms,
-        corrects_time=draft.at_ms < fold.at_ms,
         cursors=cursors,
         previous_hash=fold.chain,
         outcomes=draft.outcomes,

@@ -9,8 +9,6 @@ from drover.shard.messages import ProposedBatch
 from drover.state.hashing import is_hash_due
 
 CALL_START_MS = 1000
-# Clocks of brokers differ a little, and log time waits for the slower ones. What is further ahead is put right.
-MAX_AHEAD_MS = 60_000
 
 
 class Proposals:
@@ -105,7 +103,5 @@ class Proposals:
         )
 
     def at(self, now: Moment) -> Moment:
-        """Return the same moment in log time, which goes back only after a wrong clock had set it far ahead."""
-        if now.is_certain and self._fold.at_ms > now.wall_ms + MAX_AHEAD_MS:
-            return now
+        """Return the same moment in log time, which never goes back."""
         return Moment(max(now.wall_ms, self._fold.at_ms), now.monotonic_ms)

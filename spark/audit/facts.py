@@ -37,8 +37,7 @@ class ShardFacts(NamedTuple):
     `plans` are all plans by cluster and name, as they were at that end; a row lacks the columns without a value.
     `lives` are the reassignments that ended in the part, or were under way at its end. `decided` is of the part alone.
     `unreadable` are the records that could not be read, and `damage` is up to the end of the part, unless somebody has
-    declared that it is to be passed over. `corrections` are the batches that put the log's time back (R6), by offset
-    and time: what lies before one of them and claims a later time counts as decided at its own.
+    declared that it is to be passed over.
     """
 
     shard: int
@@ -49,4 +48,3 @@ class ShardFacts(NamedTuple):
     decided: Sequence[Decided]
     unreadable: Sequence[int]
     damage: ShardDamage | None
-    corrections: Sequence[tuple[int, int]] = ()

@@ -16,15 +16,15 @@ from drover.spark.schema import SCHEMA_VERSION
 from drover.spark.tables.sheet import Key, Row
 
 # Kept shards of another version are not used; raise it with every change of what an audit keeps.
-KEPT_VERSION = (2, SCHEMA_VERSION)
+KEPT_VERSION = (3, SCHEMA_VERSION)
 
 
 class KeptShard(Struct, frozen=True, kw_only=True):
     """A shard before the record at `position`.
 
     `chain_offset` is where its last valid batch is, which was at `latest_ms`. `mentions` holds for each plan the first
-    record that names it, `unreadable` the records that could not be read, `corrections` the batches that put the log's
-    time back, with that time, `plans` the rows of all plans, `carried` the fold.
+    record that names it, `unreadable` the records that could not be read, `plans` the rows of all plans, `carried` the
+    fold.
     """
 
     version: tuple[int, int] = KEPT_VERSION
@@ -34,7 +34,6 @@ class KeptShard(Struct, frozen=True, kw_only=True):
     latest_ms: int
     mentions: dict[str, int]
     unreadable: tuple[int, ...]
-    corrections: tuple[tuple[int, int], ...] = ()
     plans: list[tuple[tuple[str, str], dict[str, Any]]]
     carried: bytes
 
@@ -45,10 +44,7 @@ class KeptShard(Struct, frozen=True, kw_only=True):
 
 
 class Place(NamedTuple):
-    """Where a shard was kept: before the record at `position`, when its last batch was at `latest_ms`.
-
-    By R6 none of the batches before counts as later than that one, whatever they claim.
-    """
+    """Where a shard was kept: before the record at `position`, when its last batch was at `latest_ms`."""
 
     position: int
     latest_ms: int

@@ -24,9 +24,8 @@ class ShardPart(NamedTuple):
 class Wish:
     """What was asked for: everything decided from `since_ms` on up to `until_ms`, by the log's time, or offsets.
 
-    Where a batch puts that time back (R6), the batches before it that claim a later one count as decided at its own. So
-    a part begins behind the last batch before `since_ms`, and ends with the last one that is not after `until_ms`.
-    `offsets` holds the first and the last offset by shard; shards that it does not name are left out.
+    That time never goes back within a shard (R6). `offsets` holds the first and the last offset by shard; shards that
+    it does not name are left out.
     """
 
     since_ms: int | None = None
@@ -38,13 +37,13 @@ class Wish:
         return not self.offsets or shard in self.offsets
 
     def has_begun(self, shard: int, offset: int, at_ms: int) -> bool:
-        """Whether a batch of a shard, decided at `at_ms`, is not before the part, unless a later one is."""
+        """Whether a batch of a shard, decided at `at_ms`, is not before the part."""
         if self.offsets:
             return offset >= self.offsets[shard][0]
         return self.since_ms is None or at_ms >= self.since_ms
 
     def ends_before(self, shard: int, offset: int, at_ms: int) -> bool:
-        """Whether a batch of a shard, decided at `at_ms`, is after the part, unless a later one is not."""
+        """Whether a batch of a shard, decided at `at_ms`, is after the part."""
         if self.offsets:
             return offset > self.offsets[shard][1]
         return self.until_ms is not None and at_ms > self.until_ms

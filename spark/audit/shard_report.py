@@ -1,9 +1,7 @@
 """The report of one shard: its rows and sums, made in the task that folded it, so that it sends little. Pure."""
 
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
@@ -131,24 +129,10 @@ class _Telling:
         return {name: in_order(name, map(itemgetter(*SECTIONS[name].names), rows)) for name, rows in self.rows.items()}
 
 
-class _Times:
-    """When records were decided: where a clock was ahead, no later than a correction behind it says."""
-
-    def __init__(self, corrections: Sequence[tuple[int, int]]) -> None:
-        self._offsets = [offset for offset, _ in corrections]
-        self._least_ms = list(accumulate((to_ms for _, to_ms in reversed(corrections)), min))[::-1]
-
-    def duration_ms(self, life: Row) -> int | None:
-        """Return how long a reassignment took; None before its end."""
-        if life["ended_ms"] is None:
-            return None
-        return self._decided_ms(life["offset"], life["ended_ms"]) - self._decided_ms(
-            life["began_offset"], life["began_ms"]
-        )
-
-    def _decided_ms(self, offset: int, at_ms: int) -> int:
-        behind = bisect_right(self._offsets, offset)
-        return at_ms if behind == len(self._offsets) else min(at_ms, self._least_ms[behind])
+def _duration_ms(life: Row) -> int | None:
+    """Return how long a reassignment took; None before its end."""
+    ended_ms: int | None = life["ended_ms"]
+    return None if ended_ms is None else ended_ms - life["began_ms"]
 
 
 def shard_report(facts: ShardFacts, wanted: Wanted) -> ShardReport:
@@ -157,9 +141,8 @@ def shard_report(facts: ShardFacts, wanted: Wanted) -> ShardReport:
     decided = sorted(facts.decided, key=lambda one: one[:4])
     named = _tell_commands(decided, wanted, telling)
     _tell_refusals(decided, wanted, telling)
-    times = _Times(facts.corrections)
     lives = [
-        life | {"duration_ms": times.duration_ms(life)}
+        life | {"duration_ms": _duration_ms(life)}
         for life in _with_causes(facts.lives, decided)
         if _is_wanted(life, wanted)
     ]
@@ -323,7 +306,5 @@ def _plan(key: _Values, known: Row) -> Row:
     row: Row = {name: known.get(name) for name in SECTIONS[PLANS].names}
     row |= {"cluster": key[0], "plan": key[1]} | {name: row[name] or 0 for name in _PLAN_COUNTS}
     if row["finished_ms"] is not None and row["opened_ms"] is not None:
-        lasted_ms = row["finished_ms"] - row["opened_ms"]
-        # A clock that was ahead opened it: how long it took is not known.
-        row["duration_ms"] = lasted_ms if lasted_ms >= 0 else None
+        row["duration_ms"] = row["finished_ms"] - row["opened_ms"]
     return row

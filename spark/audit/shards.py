@@ -56,7 +56,6 @@ class AuditFold(TellingFold):
         "_wanted",
         "_wish",
         "after",
-        "corrections",
         "decided",
         "first",
         "mentions",
@@ -73,7 +72,6 @@ class AuditFold(TellingFold):
         self.decided: list[Decided] = []
         self.mentions: dict[str, int] = {}
         self.unreadable: list[int] = []
-        self.corrections: list[tuple[int, int]] = []
         self._fresh_events = 0
 
     @classmethod
@@ -85,20 +83,14 @@ class AuditFold(TellingFold):
         made.memories = memories
         made.sheet.rows[_PLANS] = kept.rows
         made.mentions, made.unreadable = dict(kept.mentions), list(kept.unreadable)
-        made.corrections = list(kept.corrections)
         return made
 
     def apply(self, offset: int, record: Batch) -> None:
         """Apply a batch; if it comes after the part, make the report first; within it, keep what was decided."""
-        if not self._wish.ends_before(self.shard, offset, record.at_ms):
-            self.after = self._report = None
-        elif self.after is None:
+        if self.after is None and self._wish.ends_before(self.shard, offset, record.at_ms):
             self.after = offset
             self._report = self._told()
-        if not self._wish.has_begun(self.shard, offset, record.at_ms):
-            self.first = None
-            self.decided.clear()
-        elif self.first is None:
+        if self.first is None and self._wish.has_begun(self.shard, offset, record.at_ms):
             self.first = offset
             # What ended before is not asked for.
             self.sheet.rows[_LIVES].clear()
@@ -111,8 +103,6 @@ class AuditFold(TellingFold):
     def _note(self, offset: int, record: Batch) -> None:
         """Note what tells later audits where they may begin."""
         self._fresh_events += len(record.events)
-        if record.corrects_time:
-            self.corrections.append((offset, record.at_ms))
         for outcome in record.outcomes:
             if outcome.plan is not None:
                 self.mentions.setdefault(outcome.plan, offset)
@@ -132,7 +122,6 @@ class AuditFold(TellingFold):
             latest_ms=self.at_ms,
             mentions=self.mentions,
             unreadable=tuple(self.unreadable),
-            corrections=tuple(self.corrections),
             plans=[((str(cluster), str(plan)), row) for (cluster, plan), row in self.sheet.rows[_PLANS].items()],
             carried=packed(self, self.memories),
         )
@@ -168,7 +157,6 @@ class AuditFold(TellingFold):
             decided=self.decided,
             unreadable=self.unreadable,
             damage=None if self.damage is None else ShardDamage(self.shard, *self.damage),
-            corrections=tuple(self.corrections),
         )
 
 
@@ -189,8 +177,8 @@ def audited(
             yield Stale(shard)
             continue
         for _, _, offset, _, value in chain((first,), of_shard):
-            # Offsets never go back.
-            if wish.offsets and fold.after is not None:
+            # Neither offsets nor the log's time go back.
+            if fold.after is not None:
                 break
             damage = fold.damage
             folded = fold.fold_on(offset, value or b"")

@@ -46,21 +46,8 @@ def frozen_and_thawed() -> Writer:
     return writer
 
 
-def corrected() -> Writer:
-    """Batches at offsets 2 to 6; the one at 3 claims a time that the one at 4 takes back."""
-    writer = Writer()
-    writer.begin()
-    for at_ms, event in ((1000, FROZEN), (90_000, THAWED), (2000, FROZEN), (3000, THAWED), (100_000, FROZEN)):
-        say_at(writer, at_ms, event)
-    return writer
-
-
 def say_at(writer: Writer, at_ms: int, *events: AnyEvent) -> None:
-    writer.append(msgspec.structs.replace(writer.batch(*events), at_ms=at_ms, corrects_time=at_ms < writer.fold.at_ms))
-
-
-# Where a moment of that log is, as the position behind its last batch.
-CORRECTED = {999: 2, 1000: 3, 1999: 3, 2000: 5, 2999: 5, 3000: 6, 95_000: 6, 100_000: 7}
+    writer.append(msgspec.structs.replace(writer.batch(*events), at_ms=at_ms))
 
 
 @dataclass
@@ -130,46 +117,21 @@ def replace_time(writer: Writer, at_ms: int) -> bytes:
     return encode_record(msgspec.structs.replace(writer.batch(), at_ms=at_ms))
 
 
-def test_a_moment_is_after_batches_whose_later_time_was_taken_back() -> None:
-    log = corrected().records
-    points = {at_ms: Point(at_ms=at_ms) for at_ms in CORRECTED}
-    found = travelled(log, *points.values())
-    assert {at_ms: found.reached[point].position for at_ms, point in points.items()} == CORRECTED
-    assert found.final == set(points.values()) - {Point(at_ms=100_000)}, "nothing came after that"
-
-
-def test_what_a_fenced_owner_says_to_correct_takes_nothing_back() -> None:
+def test_what_a_fenced_owner_says_earlier_takes_nothing_back() -> None:
     writer = frozen_and_thawed()
-    late = encode_record(msgspec.structs.replace(writer.batch(), at_ms=1, corrects_time=True))
+    late = replace_time(writer, 1)
     writer.acquire("w2")
     writer.records.append(late)
     writer.fold.fold(6, late)
     assert travelled(writer.records, Point(at_ms=1500)).reached[Point(at_ms=1500)].position == 3
 
 
-@pytest.mark.parametrize("at_ms", CORRECTED)
-async def test_a_reader_finds_moments_of_a_corrected_log_from_any_snapshot(
-    monkeypatch: pytest.MonkeyPatch, at_ms: int
-) -> None:
-    log, point = corrected().records, Point(at_ms=at_ms)
-    for snapshot in (None, *(prefix(log, end) for end in range(3, 8))):
-        found, _ = await travelled_by_reading(monkeypatch, log, point, snapshot=snapshot)
-        assert found.reached[point].position == CORRECTED[at_ms]
-        assert found.reached[point].state.hash() == prefix(log, CORRECTED[at_ms]).state.hash()
-
-
-async def test_what_lies_behind_is_read_for_moments_only_and_folded_only_where_time_was_corrected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_lies_behind_the_last_point_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     log = frozen_and_thawed().records
     found, reader = await travelled_by_reading(monkeypatch, log, Point(offset=2))
     assert (found.fold.position, reader.begun, reader.read_to) == (3, [0], 4)
     found, reader = await travelled_by_reading(monkeypatch, log, Point(at_ms=1000))
-    assert (found.fold.position, reader.begun, reader.read_to) == (3, [0], 5)
-    found, reader = await travelled_by_reading(monkeypatch, corrected().records, Point(at_ms=1500))
-    assert (found.fold.position, reader.begun) == (3, [0]), "the time that is taken back is later"
-    found, reader = await travelled_by_reading(monkeypatch, corrected().records, Point(at_ms=2000))
-    assert (found.fold.position, reader.begun, reader.read_to) == (5, [0, 3], 6), "as far as it matters"
+    assert (found.fold.position, reader.begun, reader.read_to) == (3, [0], 4)
 
 
 def test_without_a_place_it_is_the_present() -> None:

@@ -83,3 +83,17 @@ async def test_a_cluster_that_stays_away_is_waited_for_until_each_callers_own_de
     assert all(isinstance(one, ClusterUnavailableError) for one in found)
     assert time.monotonic() - began >= 0.29
     assert lane.tries <= 4
+
+
+async def test_a_caller_who_is_cancelled_as_the_connection_opens_is_cancelled() -> None:
+    """Before Python 3.12 `asyncio.wait_for` returns the result then, and whoever asks in a loop never ends."""
+    lane = Opening()
+    lane._opening = opening = asyncio.get_running_loop().create_future()
+    caller = asyncio.create_task(lane._open(Deadline.after_ms(20_000)))
+    await asyncio.sleep(0)
+    opening.set_result(lane.client)
+    await asyncio.sleep(0)  # the answer is on its way to the caller
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    await lane.close()

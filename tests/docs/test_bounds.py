@@ -67,7 +67,7 @@ IN_ROWS = {
     "moves of others": ("drover.decide.unmanaged_moves.MAX_FOREIGN_MOVES",),
     "headers of a command": ("drover.shard.arriving.MAX_HEADER_BYTES",),
     "connections to": ("drover.service.health.MAX_CONNECTIONS",),
-    "the log's time": ("drover.shard.proposals.MAX_AHEAD_MS",),
+    "the log's time": ("drover.reconcile.messages.MAX_AHEAD_MS",),
 }
 # What these say of the page is in its own section.
 ON_THE_PAGE = (

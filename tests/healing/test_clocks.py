@@ -1,9 +1,10 @@
-"""Clocks of brokers that are wrong: log time follows them, and no broker is healed too soon or never."""
+"""Clocks of brokers that are wrong: log time follows them within bounds, and no broker is healed too soon or never."""
 
 import pytest
 
 from drover.events.healing import BrokerOutageAlarmed, HealPlanned
-from tests.healing.support import ALARM_MS, INTERVAL_MS, heal_to_the_end, healing_world, holders, told
+from drover.reconcile.messages import MAX_AHEAD_MS
+from tests.healing.support import ALARM_MS, INTERVAL_MS, heal_to_the_end, healing_world, told
 
 HOUR_MS, DAY_MS, CENTURY_MS = 3_600_000, 86_400_000, 100 * 365 * 86_400_000
 
@@ -38,9 +39,7 @@ async def test_a_broker_that_returns_after_a_jump_of_the_clock_is_not_healed() -
 
 
 @pytest.mark.parametrize("ahead_ms", [HOUR_MS, CENTURY_MS])
-async def test_an_absence_that_was_noted_by_a_clock_ahead_is_healed_in_its_time_once_that_is_right(
-    ahead_ms: int,
-) -> None:
+async def test_an_absence_that_was_noted_by_a_clock_ahead_is_healed_at_most_a_minute_late(ahead_ms: int) -> None:
     world = healing_world()
     world.clock_ahead_ms = ahead_ms
     await world.run(1000)
@@ -48,11 +47,10 @@ async def test_an_absence_that_was_noted_by_a_clock_ahead_is_healed_in_its_time_
     await world.run(5000)
     assert world.state.absent_brokers
     world.clock_ahead_ms = 0
-    # The absence is noted anew at the next look, at the latest after the 8 s of its alarm.
-    await world.run(2 * ALARM_MS)
-    assert len(told(world, BrokerOutageAlarmed)) == 1
+    await world.run(ALARM_MS)
     assert not told(world, HealPlanned)
-    await heal_to_the_end(world, 3, within_ms=30_000)
+    await heal_to_the_end(world, 3, within_ms=MAX_AHEAD_MS + 2 * INTERVAL_MS)
+    assert len(told(world, BrokerOutageAlarmed)) == 1
 
 
 async def test_a_successor_goes_on_with_an_absence_that_was_noted_by_a_clock_ahead() -> None:
@@ -65,7 +63,7 @@ async def test_a_successor_goes_on_with_an_absence_that_was_noted_by_a_clock_ahe
     world.crash()
     await world.run(INTERVAL_MS - 2000)
     assert not told(world, HealPlanned)
-    await heal_to_the_end(world, 3, within_ms=20_000)
+    await heal_to_the_end(world, 3, within_ms=MAX_AHEAD_MS + 2 * INTERVAL_MS)
 
 
 async def test_a_clock_behind_delays_a_heal_and_loses_none() -> None:
@@ -77,21 +75,3 @@ async def test_a_clock_behind_delays_a_heal_and_loses_none() -> None:
     await world.run(INTERVAL_MS)
     world.clock_ahead_ms = 0
     await heal_to_the_end(world, 3, within_ms=20_000)
-
-
-async def test_bytes_and_returns_that_a_clock_ahead_has_counted_brake_nothing_once_it_is_right() -> None:
-    world = healing_world(max_bytes_per_day=20_000_000, flapping_returns=2, flapping_window_ms=HOUR_MS)
-    world.clock_ahead_ms = CENTURY_MS
-    await world.run(1000)
-    for _ in range(2):
-        world.model.stop_broker(2)
-        await world.run(5000)
-        world.model.start_broker(2)
-        await world.run(5000)
-    world.model.stop_broker(3)
-    await heal_to_the_end(world, 3)
-    world.clock_ahead_ms = 0
-    world.model.stop_broker(2)
-    await heal_to_the_end(world, 2)
-    assert not world.state.healing_brakes
-    assert not holders(world, 2)

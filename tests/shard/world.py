@@ -104,9 +104,9 @@ class World:
 
     @property
     def now(self) -> Moment:
-        """The present by the brokers' clocks, which may be wrong."""
-        wall_ms = WALL_START_MS + self.model.now_ms + self.clock_ahead_ms
-        return Moment(wall_ms, self.model.now_ms, is_certain=True)
+        """The present by the brokers' clocks, which may be wrong; the worker's own is right."""
+        own = Moment(WALL_START_MS + self.model.now_ms, self.model.now_ms)
+        return own.by(own.wall_ms + self.clock_ahead_ms)
 
     def append(self, payload: bytes) -> RecordVerdict:
         self.log.append(payload)

@@ -158,13 +158,6 @@ HEALING_MUTANTS = (
         layer="tests/healing/test_brakes.py",
     ),
     Mutant(
-        "believe-an-absence-from-the-future",
-        HEAL_TIMERS,
-        "        if outage.since_ms > now.wall_ms:",
-        "        if outage.since_ms > now.wall_ms and not outage.seen:",
-        layer="tests/healing/test_clocks.py",
-    ),
-    Mutant(
         "carry-out-a-plan-for-other-brokers",
         HEALING,
         "    return replace(before, moving=now.moving, destinations=now.destinations, spared=now.spared) == now",

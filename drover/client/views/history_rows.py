@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -307,42 +306,19 @@ def _value(value: object) -> str:
 
 
 class Selection:
-    """The rows that are asked for, of batches given in the order of each shard.
-
-    Where a batch puts the log's time back (R6), the batches before it that claim a later time count as decided at its
-    own. A row says the time that its batch claims.
-    """
+    """The rows that are asked for, of batches given in the order of each shard."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
         self._chronicle = Chronicle()
-        self._latest_ms: dict[int, int] = {}
-        # By shard each row behind the time that counts for it, which never goes back.
-        self._found: dict[int, list[tuple[int, HistoryRow]]] = {}
+        self._rows: list[HistoryRow] = []
 
     def add(self, records: Iterable[ValidRecord]) -> None:
         """Take batches in; every one must be given, since it may be the cause of later ones."""
         for record in records:
-            at_ms, found = record.batch.at_ms, self._found.setdefault(record.shard, [])
-            if at_ms < self._latest_ms.get(record.shard, 0):
-                self._put_back(found, at_ms)
-            self._latest_ms[record.shard] = at_ms
-            found += ((at_ms, row) for row in self._chronicle.rows(record) if self._wanted.matches(row))
+            self._rows += filter(self._wanted.matches, self._chronicle.rows(record))
 
     def rows(self) -> list[HistoryRow]:
         """Return the rows, the oldest first; those of a shard in its order."""
-        # Sorting is stable, so that rows of one time keep the order of their shard.
-        return [row for _, row in sorted(chain.from_iterable(self._sorted_shards()), key=itemgetter(0))]
-
-    def _sorted_shards(self) -> Iterator[list[tuple[int, HistoryRow]]]:
-        return (self._found[shard] for shard in sorted(self._found))
-
-    def _put_back(self, found: list[tuple[int, HistoryRow]], at_ms: int) -> None:
-        since_ms = self._wanted.since_ms
-        if since_ms is not None and at_ms < since_ms:
-            found.clear()
-        for place in range(len(found) - 1, -1, -1):
-            counted_ms, row = found[place]
-            if counted_ms <= at_ms:
-                break
-            found[place] = (at_ms, row)
+        # Sorting is stable, and time never goes back within a shard (R6).
+        return sorted(self._rows, key=attrgetter("at_ms", "shard"))

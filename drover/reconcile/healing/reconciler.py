@@ -125,7 +125,6 @@ class HealingReconciler(Reconciler):
             return
         if state.kafka_cluster_id is None or state.mismatched_kafka_cluster_id is not None:
             return
-        batch.emit_all(timers.noted_ahead(state, batch.now))
         self._watched.follow(state.absent_brokers, batch.now.monotonic_ms)
         self._follow_chunk(limits, batch)
         batch.emit_all(timers.alarms(state, limits, self._watched, batch.now))

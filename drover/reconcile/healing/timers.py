@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator, Mapping
 from drover.events.healing import (
     BrakeReason,
     BrokerOutageAlarmed,
-    BrokerOutageNoted,
     HealChoice,
     HealingBraked,
     HealingLimits,
@@ -93,13 +92,6 @@ def alarms(state: HealingState, limits: HealingLimits, watched: Watched, now: Mo
             continue
         if watched.remaining_ms(broker, outage, limits.alarm_ms, now) <= 0:
             yield BrokerOutageAlarmed(cluster=state.name, broker=broker, away_ms=now.wall_ms - outage.since_ms)
-
-
-def noted_ahead(state: HealingState, now: Moment) -> Iterator[BrokerOutageNoted]:
-    """Note absences anew whose time is to come: a clock that was ahead has noted it, and is right again."""
-    for broker, outage in sorted(state.absent_brokers.items()):
-        if outage.since_ms > now.wall_ms:
-            yield BrokerOutageNoted(cluster=state.name, broker=broker, seen=outage.seen)
 
 
 def brakes(

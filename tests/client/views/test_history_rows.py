@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
-import pytest
 
 from drover.cli.history import cells_of
 from drover.client.history import FoldedLog, ValidRecord
@@ -186,37 +185,23 @@ def test_an_event_about_many_partitions_is_told_for_each_of_them() -> None:
     }
 
 
-def with_wrong_clock(shard: int = 0) -> list[ValidRecord]:
-    """Six freezes, a second apart; the clock of the third and the fourth is a year ahead, and is then put right."""
+def with_equal_times(shard: int = 0) -> list[ValidRecord]:
+    """Six freezes, two at a time."""
     writer = Writer(shard, 2)
     writer.begin()
     for number in range(6):
-        at_ms = 1000 * (number + 1) + (YEAR_MS if number in {2, 3} else 0)
         frozen = ClusterFrozen(cluster=CLUSTER, by="ann", reason=str(number))
-        said = msgspec.structs.replace(writer.batch(frozen), at_ms=at_ms, corrects_time=at_ms < writer.fold.at_ms)
-        writer.append(said)
+        writer.append(msgspec.structs.replace(writer.batch(frozen), at_ms=1000 * (number // 2 + 1)))
     log = FoldedLog({shard: Writer(shard, 2).fold})
     return log.take([LogRecord(shard, offset, 0, payload, ()) for offset, payload in enumerate(writer.records)])
 
 
-@pytest.mark.parametrize(
-    ("since_ms", "wanted"), [(2000, "12345"), (2001, "2345"), (5000, "2345"), (5001, "5"), (6001, ""), (YEAR_MS, "")]
-)
-def test_what_a_wrong_clock_dated_a_year_ahead_counts_as_of_the_time_that_was_put_right(
-    since_ms: int, wanted: str
-) -> None:
-    assert "".join(row.reason for row in select(with_wrong_clock(), since_ms=since_ms)) == wanted
-    of_others = select(with_wrong_clock(), since_ms=since_ms, by="ben")
-    assert of_others == []
-
-
-def test_the_rows_of_a_shard_keep_its_order_where_a_clock_was_wrong_and_lie_between_those_of_others() -> None:
-    found = select([*with_wrong_clock(1), *with_wrong_clock(0)])
+def test_the_rows_of_a_shard_keep_its_order_and_lie_between_those_of_others() -> None:
+    found = select([*with_equal_times(1), *with_equal_times(0)])
     assert [f"{row.reason}@{row.shard}" for row in found] == (
-        ["0@0", "0@1", "1@0", "1@1", "2@0", "3@0", "4@0", "2@1", "3@1", "4@1", "5@0", "5@1"]
+        ["0@0", "1@0", "0@1", "1@1", "2@0", "3@0", "2@1", "3@1", "4@0", "5@0", "4@1", "5@1"]
     )
-    # The time that was claimed is told.
-    assert max(row.at_ms for row in found) > YEAR_MS
+    assert "".join(row.reason for row in select(with_equal_times(), since_ms=2000)) == "2345"
 
 
 def test_whoever_follows_for_months_keeps_only_plans_that_the_state_keeps() -> None:

@@ -2,8 +2,6 @@
 
 from enum import StrEnum
 
-from msgspec import Struct
-
 from drover.events.base import Event
 
 
@@ -99,48 +97,6 @@ class PlanResumed(Event, frozen=True, kw_only=True, omit_defaults=True, tag="pla
     plan: str
     by: str
     reason: str
-
-
-class BrokerBytes(Struct, frozen=True):
-    """The bytes that a plan's copies bring to a broker, and those that it sends as a leader.
-
-    Its disks hold at most `bytes_in` on top, until replicas are dropped.
-    """
-
-    broker: int
-    bytes_in: int
-    bytes_out: int
-
-
-class PlanEstimate(Struct, frozen=True, omit_defaults=True):
-    """What reassignments are likely to take; a copy of unknown size counts as empty, and its partition as such.
-
-    `steps` is None where they are too many to follow each. `leaders_moved` counts those with another preferred leader
-    afterwards. The times are None without a throttle: `least_ms` is what no schedule can beat at
-    `throttle_bytes_per_second` per broker, `expected_ms` what the limits give; None where the copies are too many.
-    """
-
-    partitions: int
-    copies: int
-    copied_bytes: int
-    leaders_moved: int
-    steps: int | None = None
-    unknown_sizes: int = 0
-    throttle_bytes_per_second: int | None = None
-    least_ms: int | None = None
-    expected_ms: int | None = None
-    brokers: tuple[BrokerBytes, ...] = ()
-
-
-class PlanEstimated(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-estimated"):
-    """What the reassignments of a plan are likely to take, as they were accepted; nothing is decided by it.
-
-    It covers those up to the reassignment `through`, in the order of acceptance, without what an earlier one covers.
-    """
-
-    plan: str
-    through: int
-    estimate: PlanEstimate
 
 
 class PlanCancelled(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-cancelled"):

@@ -30,7 +30,6 @@ from drover.events.partitions import PartitionReference
 from drover.events.plans import (
     ClusterThrottleSet,
     PlanCancelled,
-    PlanEstimated,
     PlanExtended,
     PlanFinished,
     PlanOpened,
@@ -106,7 +105,7 @@ ClusterEvent = IdentityEvent | ReachEvent | LimitsEvent | FreezeEvent
 BrokerEvent = BlacklistSet | BrokerFailureRecorded | BrokerReturnRecorded
 PlanThrottleEvent = PlanThrottleSet | PlanThrottleCleared | PlanThrottleRaised
 PauseEvent = PlanPaused | PlanResumed
-OnePlanEvent = PlanOpened | PlanExtended | PlanEstimated | PauseEvent | PlanThrottleEvent | PlanCancelled | PlanFinished
+OnePlanEvent = PlanOpened | PlanExtended | PauseEvent | PlanThrottleEvent | PlanCancelled | PlanFinished
 PlanEvent = OnePlanEvent | PlansForgotten
 CallEvent = CallIntended | CallAccepted | CallRejected | CallLapsed | CallOutcomeLost
 ReassignmentEvent = (

@@ -9,7 +9,6 @@ import click
 from drover.cli import diff_view
 from drover.cli.columns import Fit
 from drover.cli.diff_view import diff_document
-from drover.cli.estimate_view import print_taken
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import console, output_option, print_document, say, table, timestamp
 from drover.cli.parameters import Moment, Partition
@@ -17,7 +16,6 @@ from drover.cli.past import Place, place_text
 from drover.client import differences
 from drover.client.history import open_log, read_log
 from drover.client.time_travel import Point, travel
-from drover.client.views.estimate_rows import Ledger, Taken
 from drover.client.views.history_rows import HistoryRow, Selection, Wanted
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
@@ -51,8 +49,7 @@ def history(
     """Show every command and everything that followed from it, oldest first.
 
     Records without effect, because their owner had been replaced, are left out. LOG is shard@offset. With --diff, show
-    what changed in one cluster between two places in its shard's log, or between two moments of the log's time. With
-    --plan, say also what the plan was likely to take, and what it took.
+    what changed in one cluster between two places in its shard's log, or between two moments of the log's time.
     """
     if diff is not None and (since is not None or id_ is not None or any(wanted.values())):
         raise click.UsageError("--diff goes with --cluster and -o only")
@@ -66,18 +63,14 @@ def history(
         since_ms=None if since is None else round(since.timestamp() * 1000),
         **wanted,
     )
-    rows, plans = asyncio.run(_read(settings.log.connection(), only))
+    rows = asyncio.run(_read(settings.log.connection(), only))
     if output != "table":
         documents = [row.document() for row in rows]
-        figures = {} if only.plan is None else {"plans": [taken.document() for taken in plans]}
-        print_document({"history": documents, **figures}, documents, output)
-        return
-    if rows:
+        print_document({"history": documents}, documents, output)
+    elif rows:
         console().print(table(COLUMNS, map(cells_of, rows), right=("log",), fit=FIT))
     else:
         say("The log holds nothing of that kind.", err=True)
-    for taken in plans:
-        print_taken(taken)
 
 
 def _show_difference(connection: LogConnection, cluster: str, points: tuple[Point, Point], output: str) -> None:
@@ -96,17 +89,13 @@ def _show_difference(connection: LogConnection, cluster: str, points: tuple[Poin
         say(f"Nothing has changed in {cluster}.", err=True)
 
 
-async def _read(connection: LogConnection, wanted: Wanted) -> tuple[list[HistoryRow], list[Taken]]:
-    selection, ledger = Selection(wanted), None if wanted.plan is None else Ledger(wanted.plan)
+async def _read(connection: LogConnection, wanted: Wanted) -> list[HistoryRow]:
+    selection = Selection(wanted)
     async with LogReader(connection) as reader:
         log = await open_log(reader, connection, wanted.cluster)
         async for records in read_log(reader, connection, log):
             selection.add(records)
-            if ledger is not None:
-                for record in records:
-                    ledger.add(record)
-    plans = [] if ledger is None else [one for one in ledger.plans() if wanted.cluster in {None, one.cluster}]
-    return selection.rows(), plans
+    return selection.rows()
 
 
 def cells_of(row: HistoryRow) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from drover.cli.altering import show_commands
-from drover.cli.estimating import Estimate, Known, estimate, print_estimate
+from drover.cli.estimating import Estimate, estimate, print_estimate
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.model_source import CONNECT_TIMEOUT_MS, Source, live_model, open_driver, state_of
 from drover.cli.output import plural, say
@@ -95,10 +95,7 @@ async def _tried(settings: Settings, commands: Sequence[Alter]) -> Tried:
     if not accepted:
         return Tried(decisions)
     model = await live_model(settings, state, Source())
-    # Before a worker has recorded limits, those of the settings will hold.
-    limits = settings.clusters[cluster].limits if state.kafka_cluster_id is None else state.limits
-    known = Known(state, seen, model, limits, settings.planning.disk_limit)
-    return Tried(decisions, estimate(commands, accepted, known))
+    return Tried(decisions, estimate(commands, accepted, state, model, settings.planning.disk_limit))
 
 
 async def _seen(settings: Settings, state: ClusterState, wanted: frozenset[TopicPartition]) -> Observation:

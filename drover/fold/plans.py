@@ -13,8 +13,7 @@ from drover.events.reassignments import (
     ReassignmentRolledBack,
     ReassignmentStopped,
 )
-from drover.state.estimates import together
-from drover.state.plans import ClusterThrottle, Copied, KnownEstimate, Pause, Plan, PlanGoal, PlansState, PlanStatus
+from drover.state.plans import ClusterThrottle, Copied, Pause, Plan, PlanGoal, PlansState, PlanStatus
 
 NOTHING_COPIED = Copied()
 Ending = ReassignmentCompleted | ReassignmentRolledBack | ReassignmentStopped | ReassignmentFailed
@@ -149,12 +148,6 @@ def _cluster_throttle_set(state: PlansState, event: plans.ClusterThrottleSet, at
     state.cluster_throttle = None if rate is None else ClusterThrottle(rate, event.by, event.reason, at_ms)
 
 
-def _estimated(state: PlansState, event: plans.PlanEstimated, _at_ms: int) -> None:
-    known = state.estimates.get(event.plan)
-    figures = event.estimate if known is None else together(known.figures, event.estimate)
-    state.estimates[event.plan] = KnownEstimate(event.through, figures)
-
-
 def _cancelled(state: PlansState, event: plans.PlanCancelled, at_ms: int) -> None:
     _put(state, replace(state.plans[event.plan], status=PlanStatus.CANCELLED, more=False), at_ms)
     state.goals.pop(event.plan, None)
@@ -176,7 +169,6 @@ def _forgotten(state: PlansState, event: plans.PlansForgotten, _at_ms: int) -> N
             state.throttle_bounds,
             state.priorities,
             state.paused_plans,
-            state.estimates,
             state.copied,
         ):
             known.pop(name, None)
@@ -191,7 +183,6 @@ APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     plans.ClusterThrottleSet: _cluster_throttle_set,
     plans.PlanPaused: _paused,
     plans.PlanResumed: _resumed,
-    plans.PlanEstimated: _estimated,
     plans.PlanCancelled: _cancelled,
     plans.PlanFinished: _finished,
     plans.PlansForgotten: _forgotten,

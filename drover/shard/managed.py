@@ -27,7 +27,6 @@ from drover.reconcile.moves.gone_topics import GoneTopics
 from drover.reconcile.moves.reconciler import ReassignmentReconciler
 from drover.reconcile.observations import ObservationCache
 from drover.reconcile.plans.reconciler import PlansReconciler
-from drover.reconcile.starts.estimates_reconciler import EstimatesReconciler
 from drover.reconcile.starts.limits_reconciler import LimitsReconciler
 from drover.reconcile.starts.queue_reconciler import QueueReconciler
 from drover.reconcile.starts.starter import Starter
@@ -235,7 +234,6 @@ def _reconcilers(
         ThrottleRaiser(state, observed, sizes),
         GoneTopics(state, observed),
         UnmanagedReconciler(state, observed),
-        EstimatesReconciler(state, observed, sizes),
         PlansReconciler(state, observed),
     )
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from drover.events.plans import PlanEstimate, Priority, Stepping
+from drover.events.plans import Priority, Stepping
 from drover.state.declared import ClusterSlice, index, items_by_key, recorded, values_by_key
 
 
@@ -81,13 +81,6 @@ class Copied(Struct, frozen=True, gc=False):
     bytes: int = 0
 
 
-class KnownEstimate(Struct, frozen=True, gc=False):
-    """What a plan's reassignments up to number `through` are likely to take, all estimates of it together."""
-
-    through: int
-    figures: PlanEstimate
-
-
 @dataclass(eq=False)
 class PlansState(ClusterSlice):
     """Plans by name, until they are forgotten.
@@ -95,9 +88,8 @@ class PlansState(ClusterSlice):
     `ended_plans` says when each plan that takes nothing more became idle (ms of log time), the oldest first, and
     `copied` what plans have copied so far. The fold decides nothing by them, so no hash covers them; snapshots keep
     them. `steppings` are those of plans that have one of their own, `priorities` too, and `paused_plans` those of which
-    no step begins; `throttle_bounds` says how far Drover may raise a plan's throttle. `estimates` are what plans are
-    likely to take; nothing is decided by them. `goals` are those of open plans that empty or fill brokers. `idle_plans`
-    are the open plans with nothing left to do.
+    no step begins; `throttle_bounds` says how far Drover may raise a plan's throttle. `goals` are those of open plans
+    that empty or fill brokers. `idle_plans` are the open plans with nothing left to do.
     """
 
     plans: dict[str, Plan] = recorded(
@@ -117,9 +109,6 @@ class PlansState(ClusterSlice):
     )
     paused_plans: dict[str, Pause] = recorded(
         "paused_plans", factory=dict, content=items_by_key, told_as=("pause of plan", "begun", "ended")
-    )
-    estimates: dict[str, KnownEstimate] = recorded(
-        "estimates", factory=dict, content=items_by_key, told_as=("estimate of plan", "made", "forgotten")
     )
     goals: dict[str, PlanGoal] = recorded(
         "plan_goals", factory=dict, content=items_by_key, told_as=("goal of plan", "set", "over")

@@ -101,5 +101,5 @@ TABLES = CapabilityTables(
         plans.PlansForgotten: Telling(_forgotten, _rows_of),
     },
     rows={"plans": _row},
-    untold=frozenset({plans.ClusterThrottleSet, plans.PlanEstimated, plans.PlanPaused, plans.PlanResumed}),
+    untold=frozenset({plans.ClusterThrottleSet, plans.PlanPaused, plans.PlanResumed}),
 )

@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from drover.cli import trying
-from drover.cli.estimating import Known, estimate, print_estimate
+from drover.cli.estimating import Estimate, Targets, estimate, print_estimate
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.model_file import parse_model
 from drover.cli.trying import Tried
 from drover.decide.decision import Decision
 from drover.events.commands import Alter, PartitionTarget
 from drover.events.partitions import TopicPartition
-from drover.events.plans import PlanOpened, PlanThrottleSet, Stepping
+from drover.events.plans import PlanOpened, PlanThrottleSet
 from drover.facts import Observation, PartitionFacts
 from drover.fold.evolve import apply
 from drover.planner.goals import DEFAULT_LIMITS
+from drover.planner.model import ClusterModel
 from drover.settings.section_settings import PlanningSettings
 from drover.settings.settings import ClusterSettings, LogSettings, Settings
 from drover.state.cluster import ClusterState
 from drover.state.plans import ClusterThrottle
-from drover.state.scheduling import Limits
 from tests.cli.models import GIGABYTE, write_model
 
 ORDERS, NOWHERE = TopicPartition("orders", 0), TopicPartition("orders", 77)
@@ -31,7 +31,7 @@ TARGET = (4, 5, 3)
 SEEN = Observation("prod", "kafka-1", 0, 0, (1, 2, 3, 4, 5, 6))
 
 
-def alter(*, throttle: int | None = None, stepping: Stepping | None = None, plan: str | None = None) -> Alter:
+def alter(*, throttle: int | None = None, plan: str | None = None) -> Alter:
     return Alter(
         id="a1",
         cluster="prod",
@@ -40,63 +40,53 @@ def alter(*, throttle: int | None = None, stepping: Stepping | None = None, plan
         plan=plan,
         partitions=(PartitionTarget(topic="orders", partition=0, replicas=TARGET),),
         throttle_bytes_per_second=throttle,
-        stepping=stepping,
     )
 
 
-def known(tmp_path: Path, limits: Limits | None = None, state: ClusterState | None = None) -> Known:
+def model_in(tmp_path: Path) -> ClusterModel:
     name = write_model(tmp_path / "model.json")
-    model = parse_model(Path(name).read_text(encoding="utf-8"), name)
-    return Known(state or ClusterState("prod"), SEEN, model, limits or Limits(), DEFAULT_LIMITS.disk_limit)
+    return parse_model(Path(name).read_text(encoding="utf-8"), name)
 
 
-def test_an_estimate_tells_steps_copies_and_the_time_at_the_throttle(tmp_path: Path) -> None:
-    found = estimate([alter(throttle=GIGABYTE // 100)], {ORDERS: TARGET}, known(tmp_path))
-    document = found.document()
-    assert document["ways"] == [
-        {
-            "topic": "orders",
-            "partition": 0,
-            "lists": ((1, 2, 3), (1, 2, 3, 4), (1, 2, 3, 4, 5), TARGET),
-            "copy_bytes": GIGABYTE,
-        }
-    ]
-    figures = {name: document[name] for name in ("partitions", "steps", "copies", "bytes", "leaders_moved")}
-    assert figures == {"partitions": 1, "steps": 3, "copies": 2, "bytes": 2 * GIGABYTE, "leaders_moved": 1}
-    # Two copies, one after the other, out of one broker.
-    assert (document["least_time_s"], document["expected_time_s"]) == (pytest.approx(200), pytest.approx(200))
+def cost(command: Alter, accepted: Targets, model: ClusterModel, state: ClusterState | None = None) -> Estimate:
+    return estimate([command], accepted, state or ClusterState("prod"), model, DEFAULT_LIMITS.disk_limit)
+
+
+def test_an_estimate_tells_copies_and_the_least_time_at_the_throttle(tmp_path: Path) -> None:
+    document = cost(alter(throttle=GIGABYTE // 100), {ORDERS: TARGET}, model_in(tmp_path)).document()
+    figures = {name: document[name] for name in ("partitions", "copies", "bytes", "leaders_moved")}
+    assert figures == {"partitions": 1, "copies": 2, "bytes": 2 * GIGABYTE, "leaders_moved": 1}
+    # Two copies out of one broker.
+    assert document["least_time_s"] == pytest.approx(200)
     moved = {row["broker"]: (row["bytes_in"], row["bytes_out"]) for row in document["brokers"]}
     assert moved[4] == (GIGABYTE, 0)
     assert moved[1] == (0, 2 * GIGABYTE)
 
 
-def test_stepping_and_throttle_are_those_that_hold_for_the_plan(tmp_path: Path) -> None:
-    state = ClusterState("prod")
+def test_the_throttle_is_that_which_holds_for_the_plan(tmp_path: Path) -> None:
+    state, model = ClusterState("prod"), model_in(tmp_path)
     state.cluster_throttle = ClusterThrottle(GIGABYTE, "ana", "x", 0)
-    apply(state, PlanOpened(cluster="prod", plan="friday", by="ana", reason="r", stepping=Stepping.SINGLE), 0)
-    there = known(tmp_path, state=state)
-    found = estimate([alter(plan="friday")], {ORDERS: TARGET}, there)
-    assert (found.stepping, found.steps, found.throttle) == (Stepping.SINGLE, 1, GIGABYTE)
+    apply(state, PlanOpened(cluster="prod", plan="friday", by="ana", reason="r"), 0)
+    assert cost(alter(plan="friday"), {ORDERS: TARGET}, model, state).throttle == GIGABYTE
     apply(state, PlanThrottleSet(cluster="prod", plan="friday", bytes_per_second=5), 0)
-    assert estimate([alter(plan="friday")], {ORDERS: TARGET}, there).throttle == 5
-    asked = estimate([alter(plan="friday", throttle=7, stepping=Stepping.GROW)], {ORDERS: TARGET}, there)
-    assert (asked.stepping, asked.throttle) == (Stepping.GROW, 7)
+    assert cost(alter(plan="friday"), {ORDERS: TARGET}, model, state).throttle == 5
+    assert cost(alter(plan="friday", throttle=7), {ORDERS: TARGET}, model, state).throttle == 7
 
 
 def test_without_a_throttle_there_is_no_time_and_what_is_not_there_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = estimate([alter()], {ORDERS: TARGET, NOWHERE: (1, 2)}, known(tmp_path))
-    assert (len(found.courses), found.least_s, found.expected_s) == (1, None, None)
-    print_estimate(found)
+    estimated = cost(alter(), {ORDERS: TARGET, NOWHERE: (1, 2)}, model_in(tmp_path))
+    assert (estimated.partitions, estimated.least_time_s) == (1, None)
+    print_estimate(estimated)
     printed = capsys.readouterr()
-    assert "1 partition in 3 steps (grow): 2 copies of 2.0 GB together, 1 with another" in printed.err
-    assert "Without a throttle nobody knows how long that takes." in printed.err
+    assert "1 partition: 2 copies of 2.0 GB together, 1 with another" in printed.err
+    assert "With --throttle RATE it says how long the copies take at least." in printed.err
     assert "peak extra" in printed.out
 
 
 def test_what_a_plan_breaks_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    print_estimate(estimate([alter()], {ORDERS: (1, 4, 2)}, known(tmp_path)))
+    print_estimate(cost(alter(), {ORDERS: (1, 4, 2)}, model_in(tmp_path)))
     assert "Mind: orders:0: [1, 4, 2] is on fewer racks than the brokers allow (rack-spread)" in capsys.readouterr().err
 
 
@@ -104,7 +94,6 @@ def test_what_a_plan_breaks_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_disks_are_judged_by_the_limit_that_is_set(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: float, overfull: list[int]
 ) -> None:
-    there = known(tmp_path)
     facts = PartitionFacts("orders-1", 1, (1, 2, 3), (1, 2, 3))
 
     def answering(answer: object) -> Callable[..., Awaitable[object]]:
@@ -113,9 +102,9 @@ def test_disks_are_judged_by_the_limit_that_is_set(
 
         return answered
 
-    monkeypatch.setattr(trying, "state_of", answering(there.state))
+    monkeypatch.setattr(trying, "state_of", answering(ClusterState("prod")))
     monkeypatch.setattr(trying, "_seen", answering(replace(SEEN, partitions={ORDERS: facts}, min_isr={"orders": 1})))
-    monkeypatch.setattr(trying, "live_model", answering(there.model))
+    monkeypatch.setattr(trying, "live_model", answering(model_in(tmp_path)))
     clusters = {"prod": ClusterSettings("nowhere:1")}
     settings = Settings(LogSettings("nowhere:1"), clusters, planning=PlanningSettings(limit))
     found = trying.try_now(settings, [alter()]).estimate
@@ -126,13 +115,12 @@ def test_disks_are_judged_by_the_limit_that_is_set(
 def test_a_trial_of_a_plan_that_breaks_a_rule_says_so_and_ends_with_4(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    there = known(tmp_path)
-    partitions = tuple(replace(one, isr=(1,)) for one in there.model.partitions)
-    model = replace(there.model, partitions=partitions)
+    model = model_in(tmp_path)
+    model = replace(model, partitions=tuple(replace(partition, isr=(1,)) for partition in model.partitions))
 
     def tried(target: tuple[int, ...]) -> Tried:
         decision = Decision(accepted=(ORDERS,))
-        return Tried((decision,), estimate([alter()], {ORDERS: target}, replace(there, model=model)))
+        return Tried((decision,), cost(alter(), {ORDERS: target}, model))
 
     settings = Settings(LogSettings("nowhere:1"), {"prod": ClusterSettings("nowhere:1")})
     monkeypatch.setattr(trying, "try_now", lambda *_: tried((4, 2, 3)))
@@ -149,6 +137,6 @@ def test_a_trial_of_a_plan_that_breaks_a_rule_says_so_and_ends_with_4(
 
 
 def test_nothing_is_said_of_a_plan_that_changes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    print_estimate(estimate([alter()], {}, known(tmp_path)))
+    print_estimate(cost(alter(), {}, model_in(tmp_path)))
     printed = capsys.readouterr()
     assert (printed.out, printed.err) == ("", "")

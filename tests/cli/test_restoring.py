@@ -17,7 +17,6 @@ from drover.client.time_travel import Travel
 from drover.errors import LogUnavailableError
 from drover.events.foreign import ForeignMoveSeen
 from drover.events.partitions import PartitionReference, TopicPartition
-from drover.events.plans import PlanEstimate, PlanEstimated
 from drover.events.reassignments import RollbackRequested, StepConfirmed, StopRequested
 from drover.events.records import Outcome
 from drover.fold.log import ShardFold
@@ -155,8 +154,6 @@ def test_the_stock_format_names_no_cluster_so_there_must_be_one(monkeypatch: pyt
 
 def test_status_says_when_all_of_it_ends_with_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = begun(1)
-    figures = PlanEstimate(len(MOVING), len(MOVING), len(MOVING) * BYTES, 0)
-    scene.say(PlanEstimated(cluster=CLUSTER, plan="friday", through=len(MOVING), estimate=figures))
     scene.sample(MOVING[0], BYTES // 2, 100_000_000)
     scene.breathe()
     looking(monkeypatch, scene)

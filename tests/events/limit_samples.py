@@ -37,29 +37,6 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", plan="friday", by="ann", reason="a disk fails", priority=plans.Priority.HIGH
     ),
     "plan-extended-urgently": plans.PlanExtended(cluster="local", plan="friday", priority=plans.Priority.LOW),
-    "plan-estimated": plans.PlanEstimated(
-        cluster="local",
-        plan="friday",
-        through=2,
-        estimate=plans.PlanEstimate(
-            partitions=2,
-            copies=2,
-            copied_bytes=2_000_000_000,
-            leaders_moved=1,
-            steps=4,
-            unknown_sizes=1,
-            throttle_bytes_per_second=10_000_000,
-            least_ms=200_000,
-            expected_ms=210_000,
-            brokers=(plans.BrokerBytes(1, 0, 2_000_000_000), plans.BrokerBytes(4, 2_000_000_000, 0)),
-        ),
-    ),
-    "plan-estimated-at-least": plans.PlanEstimated(
-        cluster="local",
-        plan="friday",
-        through=9000,
-        estimate=plans.PlanEstimate(partitions=9000, copies=9000, copied_bytes=0, leaders_moved=0),
-    ),
     "plan-paused": plans.PlanPaused(cluster="local", plan="friday", by="ann", reason="a busy hour"),
     "plan-resumed": plans.PlanResumed(cluster="local", plan="friday", by="bob", reason="it is over"),
     "step-prepared-of-known-size": reassignments.StepPrepared(

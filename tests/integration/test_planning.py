@@ -67,12 +67,6 @@ async def test_a_broker_is_described_and_drained_until_it_is_empty(planned: Inst
     assert proposal["totals"]["least_time_s"] > 0
     assert (await replicas_on(planned))[4] == 0
     assert (await planned.plan("empty-4")).completed == len(proposal["moves"])
-    # The log keeps what it was likely to take, beside what it took.
-    (figures,) = (await planned.drover("history", "--plan", "empty-4", "-o", "json")).document["plans"]
-    for figure in ("partitions", "steps", "copies", "leaders_moved"):
-        assert figures["estimated"][figure] == figures["taken"][figure]
-    assert figures["estimated"]["copies"] == proposal["totals"]["copies"]
-    assert figures["taken"]["took_ms"] > 0
     after = await planned.drover("describe", "-o", "jsonl")
     (emptied,) = (row for row in map(json.loads, after.output.splitlines()) if row["broker"] == 4)
     assert (emptied["replicas"], emptied["leaders"]) == (0, 0)
@@ -94,7 +88,7 @@ async def test_the_hash_holds_until_somebody_else_changes_the_cluster(planned: I
     assert document["partitions"] == len(made.document["moves"])
     for figure in ("copies", "bytes", "leaders_moved"):
         assert document[figure] == made.document["totals"][figure]
-    assert document["expected_time_s"] >= document["least_time_s"] > 0
+    assert document["least_time_s"] > 0
 
     assert (await planned.alter("foreign", {moved: before[::-1]})).code == 0
     await planned.wait_until_settled()

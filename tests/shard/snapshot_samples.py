@@ -11,7 +11,7 @@ import msgspec
 
 from drover.events.clusters import Budgets, HoldRole
 from drover.events.partitions import TopicPartition
-from drover.events.plans import BrokerBytes, PlanEstimate, Priority, Stepping
+from drover.events.plans import Priority, Stepping
 from drover.events.reassignments import Blocker, CancelMode, SkipReason
 from drover.events.records import Cursor
 from drover.events.throttles import Entries, Rates
@@ -24,7 +24,7 @@ from drover.state.adaptation import Allowance, Suspension
 from drover.state.cluster import ClusterState
 from drover.state.identity import Outage
 from drover.state.phase import Phase
-from drover.state.plans import ClusterThrottle, KnownEstimate, Pause, Plan, PlanStatus
+from drover.state.plans import ClusterThrottle, Pause, Plan, PlanStatus
 from drover.state.reassignment import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
 from drover.state.scheduling import ChangedLimit, DeferredCommand, Freeze, HeldBroker, Limits, PartlyDecided, QueueEntry
 from drover.state.throttles import BrokerThrottle, ConfigRefusal, Interference, TopicThrottle
@@ -301,19 +301,9 @@ def _with_traits() -> ShardFold:
     return fold
 
 
-def _with_estimates() -> ShardFold:
-    """A plan whose figures are known, also in the time since it was accepted."""
-    fold = _with_priorities()
-    brokers = (BrokerBytes(1, 0, 3_000_000), BrokerBytes(4, 3_000_000, 0))
-    figures = PlanEstimate(3, 3, 3_000_000, 1, 6, 1, 1_000_000, 3000, 3500, brokers)
-    state = next(iter(fold.state.clusters.values()))
-    state.estimates = {next(iter(state.plans)): KnownEstimate(13, figures)}
-    return fold
-
-
 def _adapting() -> ShardFold:
     """One broker may use half of its slots, and copies wait for a partition with too few replicas in sync."""
-    fold = _with_estimates()
+    fold = _with_traits()
     state = next(iter(fold.state.clusters.values()))
     state.limits = msgspec.structs.replace(state.limits, adapts_to_health=True)
     state.allowances = {3: Allowance(1, "replica 3 of orders:0 is not in sync", 1_790_000_000_980)}
@@ -380,7 +370,6 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_budgets": _within_budgets,
     "snapshot_priorities": _with_priorities,
     "snapshot_traits": _with_traits,
-    "snapshot_estimates": _with_estimates,
     "snapshot_intended_orders": _with_intended_orders,
     "snapshot_adaptation": _adapting,
     "snapshot_lists_left": _with_lists_left,

@@ -133,7 +133,7 @@ class Oracle:
             case "plan-throttle-cleared":
                 plan["throttle"] = None
             case tag:
-                assert tag in {"plan-estimated", "plan-extended", "plan-paused", "plan-resumed"}, event
+                assert tag in {"plan-extended", "plan-paused", "plan-resumed"}, event
 
     def _throttle_event(self, event: dict[str, Any], key: tuple[str, int], at_ms: int) -> None:
         match event["type"]:

@@ -6,7 +6,7 @@ import pytest
 
 from drover.client.time_travel import Point
 from drover.events.clusters import UnreachableBrokersChanged
-from drover.events.plans import PlanEstimate, PlanEstimated, PlanFinished
+from drover.events.plans import PlanFinished
 from drover.web.documents import document
 from drover.web.past import Past
 from drover.web.present import Present
@@ -59,8 +59,6 @@ def test_the_end_of_a_plan_counts_what_waits_and_a_plan_that_has_ended_says_what
     scene, orders = Scene(), keys("orders", 4)
     scene.open_plan("friday", "ann", "drain broker 1", None, orders)
     scene.start(orders[0])
-    estimate = PlanEstimate(4, 4, 4 * BYTES, 0)
-    scene.say(PlanEstimated(cluster=CLUSTER, plan="friday", through=4, estimate=estimate))
     scene.sample(orders[0], BYTES // 2, 100_000_000)
     scene.breathe()
     now = document(Present(scene.view), Query(ViewName.NOW))

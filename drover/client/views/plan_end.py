@@ -1,7 +1,7 @@
-"""PURE: when plans will end: everything that is left of them, waits included, at the measured rate and their throttle.
+"""PURE: when plans will end: everything that is left of them, waits included, at the measured rate.
 
-What has begun is measured; a partition that waits counts with the mean size of the plan's partitions, from the estimate
-of the plan, or else of what copies now. Blocked partitions are in no figure: when they go on is not known.
+What has begun is measured; a partition that waits counts with the mean size of the plan's partitions that were copied
+or are being copied. Blocked partitions are in no figure: when they go on is not known.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from drover.events.partitions import TopicPartition
 from drover.state.cluster import ClusterState
-from drover.state.estimates import busiest_ms
 from drover.state.plans import Copied, Plan
 
 
@@ -48,7 +47,7 @@ def bound_ends(state: ClusterState, plans: Mapping[str, Tally], total: Tally) ->
     for name, tally in plans.items():
         plan = state.plans[name]
         tally.rest_bytes = _rest(state, plan, tally)
-        _bound(tally, _least_ms(state, plan, tally))
+        _bound(tally)
     rests = [tally.rest_bytes for tally in plans.values()]
     total.rest_bytes = None if None in rests else sum(rest for rest in rests if rest is not None)
     ends = [tally.soonest_ms for tally in plans.values() if tally.soonest_ms is not None]
@@ -56,39 +55,22 @@ def bound_ends(state: ClusterState, plans: Mapping[str, Tally], total: Tally) ->
 
 
 def _rest(state: ClusterState, plan: Plan, tally: Tally) -> int | None:
-    """Return the bytes that unmeasured partitions of a plan will copy; None if unknown, or if they may not start.
-
-    All partitions together have the size of the estimate, so what has been copied and what is measured are taken off:
-    large partitions start first.
-    """
+    """Return the bytes that unmeasured partitions of a plan will copy; None if unknown, or if they may not start."""
     count = tally.waiting + plan.waiting + max(0, tally.moving - tally.sampled)
     if not count:
         return 0
-    if state.is_withheld or plan.name in state.paused_plans:
+    copied = state.copied.get(plan.name, Copied())
+    measured = copied.partitions + tally.sampled
+    if state.is_withheld or plan.name in state.paused_plans or not measured:
         return None
-    estimate = state.estimates.get(plan.name)
-    if estimate is None:
-        return round(count * tally.bytes_total / tally.sampled) if tally.sampled else None
-    figures, copied = estimate.figures, state.copied.get(plan.name, Copied())
-    mean = figures.copied_bytes / max(1, figures.partitions - figures.unknown_sizes)
-    everything = mean * (count + tally.sampled + copied.partitions)
-    return max(0, round(everything - copied.bytes - tally.bytes_total))
-
-
-def _least_ms(state: ClusterState, plan: Plan, tally: Tally) -> int:
-    """Return how long what is left takes at least at the plan's throttle, in or out of the busiest broker."""
-    rate, known = state.rate_of(plan.name), state.estimates.get(plan.name)
-    if rate is None or known is None or not known.figures.copied_bytes:
-        return 0
-    share = min(1.0, (_unfinished(tally) + (tally.rest_bytes or 0)) / known.figures.copied_bytes)
-    return round(busiest_ms(known.figures.brokers, rate) * share)
+    return round(count * (copied.bytes + tally.bytes_total) / measured)
 
 
 def _unfinished(tally: Tally) -> int:
     return max(0, tally.bytes_total - tally.bytes_done)
 
 
-def _bound(tally: Tally, least_ms: int) -> None:
+def _bound(tally: Tally, least_ms: int = 0) -> None:
     """Set the soonest and the latest end; `latest_ms` is that of the copies that are measured, each at its own rate.
 
     At the soonest, all that is left is copied at the rate of all together; at the latest, the rest is copied at that

@@ -1,11 +1,11 @@
-"""When a plan ends: everything that is left of it, waits included, at the measured rate and within its throttle."""
+"""When a plan ends: everything that is left of it, waits included, at the measured rate."""
 
 import pytest
 
 from drover.client.views.plan_end import Tally
 from drover.client.views.plan_rows import Figures, PlanRow, figures, plan_row
 from drover.events.clusters import ClusterFrozen
-from drover.events.plans import BrokerBytes, PlanEstimate, PlanEstimated, PlanFinished, PlanPaused, PlanThrottleSet
+from drover.events.plans import PlanFinished, PlanPaused
 from drover.events.reassignments import ReassignmentCompleted
 from drover.events.records import AnyEvent
 from drover.events.waiting import QueueEntryAdded
@@ -21,11 +21,6 @@ WAIT_MS = BYTES // RATE * 1000
 PAUSED = PlanPaused(cluster=CLUSTER, plan="friday", by="ann", reason="a busy hour")
 FROZEN = ClusterFrozen(cluster=CLUSTER, by="ann", reason="maintenance")
 ORDERS = keys("orders", 5)
-
-
-def estimated(partitions: int = 5, brokers: tuple[BrokerBytes, ...] = ()) -> PlanEstimated:
-    figures = PlanEstimate(partitions, partitions, partitions * BYTES, 0, brokers=brokers)
-    return PlanEstimated(cluster=CLUSTER, plan="friday", through=partitions, estimate=figures)
 
 
 def moving(*events: AnyEvent) -> Scene:
@@ -52,46 +47,42 @@ def end(tally: Tally) -> tuple[int | None, int | None]:
 
 
 def test_the_end_of_a_plan_is_that_of_what_waits_too() -> None:
-    found = counted(moving(estimated()))
+    found = counted(moving())
     assert found.plans["friday"].rest_bytes == 3 * BYTES
     assert end(found.plans["friday"]) == (COPY_MS + 3 * WAIT_MS, COPY_MS + 3 * WAIT_MS)
     assert end(found.total) == end(found.plans["friday"])
 
 
-def test_large_partitions_that_were_first_leave_smaller_ones_than_the_mean() -> None:
+def test_what_waits_counts_with_the_mean_size_of_what_was_copied_and_is_being_copied() -> None:
     scene = Scene()
     scene.open_plan("friday", "ann", "drain broker 1", None, ORDERS)
     scene.start(*ORDERS[:2])
-    scene.say(ReassignmentCompleted(**place(ORDERS[0]), replicas=(1, 4, 5), bytes_copied=2 * BYTES), estimated())
+    scene.say(ReassignmentCompleted(**place(ORDERS[0]), replicas=(1, 4, 5), bytes_copied=3 * BYTES))
     scene.sample(ORDERS[1], BYTES // 2, RATE)
-    assert counted(scene).plans["friday"].rest_bytes == 2 * BYTES
+    assert counted(scene).plans["friday"].rest_bytes == 3 * 2 * BYTES
 
 
-def test_without_an_estimate_what_waits_is_as_large_as_what_copies() -> None:
-    assert end(counted(moving()).plans["friday"]) == (COPY_MS + 3 * WAIT_MS, COPY_MS + 3 * WAIT_MS)
+def test_before_anything_is_measured_nothing_is_said_of_the_end() -> None:
+    scene = Scene()
+    scene.open_plan("friday", "ann", "drain broker 1", None, ORDERS)
+    tally = counted(scene).plans["friday"]
+    assert (tally.rest_bytes, end(tally)) == (None, (None, None))
 
 
 def test_entries_of_the_queue_belong_to_their_plan() -> None:
     waits = QueueEntryAdded(cluster=CLUSTER, topic="late", partition=0, id="q", plan="friday", target=(1, 2))
-    assert counted(moving(estimated(), waits)).plans["friday"].rest_bytes == 4 * BYTES
-
-
-def test_the_busiest_broker_cannot_be_faster_than_the_throttle() -> None:
-    throttle = PlanThrottleSet(cluster=CLUSTER, plan="friday", bytes_per_second=RATE // 10)
-    found = counted(moving(estimated(brokers=(BrokerBytes(4, 5 * BYTES, 0),)), throttle)).plans["friday"]
-    # Of 60 GB into broker 4 are 42 GB left, at 10 MB/s.
-    assert end(found) == (4_200_000, 4_200_000)
+    assert counted(moving(waits)).plans["friday"].rest_bytes == 4 * BYTES
 
 
 @pytest.mark.parametrize("event", [PAUSED, FROZEN])
 def test_what_may_not_start_has_no_end(event: AnyEvent) -> None:
-    found = counted(moving(estimated(), event))
+    found = counted(moving(event))
     assert (found.plans["friday"].rest_bytes, end(found.plans["friday"])) == (None, (None, None))
     assert end(found.total) == (None, None)
 
 
 def test_two_copies_end_between_all_together_and_each_on_its_own() -> None:
-    scene = moving(estimated())
+    scene = moving()
     scene.start(ORDERS[2])
     scene.sample(ORDERS[2], BYTES // 2, RATE // 2)
     # 12 GB of copies and 24 GB of waits at 150 MB/s; at the latest the waits follow the slower copy.
@@ -99,7 +90,7 @@ def test_two_copies_end_between_all_together_and_each_on_its_own() -> None:
 
 
 def test_a_plan_that_has_ended_tells_what_it_took() -> None:
-    scene = moving(estimated())
+    scene = moving()
     row = plan_row(state_of(scene), "friday", counted(scene))
     assert row is not None
     assert (row.took_ms, row.copied_bytes, row.unmeasured) == (None, BYTES, 0)

@@ -84,15 +84,7 @@ from drover.events.throttles import (
     TopicThrottleRefused,
     TopicThrottleSet,
 )
-from drover.events.waiting import (
-    CommandAdvanced,
-    CommandBegun,
-    CommandHeld,
-    CommandNarrowed,
-    CommandReleased,
-    QueueEntryAdded,
-    QueueEntryRemoved,
-)
+from drover.events.waiting import CommandAdvanced, CommandBegun, QueueEntryAdded, QueueEntryRemoved
 
 SCHEMA_VERSION = 1
 
@@ -153,15 +145,7 @@ TopicThrottleEvent = (
     | TopicThrottleAdopted
 )
 ThrottleEvent = BrokerThrottleEvent | TopicThrottleEvent
-WaitingEvent = (
-    CommandHeld
-    | CommandNarrowed
-    | CommandReleased
-    | CommandBegun
-    | CommandAdvanced
-    | QueueEntryAdded
-    | QueueEntryRemoved
-)
+WaitingEvent = CommandBegun | CommandAdvanced | QueueEntryAdded | QueueEntryRemoved
 ForeignEvent = ForeignMoveSeen | ForeignMoveEnded
 AnyEvent = (
     ClusterEvent
@@ -192,14 +176,12 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `topic` and `offset` say where the command is. `verdict` is `accepted` when at least one partition (or the
     command as a whole) was, `refused` when nothing was, `duplicate` when the same command had been decided before:
-    then `first_offset` is the log offset of the batch that holds that outcome, None meaning this very batch. `held`
-    says that the command waits for those it names in `after`: a second outcome follows.
+    then `first_offset` is the log offset of the batch that holds that outcome, None meaning this very batch.
     `unchanged` holds partitions that already were as asked. `held_off` names those of the accepted ones whose rollback
     or stop a guard holds off, as far as was seen by then: it is tried again until it is withdrawn. `digest` identifies
     the command's whole content (R5); it is empty for a command that could not be read. `more` says that this is a part
-    of the outcome, of a command that is decided in several records: the next part follows. `withdrawn` holds the ids of
-    the held commands that a cancel has withdrawn: each has a refusal of its own. `remarks` are sentences for a person:
-    what an accepted command did not do, and what remains.
+    of the outcome, of a command that is decided in several records: the next part follows. `remarks` are sentences for
+    a person: what an accepted command did not do, and what remains.
     """
 
     id: str
@@ -209,7 +191,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str
     topic: str
     offset: int
-    verdict: Literal["accepted", "refused", "duplicate", "held"]
+    verdict: Literal["accepted", "refused", "duplicate"]
     digest: bytes = b""
     plan: str | None = None
     accepted: tuple[PartitionReference, ...] = ()
@@ -218,7 +200,6 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     first_offset: int | None = None
     held_off: tuple[HeldOffCancel, ...] = ()
     more: bool = False
-    withdrawn: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
 

@@ -204,7 +204,6 @@ class Client:
                     else:
                         if watch.answers.complete:
                             return found
-                        # A repetition of one that was held before the snapshot: what became of it is not known yet.
                     watch.answers = Answers(sent)
                 return await self._follow(reader, watch.begin(ShardFold(shard, shards)))
         except TimeoutError as error:
@@ -215,7 +214,7 @@ class Client:
                 ) from error
             answers = watch.answers
             ownership = await self._heard(watch.ownership)
-            raise OutcomeMissingError(answers.missing(), answers.found(), ownership, answers.held()) from error
+            raise OutcomeMissingError(answers.missing(), answers.found(), ownership) from error
 
     async def _heard(self, ownership: Ownership | None) -> Ownership | None:
         """Add the owner's last sign of life, if the log's Kafka answers at all."""

@@ -237,9 +237,7 @@ class Inbox:
         if type(command) not in _MAY_OVERTAKE:
             return False
         assert isinstance(command, Freeze | Unfreeze | Cancel)
-        if command.after:
-            return False
-        if (isinstance(command, Unfreeze) and command.all) or (isinstance(command, Cancel) and command.deferred):
+        if isinstance(command, Unfreeze) and command.all:
             return False
         is_behind = self._in_order[command.cluster, command.by] or self._in_order[command.cluster,]
         return not is_behind and self._goes_first(command)

@@ -21,8 +21,7 @@ ROWS = {line.split(" | ")[0].removeprefix("| "): line for line in SECTION.splitl
 IN_ROWS = {
     "a command": ("drover.events.codec.MAX_COMMAND_BYTES", "drover.agents.dead_letters.MAX_PAYLOAD_BYTES"),
     "`by`, `reason`": ("drover.events.bounds.MAX_BY_BYTES", "drover.events.bounds.MAX_REASON_BYTES"),
-    "ids in `after`": (
-        "drover.events.bounds.MAX_AFTER",
+    "brokers in a replica list": (
         "drover.events.bounds.MAX_REPLICAS",
         "drover.events.bounds.MAX_BROKERS",
         "drover.events.bounds.MAX_TOPICS",
@@ -55,11 +54,6 @@ IN_ROWS = {
         "drover.shard.partly.MOST_AT_ONCE",
     ),
     "a record of the log": ("drover.shard.batch_records.RECORD_BYTES", "drover.journal.producer.MAX_REQUEST_BYTES"),
-    "commands that wait for others": (
-        "drover.shard.deferred.MAX_DEFERRED",
-        "drover.shard.deferred.MAX_DEFERRED_BYTES",
-        "drover.decide.deferral.MAX_DEFERRAL_MS",
-    ),
     "ids of decided commands": ("drover.fold.known.MOST_PER_CLUSTER", "drover.fold.known.MOST_PER_SOURCE"),
     "brokers reported as failed": ("drover.decide.broker_reports.MAX_FAILED_BROKERS",),
     "brokers held": ("drover.decide.holding.MAX_HELD_BROKERS", "drover.decide.freezing.MAX_FREEZES"),

@@ -86,13 +86,6 @@ def test_requesters_take_turns_in_the_topic_of_cancels() -> None:
     assert order[:4] == ["c0", "freeze", "c1", "cancel"]
 
 
-def test_a_command_that_waits_for_others_overtakes_nothing_in_its_topic() -> None:
-    order = taken(
-        *(Freeze(**BOB, id=f"f{n}") for n in range(3)), Freeze(**{**BOB, "by": "ann"}, id="now", after=("x",))
-    )
-    assert order[:4] == ["f0", "f1", "f2", "now"]
-
-
 def test_what_was_given_back_goes_first_again() -> None:
     inbox = Inbox()
     inbox.add(Arrival(0, 0, 0, b"", FLOODED[0]))

@@ -241,7 +241,7 @@ class World:
     def is_idle(self) -> bool:
         """Whether nothing is under way, nothing waits and no throttle is held."""
         state = self.state
-        under_way = state.reassignments or state.queue or state.deferred
+        under_way = state.reassignments or state.queue
         return not (under_way or state.broker_throttles or state.topic_throttles)
 
     @property

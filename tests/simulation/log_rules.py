@@ -82,20 +82,9 @@ def _judge_identity(checker: "Checker", outcome: Outcome, digest: bytes) -> None
         assert outcome.verdict != "duplicate", f"S14: {outcome} comes for the first time"
         if outcome.digest:
             checker.digests[identity] = digest
-        if outcome.verdict == "held":
-            checker.held[identity] = outcome
-    elif is_release(checker, outcome):
-        assert outcome.verdict in {"accepted", "refused"}, f"S14: {outcome} of a command that was held"
     else:
         expected = "duplicate" if known == digest else "refused"
         assert outcome.verdict == expected, f"S14: {outcome} was decided before"
-
-
-def is_release(checker: "Checker", outcome: Outcome) -> bool:
-    """Whether this is the second outcome of a command that was held, at the same place."""
-    held = checker.held.get((outcome.cluster, outcome.id))
-    same_place = held is not None and (held.topic, held.offset) == (outcome.topic, outcome.offset)
-    return same_place and outcome.verdict != "held"
 
 
 def s14_owners_believe_the_log(checker: "Checker") -> None:
@@ -122,10 +111,7 @@ def full_hash(state: ShardState, names: Sequence[str]) -> bytes:
 def s17_nothing_is_skipped_silently(checker: "Checker", shard: int, record: Batch) -> None:
     """S17: each command that a cursor passes has its outcome, was forwarded before, or is a dead letter before."""
     judge, commands = checker.judges[shard], checker.world.commands
-    released = [outcome for outcome in record.outcomes if is_release(checker, outcome)]
-    offsets = [(_INDEX_OF[outcome.topic], outcome.offset) for outcome in record.outcomes if outcome not in released]
-    for outcome in released:
-        del checker.held[outcome.cluster, outcome.id]
+    offsets = [(_INDEX_OF[outcome.topic], outcome.offset) for outcome in record.outcomes]
     assert len(set(offsets)) == len(offsets), "S17: two outcomes of one command"
     answered = set(offsets)
     for index, cursor in enumerate(record.cursors):

@@ -232,8 +232,8 @@ MUTANTS = (
     Mutant(
         "lose-unfinished-commands",
         MANAGED,
-        "        if state.deferred or state.partly_decided:\n",
-        "        if state.partly_decided:\n",
+        "            self._with_unfinished.add(name)\n",
+        "            pass\n",
     ),
     Mutant(
         "leave-parked-what-has-room",

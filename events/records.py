@@ -203,16 +203,11 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     remarks: tuple[str, ...] = ()
 
 
-class Cursor(Struct, frozen=True, omit_defaults=True):
-    """The next offset to decide in one command topic's partition, and that topic's id.
-
-    `ahead` are later offsets that are decided already: the commands of one cluster need not wait for another's, nor a
-    freeze for a flood of others.
-    """
+class Cursor(Struct, frozen=True):
+    """The next offset to decide in one command topic's partition, and that topic's id."""
 
     topic_id: str
     next_offset: int
-    ahead: tuple[int, ...] = ()
 
 
 class Genesis(Struct, frozen=True, kw_only=True, tag_field="kind", tag="genesis"):

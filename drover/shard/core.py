@@ -165,16 +165,6 @@ class ShardCore:
         """The next offset to decide in each command topic, from the log (R4)."""
         return self._proposals.next_offsets
 
-    @property
-    def decided_early(self) -> tuple[frozenset[int], ...]:
-        """The offsets beyond the next one that are decided already, in each command topic, from the log."""
-        return self._proposals.decided_early
-
-    @property
-    def busy_clusters(self) -> frozenset[str]:
-        """The clusters in which a command is being decided in several records: no other one is decided until then."""
-        return self._clusters.partly_decided().intersection(self.clusters)
-
     # -- out
 
     def effects(self, now: Moment) -> tuple[Effect, ...]:

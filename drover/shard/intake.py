@@ -106,24 +106,11 @@ def refuse_too_large(
 
 
 def following(cursors: Sequence[Cursor], taken: Iterable[Arrival]) -> tuple[Cursor, ...]:
-    """Move the cursors past the arrivals that a batch decides (R4); what is decided early is named until they pass it.
-
-    One that is not early has nothing undecided before it: what lies between was proven empty, or is decided.
-    """
+    """Move the cursors past the arrivals that a batch decides (R4); offsets that are skipped were proven empty."""
     offsets = [cursor.next_offset for cursor in cursors]
-    ahead = [set(cursor.ahead) for cursor in cursors]
     for arrival in taken:
-        if arrival.is_early:
-            ahead[arrival.topic_index].add(arrival.offset)
-        else:
-            offsets[arrival.topic_index] = arrival.offset + 1
-    return tuple(map(_cursor, cursors, offsets, ahead))
-
-
-def _cursor(before: Cursor, next_offset: int, ahead: set[int]) -> Cursor:
-    while next_offset in ahead:
-        next_offset += 1
-    return Cursor(before.topic_id, next_offset, tuple(sorted(offset for offset in ahead if offset > next_offset)))
+        offsets[arrival.topic_index] = arrival.offset + 1
+    return tuple(Cursor(cursor.topic_id, offset) for cursor, offset in zip(cursors, offsets, strict=True))
 
 
 def _is_waiting(command: AnyCommand, clusters: ManagedClusters) -> bool:

@@ -79,7 +79,7 @@ async def test_a_command_that_was_decided_ahead_of_the_snapshots_cursor_gets_its
 ) -> None:
     writer = Writer()
     writer.begin()
-    cursors = (Cursor("id", 0), Cursor("id", 4, ahead=(9,)), Cursor("id", 0), Cursor("id", 0))
+    cursors = (Cursor("id", 0), Cursor("id", 4), Cursor("id", 0), Cursor("id", 0))
     writer.append(msgspec.structs.replace(writer.batch(outcomes=(outcome("f", 9),)), cursors=cursors))
     serve(monkeypatch, writer, writer.fold.copy())
     (answer,) = await Client(LogConnection("nowhere:1")).outcomes([sent("f", 9)], timeout_s=2)

@@ -36,16 +36,7 @@ IN_ROWS = {
         "drover.agents.dead_letters.LONGEST_PAUSE_S",
     ),
     "commands that are read": ("drover.shard.inbox.HIGH_COUNT", "drover.shard.inbox.HIGH_BYTES"),
-    "freezes, unfreezes and cancels": (
-        "drover.shard.preview.MOST_PREVIEWED",
-        "drover.shard.preview.MOST_PREVIEWED_BYTES",
-        "drover.shard.preview.MOST_OF_ONE",
-    ),
-    "what one topic": (
-        "drover.shard.inbox.CLOSE_BYTES",
-        "drover.shard.inbox.MOST_EARLY",
-        "drover.shard.queues.GROUPS",
-    ),
+    "what one topic": ("drover.shard.inbox.CLOSE_BYTES",),
     "waiting for the end of a call": ("drover.shard.intake.MAX_CALL_WAIT_MS",),
     "what one record of the log decides": ("drover.shard.inbox.CLOSE_BYTES",),
     "a decision about one command": (

@@ -324,15 +324,6 @@ RECORDS: dict[str, records.Record] = {
         events=(EVENTS["plan-opened"], EVENTS["reassignment-queued"]),
         state_hash=HASH,
     ),
-    "batch-that-decides-early": records.Batch(
-        schema=1,
-        token=TOKEN,
-        epoch=3,
-        sequence=12,
-        at_ms=1_790_000_000_400,
-        cursors=(records.Cursor("QBjRZu1kRSm0SVvmuSHUxg", 19, (25, 27)), records.Cursor("QBjRZu1kRSm0SVvmuSHUxh", 3)),
-        previous_hash=HASH,
-    ),
     "batch-that-vouches-for-a-snapshot": records.Batch(
         schema=1,
         token=TOKEN,

@@ -5,11 +5,9 @@ from collections import defaultdict
 from drover.events.codec import MAX_COMMAND_BYTES, Malformed, decode_command
 from drover.events.commands import TYPES_BY_TOPIC
 from drover.events.records import Batch, Outcome
-from drover.events.refusals import RefusalCode
 from drover.events.topics import shard_of
 from drover.fold.known import MOST_PER_CLUSTER
 from drover.fold.log import RecordVerdict, ShardFold
-from drover.shard.inbox import CANCEL_INDEX
 from tests.hostile.play import MOST_STALL_S, Play
 from tests.runtime.world import SHARDS, World
 
@@ -94,18 +92,16 @@ def _is_final(found: list[Outcome], place: tuple[str, int]) -> None:
 
 
 def in_order(world: World, shard: int) -> None:
-    """Commands are decided in the order that is promised: of a cluster, and among the cancels of a requester."""
-    cancels = world.broker.topics.commands[CANCEL_INDEX]
-    last: dict[tuple[str, ...], int] = {}
+    """The commands of a topic are decided in their order."""
+    last: dict[str, int] = {}
     seen: set[tuple[str, int]] = set()
     for outcome in world.valid_outcomes(shard):
         place = (outcome.topic, outcome.offset)
-        if place in seen or any(refusal.code is RefusalCode.MALFORMED for refusal in outcome.refusals):
+        if place in seen:
             continue
         seen.add(place)
-        whose = (outcome.cluster, outcome.by) if outcome.topic == cancels else (outcome.cluster,)
-        assert last.get((outcome.topic, *whose), -1) < outcome.offset, f"{place} was overtaken"
-        last[outcome.topic, *whose] = outcome.offset
+        assert last.get(outcome.topic, -1) < outcome.offset, f"{place} was overtaken"
+        last[outcome.topic] = outcome.offset
 
 
 def replays(world: World, shard: int) -> None:

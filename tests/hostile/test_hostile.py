@@ -24,7 +24,7 @@ def narrowed(seed: int) -> Iterator[None]:
             patch.setattr(deciding, "MAX_DECISION_BYTES", 64 * 1024)
             patch.setattr(partly, "PART_BYTES", 16 * 1024)
             patch.setattr(batch_records, "RECORD_BYTES", 256 * 1024)
-            # Reading pauses soon, so that much is looked for in what is unread.
+            # Reading pauses soon.
             patch.setattr(inbox, "HIGH_COUNT", 60)
             patch.setattr(inbox, "LOW_COUNT", 30)
         yield

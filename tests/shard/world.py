@@ -144,7 +144,7 @@ class World:
 
     async def turn(self, die: Death | None = None) -> bool:
         """One pass of the shard's loop; whether anything came of it."""
-        arrivals = self.inbox.take(self.core.next_offsets, self.core.decided_early, self.core.busy_clusters)
+        arrivals = self.inbox.take(self.core.next_offsets)
         unavailable: dict[str, str] = {}
         for cluster, partitions in self.core.facts_needed(arrivals).items():
             try:

@@ -8,7 +8,7 @@ from drover.events.codec import Malformed, command_digest
 from drover.events.healing import HealChunkBegun
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import ReassignmentQueued, ReassignmentRolledBack
-from drover.events.records import Acquire, Batch, Cursor, Genesis, Outcome
+from drover.events.records import Acquire, Batch, Genesis, Outcome
 from drover.events.topics import COMMAND_KINDS, TopicNames, shard_of
 from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
 from drover.fold.log import Folded, RecordVerdict, ShardState
@@ -115,7 +115,7 @@ def s17_nothing_is_skipped_silently(checker: "Checker", shard: int, record: Batc
     assert len(set(offsets)) == len(offsets), "S17: two outcomes of one command"
     answered = set(offsets)
     for index, cursor in enumerate(record.cursors):
-        for offset in _newly_decided(judge.cursors[index], cursor):
+        for offset in range(judge.cursors[index].next_offset, cursor.next_offset):
             stored = commands.read(index, shard)[offset]
             place = (index, offset)
             if isinstance(stored.command, Malformed):
@@ -127,12 +127,6 @@ def s17_nothing_is_skipped_silently(checker: "Checker", shard: int, record: Batc
             answered.discard(place)
     assert not answered, f"S17: outcomes of commands that the cursors do not pass: {answered}"
     judge.cursors = record.cursors
-
-
-def _newly_decided(before: Cursor, after: Cursor) -> list[int]:
-    """List what a record decides of a topic: what the cursor passes, and what is decided before its turn."""
-    found = {*range(before.next_offset, after.next_offset), *after.ahead}
-    return sorted(found.difference(before.ahead))
 
 
 def _sent_on(checker: "Checker", shard: int, index: int, offset: int) -> bool:

@@ -15,7 +15,6 @@ MANAGED = "drover/shard/managed.py"
 INTAKE = "drover/shard/intake.py"
 CONTRACT = "drover/reconcile/contract.py"
 INBOX = "drover/shard/inbox.py"
-QUEUES = "drover/shard/queues.py"
 OBSERVED = "drover/reconcile/observations.py"
 UNCONFIRMED = "drover/reconcile/unconfirmed.py"
 STARTER = "drover/reconcile/starts/starter.py"
@@ -73,11 +72,7 @@ MUTANTS = (
         "        self.inbox.settle()\n        self._disown()",
     ),
     Mutant(
-        "decide-again",
-        QUEUES,
-        "one.offset < next_offset or one.offset in early",
-        "one.offset < 0",
-        layer="tests/shard/test_inbox.py",
+        "decide-again", INBOX, "queue[0].offset < next_offset", "queue[0].offset < 0", layer="tests/shard/test_inbox.py"
     ),
     Mutant("give-back-backwards", INBOX, "for arrival in reversed(self._taken):", "for arrival in self._taken:"),
     Mutant("bury-nothing", INTAKE, "    intake.dead_letters.append((arrival, malformed.detail))\n", ""),

@@ -361,13 +361,6 @@ MUTANTS = (
         layer="tests/scheduling/test_queue_entries.py",
     ),
     Mutant(
-        "cancel-leaves-what-waits",
-        "drover/decide/withdrawing.py",
-        "        if not isinstance(alter, Alter):",
-        "        if isinstance(alter, Alter):",
-        layer="tests/shard/test_withdrawing.py",
-    ),
-    Mutant(
         "end-the-freeze-of-others",
         "drover/decide/freezing.py",
         "    if command.all or not others:",

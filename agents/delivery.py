@@ -5,7 +5,6 @@ from collections import deque
 from collections.abc import Callable
 
 from drover.agents.ports import CommandSource
-from drover.agents.reading_ahead import ReadingAhead
 from drover.errors import DroverError
 from drover.events.topics import TopicNames
 from drover.journal.folding import FoldedLog
@@ -14,7 +13,7 @@ from drover.shard.messages import Arrival
 
 
 class Delivery:
-    """Fills a shard's inbox, and pauses fetching while it is full; `ahead` reads on for cancels and freezes.
+    """Fills a shard's inbox, and pauses fetching while it is full.
 
     When offsets are skipped, a direct read must show that the topic has no record there (an aborted transaction leaves
     such a gap); until then, later records wait. `wake` is called when the inbox has accepted a command, and `fail`,
@@ -31,7 +30,6 @@ class Delivery:
         wake: Callable[[], None],
         fail: Callable[[str, BaseException | None], object],
     ) -> None:
-        self.ahead = ReadingAhead(log, topics, shard, inbox, wake, fail)
         self._shard = shard
         self._inbox = inbox
         self._topics = topics.commands
@@ -47,7 +45,6 @@ class Delivery:
 
     def reset(self, next_offsets: tuple[int, ...]) -> None:
         """Forget what has arrived; these offsets come next, since the consumer was set to them."""
-        self.ahead.end()
         self._inbox.reset(next_offsets)
         self._resets += 1
         self._held.clear()
@@ -70,7 +67,6 @@ class Delivery:
             self._wake()
             if self._inbox.is_high:
                 self._hold(index)
-                self.ahead.begin()
 
     def resume(self) -> None:
         """Fetch again once half of a full inbox is decided; idempotent."""
@@ -86,7 +82,6 @@ class Delivery:
         for index in [index for index in self._held if index not in self._behind_gap]:
             self._held.discard(index)
             self._source().release(index, self._shard)
-        self.ahead.pause()
 
     async def _prove_gap(self, index: int, offset: int, resets: int) -> None:
         if self._resets != resets:

@@ -28,7 +28,6 @@ from drover.journal.waiting import Waiting
 from drover.service.metrics import Metrics
 from drover.settings.settings import Settings
 from drover.shard.core import ShardCore
-from drover.shard.inbox import CANCEL_INDEX
 from drover.shard.messages import Arrival
 from drover.state.cluster import ClusterState
 from drover.time_limits import time_limit
@@ -37,8 +36,6 @@ BARRIER_TIMEOUT_S = 30.0
 HOUSEKEEPING_S = 0.5
 MEASURE_S = 5.0
 TOPICS_S = 60.0
-# So many cancels that are not read yet are looked through for what goes first.
-FAR_BEHIND = 1000
 # Clients take a worker that is silent for five of these for gone.
 SIGN_OF_LIFE_S = 2.0
 _log = structlog.get_logger(__name__)
@@ -272,7 +269,7 @@ class ShardHost:
         for index, topic in enumerate(self._settings.log.topics.commands):
             for shard in shards:
                 cursor = shard.fold.cursors[index] if shard.fold.cursors else None
-                if cursor is not None and (cursor.next_offset or cursor.ahead):
+                if cursor is not None and cursor.next_offset:
                     self._check_topic_id(topic, self._topic_ids[index], cursor.topic_id)
         await self._measure_lag(shards)
 
@@ -309,11 +306,6 @@ class ShardHost:
                         f"{topic}/{number} holds offsets {first} to {end}, but {offset} is to be decided next"
                     )
                 self._metrics.commands_undecided(topic, number, self._waiting.count((topic, number), offset, end))
-                shard = self.shards[number]
-                # Only of what is still ours: nothing would end it for a shard that was revoked meanwhile.
-                if index == CANCEL_INDEX and shard.assigned and end - shard.inbox.expected(index) > FAR_BEHIND:
-                    # The group may deliver more slowly than is decided, so that the inbox is never full.
-                    shard.delivery.ahead.begin()
 
     async def _measure_waiting(self) -> None:
         """Take out what no command is: the ends of transactions, and what they aborted."""

@@ -74,7 +74,7 @@ class HostedShard:
         self.assigned = False
         self.tenure = 0
         self.unowned_since: float | None = None
-        self.inbox = Inbox(core.clusters)
+        self.inbox = Inbox()
         self._services = services
         self._owner = services.settings.worker.full_name
         self._group = services.settings.group
@@ -208,7 +208,7 @@ class HostedShard:
             return await self._regain()
         await self._linger()
         tenure = self.tenure
-        arrivals = self.inbox.take(self.next_offsets, self.core.decided_early, self.core.busy_clusters)
+        arrivals = self.inbox.take(self.next_offsets)
         self._is_narrow = self._is_narrow and bool(arrivals)
         arrivals = arrivals[:1] if self._is_narrow else arrivals
         needed = self.core.facts_needed(arrivals)

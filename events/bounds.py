@@ -23,7 +23,6 @@ from drover.events.commands import (
 
 MAX_BY_BYTES = 256
 MAX_REASON_BYTES = 1024
-MAX_AFTER = 32
 MAX_REPLICAS = 256
 MAX_BROKERS = 10_000
 MAX_TOPICS = 1000
@@ -39,15 +38,11 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 
 
 def fault_of(command: Command) -> str | None:
-    """Say which text or list of a command is out of bounds; None if nothing is.
-
-    Commands that were deferred before a bound existed are not asked: they are decided as they were taken.
-    """
+    """Say which text or list of a command is out of bounds; None if nothing is."""
     return (
         _fault_of_text("by", command.by, MAX_BY_BYTES)
         or _fault_of_text("reason", command.reason, MAX_REASON_BYTES)
         or _fault_of_name(command)
-        or _fault_of_count("after names", "commands", len(command.after), MAX_AFTER)
         or _fault_of_lists(command)
     )
 

@@ -155,10 +155,9 @@ def decode_command(payload: bytes, content_type: str | None = None) -> AnyComman
     return command if fault is None else _malformed(payload, fault, is_json=is_json)
 
 
-def decode_deferred(payload: bytes) -> AnyCommand:
-    """Read a command that was deferred: it was within the bounds of its time, and is not judged by later ones."""
-    # No map in msgpack begins as a text in JSON does.
-    return (_command_from_json if _is_json(payload, None) else _command_from_msgpack).decode(payload)
+def decode_begun(payload: bytes) -> AnyCommand:
+    """Read a command whose decision was begun: it is not judged by later bounds."""
+    return _command_from_msgpack.decode(payload)
 
 
 def clusters_of(batch: Batch) -> tuple[str, ...]:

@@ -70,7 +70,7 @@ class Command(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
     """What every command says: which one it is, for which cluster, who asks, and why.
 
     `id` is chosen by the client and makes retries harmless: the same command under the same id has no effect for
-    7 days. `after` names commands that must have been decided before this one.
+    7 days.
     """
 
     id: Identifier
@@ -78,7 +78,6 @@ class Command(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omi
     by: Words
     reason: Words
     version: Literal[1] = 1
-    after: tuple[Identifier, ...] = ()
 
 
 class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="alter"):
@@ -131,8 +130,6 @@ class Cancel(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
 
     Exactly one scope; scopes are resolved when decided, include what is queued, and never touch foreign moves.
     `queued` is the id of an alter command with `queue`: what of it still waits in the queue is withdrawn (R236-12).
-    Alter commands that wait for those they name in `after` belong to every scope; `deferred` withdraws a waiting
-    command of any type by its id.
     """
 
     mode: Literal["rollback", "stop"]
@@ -141,13 +138,12 @@ class Cancel(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
     plan: Identifier | None = None
     all: bool = False
     queued: Identifier | None = None
-    deferred: Identifier | None = None
 
     def __post_init__(self) -> None:
         """Refuse an empty, a missing and a double scope."""
-        names = (self.partitions, self.topics, self.plan, self.queued, self.deferred)
+        names = (self.partitions, self.topics, self.plan, self.queued)
         if sum(name is not None for name in names) + self.all != 1:
-            raise ValueError("exactly one of partitions, topics, plan, queued, deferred and all must be given")
+            raise ValueError("exactly one of partitions, topics, plan, queued and all must be given")
         if self.partitions == () or self.topics == ():
             raise ValueError("the scope is empty")
 

@@ -83,15 +83,7 @@ from drover.events.throttles import (
     TopicThrottleRefused,
     TopicThrottleSet,
 )
-from drover.events.waiting import (
-    CommandAdvanced,
-    CommandBegun,
-    CommandHeld,
-    CommandNarrowed,
-    CommandReleased,
-    QueueEntryAdded,
-    QueueEntryRemoved,
-)
+from drover.events.waiting import CommandAdvanced, CommandBegun, QueueEntryAdded, QueueEntryRemoved
 
 SCHEMA_VERSION = 1
 
@@ -152,15 +144,7 @@ TopicThrottleEvent = (
     | TopicThrottleAdopted
 )
 ThrottleEvent = BrokerThrottleEvent | TopicThrottleEvent
-WaitingEvent = (
-    CommandHeld
-    | CommandNarrowed
-    | CommandReleased
-    | CommandBegun
-    | CommandAdvanced
-    | QueueEntryAdded
-    | QueueEntryRemoved
-)
+WaitingEvent = CommandBegun | CommandAdvanced | QueueEntryAdded | QueueEntryRemoved
 ForeignEvent = ForeignMoveSeen | ForeignMoveEnded
 AnyEvent = (
     ClusterEvent
@@ -191,14 +175,12 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `topic` and `offset` say where the command is. `verdict` is `accepted` when at least one partition (or the
     command as a whole) was, `refused` when nothing was, `duplicate` when the same command had been decided before:
-    then `first_offset` is the log offset of the batch that holds that outcome, None meaning this very batch. `held`
-    says that the command waits for those it names in `after`: a second outcome follows.
+    then `first_offset` is the log offset of the batch that holds that outcome, None meaning this very batch.
     `unchanged` holds partitions that already were as asked. `held_off` names those of the accepted ones whose rollback
     or stop a guard holds off, as far as was seen by then: it is tried again until it is withdrawn. `digest` identifies
     the command's whole content (R5); it is empty for a command that could not be read. `more` says that this is a part
-    of the outcome, of a command that is decided in several records: the next part follows. `withdrawn` holds the ids of
-    the held commands that a cancel has withdrawn: each has a refusal of its own. `remarks` are sentences for a person:
-    what an accepted command did not do, and what remains.
+    of the outcome, of a command that is decided in several records: the next part follows. `remarks` are sentences for
+    a person: what an accepted command did not do, and what remains.
     """
 
     id: str
@@ -208,7 +190,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str
     topic: str
     offset: int
-    verdict: Literal["accepted", "refused", "duplicate", "held"]
+    verdict: Literal["accepted", "refused", "duplicate"]
     digest: bytes = b""
     plan: str | None = None
     accepted: tuple[PartitionReference, ...] = ()
@@ -217,20 +199,14 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     first_offset: int | None = None
     held_off: tuple[HeldOffCancel, ...] = ()
     more: bool = False
-    withdrawn: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
-class Cursor(Struct, frozen=True, omit_defaults=True):
-    """The next offset to decide in one command topic's partition, and that topic's id.
-
-    `ahead` are later offsets that are decided already: the commands of one cluster need not wait for another's, nor a
-    freeze for a flood of others.
-    """
+class Cursor(Struct, frozen=True):
+    """The next offset to decide in one command topic's partition, and that topic's id."""
 
     topic_id: str
     next_offset: int
-    ahead: tuple[int, ...] = ()
 
 
 class Genesis(Struct, frozen=True, kw_only=True, tag_field="kind", tag="genesis"):

@@ -1,11 +1,10 @@
-"""Events about what waits to be decided: commands that name others, and the queue of KIP-236."""
+"""Events about what waits to be decided: large commands, and the queue of KIP-236."""
 
 from enum import StrEnum
 
 from msgspec import Struct
 
 from drover.events.base import Event, PartitionEvent
-from drover.events.partitions import PartitionReference
 
 
 class QueueExit(StrEnum):
@@ -15,26 +14,6 @@ class QueueExit(StrEnum):
     WITHDRAWN = "withdrawn"
     REPLACED = "replaced"
     REFUSED = "refused"
-
-
-class CommandHeld(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-held"):
-    """A command names others in `after` that have not been decided: it waits, at most 30 s.
-
-    `payload` and `headers` are the record as its client sent it, so that it can be decided from the log alone. It is in
-    `topic` at `offset`. In logs of older versions `payload` is the command in msgpack.
-    """
-
-    id: str
-    payload: bytes
-    topic: str
-    offset: int
-    headers: tuple[tuple[str, bytes], ...] = ()
-
-
-class CommandReleased(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-released"):
-    """A held command is decided in this very record, or withdrawn by a cancel."""
-
-    id: str
 
 
 class PartitionRun(Struct, frozen=True):
@@ -66,13 +45,6 @@ class CommandAdvanced(Event, frozen=True, kw_only=True, omit_defaults=True, tag=
 
     id: str
     decided: int
-
-
-class CommandNarrowed(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-narrowed"):
-    """A cancel withdrew some partitions of a held alter; the others are decided when its turn comes."""
-
-    id: str
-    partitions: tuple[PartitionReference, ...]
 
 
 class QueueEntryAdded(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="queue-entry-added"):

@@ -12,6 +12,10 @@ _KINDS = {
 }  # fmt: skip
 _SAID: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"Object missing required field `(.+)`"), r"the field {0} is missing"),
+    (
+        re.compile(r"Object contains unknown field `after`"),
+        "`after` is no field of it: wait for the outcome of the other command, and send this one then",
+    ),
     (re.compile(r"Object contains unknown field `(.+)`"), r"{0} is no field of it"),
     (re.compile(r"Invalid value '?(.+?)'?"), r"{0} is none of the values that are known"),
     (re.compile(r"Expected `str` matching regex '(.+)'"), r"the text must have the form {0}"),

@@ -83,7 +83,6 @@ def make_commands(
         stepping=None if options["stepping"] is None else Stepping(options["stepping"]),
         priority=None if options["priority"] is None else Priority(options["priority"]),
         queue=options["queue"],
-        after=request.after,
         **fields,
     )
     return alter_commands(asked, targets)
@@ -104,7 +103,7 @@ def submit(
     if follow and request.timeout_s is None:
         raise click.UsageError("--follow waits and --no-wait does not: choose one")
     if len(commands) > 1:
-        say(_how_to_follow(commands), err=True)
+        say(f"This takes {len(commands)} commands, {commands[0].id} to {commands[-1].id}.", err=True)
     answers = send(connection, commands, request)
     from drover.cli.answers import exit_code, print_answers  # noqa: PLC0415 - not before the command is out
 
@@ -117,16 +116,6 @@ def submit(
 
         code = max(code, follow_plan(connection, request.cluster, commands[0].plan_name, request.output))
     raise click.exceptions.Exit(code)
-
-
-def _how_to_follow(commands: Sequence[Alter]) -> str:
-    """Say what a command names that must come after all of these: one that waits may be overtaken by its next part."""
-    last = commands[-1].id
-    needed = "each of them in `--after`" if commands[0].after else f"`--after {last}`, since they are decided in order"
-    return (
-        f"This takes {len(commands)} commands, {commands[0].id} to {last}. "
-        f"What has to come after all of them needs {needed}."
-    )
 
 
 def show_commands(commands: Sequence[Alter], output: str, told: Mapping[str, Any] = NOTHING) -> ExitCode:

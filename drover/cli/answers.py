@@ -63,8 +63,6 @@ def sentence(answer: Answer) -> str:
     of_partitions = sum(1 for refusal in outcome.refusals if refusal.key is not None)
     if of_partitions:
         parts.append(f"{of_partitions} refused")
-    if outcome.withdrawn:
-        parts.append(f"withdrawn: {', '.join(outcome.withdrawn)}")
     if outcome.held_off:
         parts.append(f"{len(outcome.held_off)} held off")
     again = "; this command had already been decided" if answer.repeated else ""

@@ -30,7 +30,6 @@ SHOWN_LISTS = 20
 @click.option("--topic", "topics", multiple=True, metavar="T", help="Every move of a topic; may be repeated.")
 @click.option("--plan", metavar="NAME", help="Every move of a plan, which is then closed.")
 @click.option("--queued", metavar="ID", help="Whatever the alter command with this id still has in the queue.")
-@click.option("--deferred", metavar="ID", help="The command with this id, while it waits for others.")
 @click.option("--all", "everything", is_flag=True, help="Every move of the cluster; asks first.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @write_options
@@ -41,25 +40,24 @@ def cancel(
     topics: tuple[str, ...],
     plan: str | None,
     queued: str | None,
-    deferred: str | None,
     *,
     everything: bool,
     **options: Any,
 ) -> None:
-    """Cancel moves, also queued ones and alters that wait for others; moves that others started are never touched.
+    """Cancel moves, also queued ones; moves that others started are never touched.
 
-    Exactly one of --partition, --topic, --plan, --queued, --deferred and --all. --queued and --deferred need neither
-    --rollback nor --stop. It prints the lists at which the partitions that have begun to move end.
+    Exactly one of --partition, --topic, --plan, --queued and --all. --queued needs neither --rollback nor --stop. It
+    prints the lists at which the partitions that have begun to move end.
     """
     rollback, stop = options["rollback"], options["stop"]
     if rollback and stop:
         raise click.UsageError("--rollback and --stop exclude each other: choose one")
-    if not (rollback or stop) and queued is None and deferred is None:
+    if not (rollback or stop) and queued is None:
         raise click.UsageError("choose --rollback or --stop")
     mode: Literal["rollback", "stop"] = "stop" if stop else "rollback"
-    scopes = (bool(partitions), bool(topics), plan is not None, queued is not None, deferred is not None, everything)
+    scopes = (bool(partitions), bool(topics), plan is not None, queued is not None, everything)
     if sum(scopes) != 1:
-        raise click.UsageError("give exactly one of --partition, --topic, --plan, --queued, --deferred and --all")
+        raise click.UsageError("give exactly one of --partition, --topic, --plan, --queued and --all")
     connection, cluster = connect(invocation)
     if everything and not options["yes"]:
         _ask(connection, cluster, mode)
@@ -73,7 +71,6 @@ def cancel(
         plan=plan,
         all=everything,
         queued=queued,
-        deferred=deferred,
     )
     answers = send(connection, [command], request)
     if request.timeout_s is None:
@@ -90,7 +87,7 @@ def _restored(connection: LogConnection, command: Cancel, answers: Sequence[Answ
     The cancel has taken effect by then: where the log cannot be read any more, a warning says so.
     """
     (answer,) = answers
-    if command.queued is not None or command.deferred is not None or answer.outcome.verdict == "refused":
+    if command.queued is not None or answer.outcome.verdict == "refused":
         return ()
     from drover.client.time_travel import Point, travel  # noqa: PLC0415 - not before the command is out
     from drover.client.views.restore_rows import restore_rows  # noqa: PLC0415 - see above
@@ -127,9 +124,8 @@ def _ask(connection: LogConnection, cluster: str, mode: str) -> None:
     if not can_ask():
         raise click.UsageError("--all needs -y when there is no terminal to ask on")
     state = state_now(connection, cluster)
-    count, waiting = len({*state.reassignments, *state.queue}), len(state.deferred)
-    also = f", and withdraw the alters among {plural(waiting, 'command')} that wait for others" if waiting else ""
-    what = f"{plural(count, 'reassignment')} of cluster {cluster}, everything under way and queued{also}"
+    count = len({*state.reassignments, *state.queue})
+    what = f"{plural(count, 'reassignment')} of cluster {cluster}, everything under way and queued"
     question = f"{mode.capitalize()} {what}?"
     if not confirmed(question):
         raise click.UsageError("nothing was cancelled")

@@ -50,7 +50,6 @@ class AlterRequest:
     stepping: Stepping | None = None
     priority: Priority | None = None
     queue: bool = False
-    after: tuple[str, ...] = ()
     allow_drover_topics: bool = False
     allow_emptied_brokers: bool = False
     drops_unregistered: bool = False
@@ -163,7 +162,6 @@ def alter_commands(request: AlterRequest, targets: Sequence[PartitionTarget]) ->
             stepping=request.stepping,
             priority=request.priority,
             queue=request.queue,
-            after=request.after,
             allow_drover_topics=request.allow_drover_topics,
             allow_emptied_brokers=request.allow_emptied_brokers,
             empties=request.empties,

@@ -35,7 +35,6 @@ def state_document(state: ClusterState) -> dict[str, Any]:
         "plans": [plain(plan) for plan in state.plans.values()],
         "reassignments": [_about(entry.key, entry) for entry in state.reassignments.values()],
         "queue": [_about(key, entry) for key, entry in state.queue.items()],
-        "held": [{**plain(entry), "id": id_} for id_, entry in state.deferred.items()],
         "foreign": [_about(key, entry) for key, entry in sorted(state.unmanaged.items())],
         "given_up": [_about(key, entry) for key, entry in sorted(state.expired_calls.items())],
         "broker_throttles": [
@@ -76,8 +75,6 @@ def _lines(state: ClusterState) -> list[str]:
         lines.append(f"Brokers that should not lead: {_list(state.blacklist)}.")
     if state.failed_brokers:
         lines.append(f"Brokers reported as failed: {_list(sorted(state.failed_brokers))}.")
-    if state.deferred:
-        lines.append(f"Commands that wait for others: {', '.join(state.deferred)}.")
     if not (state.plans or state.reassignments):
         lines.append("There are no plans.")
     return lines

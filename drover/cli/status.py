@@ -13,7 +13,6 @@ from drover.cli.status_view import Choice, end_of, layout
 from drover.client.views.present import clusters_of, unmanaged_of
 from drover.client.views.shard_rows import shard_rows
 from drover.client.views.status_rows import cluster_document, totals
-from drover.client.views.waiting_rows import held_rows
 from drover.client.watching import View, look
 from drover.state.phase import Phase
 
@@ -85,7 +84,6 @@ def status_document(view: View, choice: Choice) -> dict[str, Any]:
         "reassignments": [row.document() for row in rows],
         "foreign": [row.document() for row in unmanaged_of(view, cluster)],
         "queue": [row.document() for row in choice.queue(view)],
-        "held": [row.document() for state, _, _ in clusters_of(view, cluster) for row in held_rows(state)],
         "shards": [row.document() for row in shard_rows(view)],
         "totals": {**totals(rows), "soonest_ms": end.soonest_ms, "latest_ms": end.latest_ms},
         "positions": {str(shard): position for shard, position in view.log.positions.items()},

@@ -15,7 +15,7 @@ from drover.client.views.plan_rows import figures
 from drover.client.views.present import clusters_of, queue_of, rows_of, unmanaged_of
 from drover.client.views.shard_rows import ShardRow, contests, shard_rows
 from drover.client.views.status_rows import StatusRow, UnmanagedRow, notices, totals
-from drover.client.views.waiting_rows import HeldRow, QueueRow, held_rows
+from drover.client.views.waiting_rows import QueueRow
 from drover.client.watching import View
 from drover.state.cluster import ClusterState
 
@@ -92,7 +92,6 @@ def layout(view: View, choice: Choice, most_rows: int | None = None, *, is_live:
         parts.append(_queue_table(queue[:fitting], several=len(states) > 1))
     if fitting is not None and len(queue) > fitting:
         parts.append(styled(f"and {len(queue) - fitting:,} more in the queue", style="dim"))
-    parts += [styled(held_line(row), style="yellow") for state in states for row in held_rows(state)]
     parts.append(styled(summary(rows, len(queue), end_of(view, choice))))
     return Group(*parts)
 
@@ -107,13 +106,6 @@ def _shards(view: View, states: Sequence[ClusterState]) -> list[ShardRow]:
 
 def _style_of(row: ShardRow, now_ms: int) -> str:
     return "dim" if row.is_owned and row.silent_ms(now_ms) is None else "yellow"
-
-
-def held_line(row: HeldRow) -> str:
-    """Say in one line what a command waits for."""
-    waited = duration(int(time.time() * 1000) - row.since_ms)
-    waits = f"{row.cluster}: {row.type} {row.id} by {row.by} has waited {waited} for {', '.join(row.after)}"
-    return f"{waits}; `drover cancel --deferred {row.id}` withdraws it"
 
 
 def end_of(view: View, choice: Choice) -> Tally:

@@ -16,7 +16,6 @@ from drover.cli.invocation import Invocation, author_option, common_options
 from drover.cli.output import FORMATS, print_document, say, timestamp
 from drover.cli.parameters import Duration
 from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
-from drover.decide.deferral import MAX_DEFERRAL_MS
 from drover.events.bounds import visible
 from drover.events.codec import Malformed, decode_command, encode_command
 from drover.events.commands import Command
@@ -39,7 +38,6 @@ class Envelope(TypedDict):
     cluster: str
     by: str
     reason: str
-    after: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +50,15 @@ class Request:
     reason: str
     timeout_s: float | None
     output: str
-    after: tuple[str, ...] = ()
 
     @property
     def envelope(self) -> Envelope:
         """The common fields of a command, as keyword arguments."""
-        return {
-            "id": self.id,
-            "cluster": self.cluster,
-            "by": self.by,
-            "reason": self.reason,
-            "after": self.after,
-        }
+        return {"id": self.id, "cluster": self.cluster, "by": self.by, "reason": self.reason}
 
 
 def write_options(command: Decorated) -> Decorated:
-    """Add `--reason`, `--id`, `--after`, `--timeout`, `--no-wait` and `-o`."""
+    """Add `--reason`, `--id`, `--timeout`, `--no-wait` and `-o`."""
     return _write_options(command, reason_required=True)
 
 
@@ -95,12 +86,6 @@ def _write_options(command: Decorated, *, reason_required: bool) -> Decorated:
             show_default=True,
             help="How long to wait for the recorded outcome.",
         ),
-        click.option(
-            "--after",
-            multiple=True,
-            metavar="ID",
-            help="Decide this only after the command with that id, which must come within 30 s; may be repeated.",
-        ),
         click.option("--id", "id_", metavar="ID", help="Makes a retry harmless: the same id takes effect once."),
         click.option("--reason", required=reason_required, help="Why; kept in the log for ever."),
     ):
@@ -123,7 +108,6 @@ def make_request(invocation: Invocation, kind: str, cluster: str, options: dict[
         reason=DRY_RUN_REASON if options["reason"] is None else options["reason"],
         timeout_s=None if options["no_wait"] else options["timeout"],
         output=options["output"],
-        after=tuple(dict.fromkeys(options["after"])),
     )
 
 
@@ -222,8 +206,6 @@ def _look_again(request: Request) -> str:
 
 def _unfinished(error: OutcomeMissingError, request: Request) -> Failure:
     word, what_next = _why_undecided(error.ownership)
-    if error.held and len(error.held) == len(error.sent) and _is_owned(error.ownership):
-        word, what_next = _waiting(error.held)
     count = f"{len(error.sent)} of {len(error.sent) + len(error.answers)} commands"
     return Failure(
         f"no outcome was recorded within {request.timeout_s:g} s for {count}; {word}. {what_next} "
@@ -285,15 +267,6 @@ def _why_unowned(shard: Ownership) -> str:
         f"nobody has owned shard {shard.shard} for {_silent_s(shard):.0f} s, as far as was heard: start a worker with "
         f"`drover worker`{last}"
     )
-
-
-def _waiting(held: Sequence[Sent]) -> tuple[str, str]:
-    """Say what commands wait for, and how to withdraw them."""
-    names = dict.fromkeys(name for one in held for name in one.command.after)
-    it, s = ("it", "s") if len(held) == 1 else ("they", "")
-    withdrawing = " and ".join(f"`drover cancel --deferred {one.command.id}`" for one in held)
-    word = f"{it} wait{s} for {', '.join(names)} (up to {MAX_DEFERRAL_MS // 1000} s)"
-    return word, f"{withdrawing} withdraw{s} {'it' if len(held) == 1 else 'them'}."
 
 
 def connect(invocation: Invocation) -> tuple[LogConnection, str]:

@@ -57,18 +57,14 @@ class Ownership:
 class OutcomeMissingError(DroverError):
     """No outcome was recorded in time: the commands remain in their topic, and the shard's owner will decide them.
 
-    `ownership` is None when not even the log could be read in that time. `held` are those of `sent` that were read, and
-    wait for the commands that they name in `after`.
+    `ownership` is None when not even the log could be read in that time.
     """
 
-    def __init__(
-        self, sent: Sequence[Sent], answers: Sequence[Answer], ownership: Ownership | None, held: Sequence[Sent] = ()
-    ) -> None:
+    def __init__(self, sent: Sequence[Sent], answers: Sequence[Answer], ownership: Ownership | None) -> None:
         super().__init__(f"no outcome yet for {len(sent)} of {len(sent) + len(answers)} commands")
         self.sent = tuple(sent)
         self.answers = tuple(answers)
         self.ownership = ownership
-        self.held = tuple(held)
 
 
 class Answers:
@@ -96,14 +92,13 @@ class Answers:
                 self._seen.add(identity)
 
     def answer(self, sent: Sent) -> Answer | None:
-        """Return the final outcome of one command; None while there is none, or while it is held for others."""
+        """Return the final outcome of one command; None while there is none."""
         recorded = self._recorded[(sent.command.cluster, sent.command.id)]
         for answer in recorded:
             outcome = answer.outcome
             if outcome.offset == sent.offset and outcome.topic == sent.topic:
                 first = _first(answer, recorded) if outcome.verdict == "duplicate" else answer
-                last = _after_holding(first, recorded) if first.outcome.verdict == "held" else first
-                return None if last is None else _whole(last, recorded)
+                return _whole(first, recorded)
         return None
 
     def repeated_from(self, *, before: int) -> tuple[int, ...]:
@@ -131,15 +126,6 @@ class Answers:
         """Return the commands that have none."""
         return tuple(sent for sent in self._sent if self.answer(sent) is None)
 
-    def held(self) -> tuple[Sent, ...]:
-        """Return the commands that have none because they wait for others."""
-        return tuple(sent for sent in self.missing() if self._is_held(sent))
-
-    def _is_held(self, sent: Sent) -> bool:
-        recorded = self._recorded[(sent.command.cluster, sent.command.id)]
-        held = next((answer for answer in recorded if answer.outcome.verdict == "held"), None)
-        return held is not None and _after_holding(held, recorded) is None
-
 
 def _first(duplicate: Answer, recorded: Sequence[Answer]) -> Answer:
     """Find the outcome that a duplicate repeats."""
@@ -148,16 +134,6 @@ def _first(duplicate: Answer, recorded: Sequence[Answer]) -> Answer:
         if answer.offset == where and answer.outcome.verdict != "duplicate":
             return replace(answer, repeated=True)
     return duplicate
-
-
-def _after_holding(held: Answer, recorded: Sequence[Answer]) -> Answer | None:
-    """Find the outcome of a held command after its release: the second one for its place in the topic."""
-    place = (held.outcome.topic, held.outcome.offset)
-    for answer in recorded:
-        outcome = answer.outcome
-        if outcome.verdict not in {"held", "duplicate"} and (outcome.topic, outcome.offset) == place:
-            return replace(answer, repeated=held.repeated)
-    return None
 
 
 def _whole(first: Answer, recorded: Sequence[Answer]) -> Answer | None:

@@ -23,7 +23,6 @@ from drover.events.codec import (
     encode_command,
 )
 from drover.events.commands import TYPES_BY_TOPIC, Command
-from drover.events.records import Cursor
 from drover.events.topics import TopicNames, shard_of
 from drover.fold.log import Folded, RecordVerdict, ShardFold
 from drover.journal.access import could_not_connect, unreachable
@@ -204,7 +203,6 @@ class Client:
                     else:
                         if watch.answers.complete:
                             return found
-                        # A repetition of one that was held before the snapshot: what became of it is not known yet.
                     watch.answers = Answers(sent)
                 return await self._follow(reader, watch.begin(ShardFold(shard, shards)))
         except TimeoutError as error:
@@ -215,7 +213,7 @@ class Client:
                 ) from error
             answers = watch.answers
             ownership = await self._heard(watch.ownership)
-            raise OutcomeMissingError(answers.missing(), answers.found(), ownership, answers.held()) from error
+            raise OutcomeMissingError(answers.missing(), answers.found(), ownership) from error
 
     async def _heard(self, ownership: Ownership | None) -> Ownership | None:
         """Add the owner's last sign of life, if the log's Kafka answers at all."""
@@ -268,7 +266,7 @@ class Client:
 
     def _is_older(self, fold: ShardFold, sent: Sequence[Sent]) -> bool:
         cursors = dict(zip(self.connection.topics.commands, fold.cursors, strict=False))
-        return not any(one.topic in cursors and _has_passed(cursors[one.topic], one.offset) for one in sent)
+        return not any(one.topic in cursors and one.offset < cursors[one.topic].next_offset for one in sent)
 
     async def _follow(self, reader: LogReader, watch: "_Watch") -> tuple[Answer, ...]:
         fold, answers = watch.fold, watch.answers
@@ -338,11 +336,6 @@ def _payload_of(command: Command) -> bytes:
             f"the command {command.id} has {len(payload)} bytes, but only {MAX_COMMAND_BYTES} are allowed: split it"
         )
     return payload
-
-
-def _has_passed(cursor: Cursor, offset: int) -> bool:
-    """Whether a command is decided: a freeze, or a command of another cluster, may be so before what lies before it."""
-    return offset < cursor.next_offset or offset in cursor.ahead
 
 
 def topic_of(command: Command, topics: TopicNames) -> str:

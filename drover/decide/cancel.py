@@ -1,6 +1,6 @@
 """Deciding a cancel command: scopes are resolved now, include what is queued, and never touch moves of others."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
@@ -8,11 +8,10 @@ from msgspec.structs import replace
 from drover.decide.cancellation import Asking, cancel, withdraw_replacement
 from drover.decide.decision import Decision, Facts, refuse, refuse_partition
 from drover.decide.queue_entries import withdraw
-from drover.decide.withdrawing import Withdrawal, withdrawal
-from drover.events.commands import AnyCommand, Cancel
+from drover.events.commands import Cancel
 from drover.events.healing import HealEnd, HealEnded
 from drover.events.partitions import TopicPartition
-from drover.events.plans import PlanCancelled, PlanOpened
+from drover.events.plans import PlanCancelled
 from drover.events.reassignments import CancelMode, WithdrawalReason
 from drover.events.records import AnyEvent
 from drover.events.refusals import Refusal, RefusalCode
@@ -21,52 +20,27 @@ from drover.state.plans import PlanStatus
 from drover.state.reassignment import Reassignment
 
 
-def decide_cancel(command: Cancel, state: ClusterState, facts: Facts) -> Decision:
+def decide_cancel(command: Cancel, state: ClusterState, _facts: Facts) -> Decision:
     """Ask for the rollback or the stop of everything in the scope that has not ended (R236-1, R236-6, R455-9).
 
-    Entries in the queue are withdrawn, and so are alters that wait for other commands. What is accepted and untouched
-    ends at once: the cluster knows nothing of it.
+    Entries in the queue are withdrawn. What is accepted and untouched ends at once: the cluster knows nothing of it.
     What is being cancelled that way already is unchanged. A rollback overrules a stop; a stop of a rollback is refused.
     """
-    found = withdrawal(command, state, facts.deferred)
-    decision = _cancel_accepted(command, state, found, facts.deferred)
-    if not (found.ids or found.narrowed):
-        return decision
-    accepted = dict.fromkeys((*decision.accepted, *found.keys))
-    return replace(
-        decision,
-        events=(*decision.events, *found.narrowed),
-        accepted=tuple(accepted),
-        unchanged=tuple(key for key in decision.unchanged if key not in accepted),
-        withdrawn=found.ids,
-    )
+    if command.queued is not None:
+        return _withdraw_queued(command.queued, state)
+    if command.plan is not None:
+        return _cancel_plan(command, command.plan, state)
+    keys, refusals = _resolve(command, state)
+    return _ending_heal(command, state, _cancel_all(command, state, keys, refusals))
 
 
 def looked_through(command: Cancel, state: ClusterState) -> int:
-    """Return how many entries of the state the decision looks through, beside the deferred commands."""
-    if command.deferred is not None or command.partitions is not None:
-        return len(command.partitions or ())
+    """Return how many entries of the state the decision looks through."""
+    if command.partitions is not None:
+        return len(command.partitions)
     if command.queued is not None:
         return len(state.queue)
     return len(state.reassignments) + len(state.queue)
-
-
-def _cancel_accepted(
-    command: Cancel, state: ClusterState, found: Withdrawal, deferred: Mapping[str, AnyCommand]
-) -> Decision:
-    """Cancel what was accepted; `found` is what is withdrawn of the `deferred` commands besides."""
-    if command.deferred is not None:
-        if found.ids:
-            return Decision()
-        detail = f"no command {command.deferred} waits for others in {state.name}"
-        return refuse(RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail)
-    if command.queued is not None:
-        return _withdraw_queued(command.queued, state, found)
-    if command.plan is not None:
-        first = deferred[found.ids[0]] if found.ids else None
-        return _cancel_plan(command, command.plan, state, first)
-    keys, refusals = _resolve(command, state, found)
-    return _ending_heal(command, state, _cancel_all(command, state, keys, refusals))
 
 
 def decide_part_of_cancel(
@@ -95,27 +69,17 @@ def _ending_heal(command: Cancel, state: ClusterState, decision: Decision) -> De
     return replace(decision, events=(end, *decision.events))
 
 
-def _withdraw_queued(command_id: str, state: ClusterState, found: Withdrawal) -> Decision:
+def _withdraw_queued(command_id: str, state: ClusterState) -> Decision:
     keys = tuple(key for key, entry in state.queue.items() if entry.id == command_id)
-    if not keys and not found.ids:
+    if not keys:
         detail = f"nothing of command {command_id} waits in the queue of {state.name}"
         return refuse(RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, detail)
     return Decision(events=withdraw(keys, state.name), accepted=keys)
 
 
-def _cancel_plan(command: Cancel, name: str, state: ClusterState, withdrawn: AnyCommand | None) -> Decision:
-    """Cancel all of the plan: its moves, its entries in the queue, and its targets that wait for another move.
-
-    `withdrawn` is the first deferred alter of it. If nothing else has come of the plan, its name is closed all the
-    same: an alter that follows must not go on with what was cancelled.
-    """
+def _cancel_plan(command: Cancel, name: str, state: ClusterState) -> Decision:
+    """Cancel all of the plan: its moves, its entries in the queue, and its targets that wait for another move."""
     plan = state.plans.get(name)
-    if withdrawn is not None and plan is None:
-        opened = PlanOpened(cluster=state.name, plan=name, by=withdrawn.by, reason=withdrawn.reason)
-        closed = PlanCancelled(cluster=state.name, plan=name, by=command.by, reason=command.reason)
-        return Decision(events=(opened, closed), plan=name)
-    if withdrawn is not None and plan is not None and plan.status is PlanStatus.FINISHED:
-        return Decision(plan=name)
     if plan is None:
         return refuse(RefusalCode.UNKNOWN_PLAN, f"there is no plan {name} in {state.name}", plan=name)
     if plan.status is PlanStatus.FINISHED:
@@ -139,9 +103,8 @@ def _belongs(reassignment: Reassignment, plan: str) -> bool:
     return reassignment.plan == plan or (waiting is not None and waiting.plan == plan)
 
 
-def _resolve(command: Cancel, state: ClusterState, found: Withdrawal) -> tuple[list[TopicPartition], list[Refusal]]:
+def _resolve(command: Cancel, state: ClusterState) -> tuple[list[TopicPartition], list[Refusal]]:
     nothing = RefusalCode.NO_REASSIGNMENT_IN_PROGRESS
-    deferred = set(found.keys)
     if command.all:
         return [*state.reassignments, *state.queue], []
     keys: list[TopicPartition] = []
@@ -149,16 +112,15 @@ def _resolve(command: Cancel, state: ClusterState, found: Withdrawal) -> tuple[l
     for name in dict.fromkeys(partition.key for partition in command.partitions or ()):
         if name in state.reassignments or name in state.queue:
             keys.append(name)
-        elif name not in deferred:
+        else:
             refusals.append(refuse_partition(name, nothing, f"Drover is not moving {name}"))
     by_topic: dict[str, list[TopicPartition]] = {topic: [] for topic in command.topics or ()}
     for key in chain(state.reassignments, state.queue) if by_topic else ():
         if key.topic in by_topic:
             by_topic[key.topic].append(key)
-    deferred_topics = {key.topic for key in deferred}
     for topic, of_topic in by_topic.items():
         keys += of_topic
-        if not of_topic and topic not in deferred_topics:
+        if not of_topic:
             refusals.append(Refusal(nothing, f"Drover is moving no partition of {topic}", topic=topic))
     return keys, refusals
 

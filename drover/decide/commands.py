@@ -68,7 +68,6 @@ def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> D
     """Decide one command; never changes `state`.
 
     A refusal is a value in the result. A command may be accepted in part, partition by partition (KIP-455).
-    What it names in `after` has been decided before.
     """
     return with_held_off(DECIDING[type(command)](command, state, facts), state, facts)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, field
 
 from drover.brokers import Brokers
-from drover.events.commands import AnyCommand
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanCancelled
 from drover.events.records import AnyEvent, HeldOffCancel
@@ -24,9 +23,8 @@ class Facts(Struct, frozen=True):
     `partitions` has an entry for every partition the command names (None: it does not exist). `unavailable` says why
     nothing could be seen. `own_topics` are the topics of Drover itself. `recent` returns what was last seen of any
     other partition, None if that is too long ago. `appended_ms` is the broker's time of the command's record, which
-    bounds the times that clients write; `decided_ms` is the log's time of the decision. `deferred` holds the cluster's
-    deferred commands by id. `unreachable` and `registered` are as in `Brokers`. `directories` are the log directories
-    of each broker that has described them.
+    bounds the times that clients write; `decided_ms` is the log's time of the decision. `unreachable` and `registered`
+    are as in `Brokers`. `directories` are the log directories of each broker that has described them.
     """
 
     partitions: Mapping[TopicPartition, PartitionFacts | None] = field(default_factory=dict)
@@ -38,7 +36,6 @@ class Facts(Struct, frozen=True):
     recent: Callable[[TopicPartition], PartitionFacts | None] = _nothing
     appended_ms: int | None = None
     decided_ms: int = 0
-    deferred: Mapping[str, AnyCommand] = field(default_factory=dict)
     unreachable: frozenset[int] = frozenset()
     registered: frozenset[int] | None = None
     directories: Mapping[int, tuple[LogDirectory, ...]] = field(default_factory=dict)
@@ -78,8 +75,8 @@ class PartitionDecision(Struct, frozen=True):
 class Decision(Struct, frozen=True):
     """The decision about one command: events to record, and which partitions were accepted, unchanged or refused.
 
-    `held_off` are those of the accepted ones whose rollback or stop a guard holds off for now. `withdrawn` are the ids
-    of deferred commands that end with this one. `remarks` say what was not done, and what remains.
+    `held_off` are those of the accepted ones whose rollback or stop a guard holds off for now. `remarks` say what
+    was not done, and what remains.
     """
 
     events: tuple[AnyEvent, ...] = ()
@@ -88,13 +85,12 @@ class Decision(Struct, frozen=True):
     refusals: tuple[Refusal, ...] = ()
     plan: str | None = None
     held_off: tuple[HeldOffCancel, ...] = ()
-    withdrawn: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
     @property
     def refused(self) -> bool:
         """Whether nothing of the command was accepted."""
-        if not self.refusals or self.accepted or self.unchanged or self.withdrawn:
+        if not self.refusals or self.accepted or self.unchanged:
             return False
         return not any(isinstance(event, PlanCancelled) for event in self.events)
 

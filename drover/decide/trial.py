@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from drover.brokers import unreachable_brokers
 from drover.decide.commands import decide, looks_for
 from drover.decide.decision import Decision, Facts
-from drover.decide.deferral import deferred_commands
 from drover.events.commands import AnyCommand
 from drover.events.partitions import TopicPartition
 from drover.facts import Observation
@@ -33,7 +32,6 @@ def trial(
         own_topics=own_topics,
         appended_ms=at_ms,
         decided_ms=at_ms,
-        deferred=deferred_commands(state),
         unreachable=unreachable_brokers(seen.live_brokers, seen.partitions.values()),
     )
     supposed = state.copy()

@@ -306,9 +306,4 @@ class ShardFold:
 
 
 def _regresses(old: Cursor, new: Cursor) -> bool:
-    # Most records move one of four cursors.
-    if old == new or old.topic_id != new.topic_id:
-        return False
-    if new.next_offset < old.next_offset:
-        return True
-    return any(offset >= new.next_offset and offset not in new.ahead for offset in old.ahead) if old.ahead else False
+    return old.topic_id == new.topic_id and new.next_offset < old.next_offset

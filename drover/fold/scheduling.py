@@ -1,4 +1,4 @@
-"""The fold of limits, the freeze, the queue and deferred commands."""
+"""The fold of limits, the freeze and the queue."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -19,9 +19,6 @@ from drover.events.clusters import (
 from drover.events.waiting import (
     CommandAdvanced,
     CommandBegun,
-    CommandHeld,
-    CommandNarrowed,
-    CommandReleased,
     QueueEntryAdded,
     QueueEntryRemoved,
     QueueExit,
@@ -31,7 +28,6 @@ from drover.state.cluster import ClusterState
 from drover.state.limit_names import in_force, of_settings, value_of
 from drover.state.scheduling import (
     ChangedLimit,
-    DeferredCommand,
     Freeze,
     HeldBroker,
     Limits,
@@ -100,19 +96,6 @@ def _unfrozen(state: SchedulingState, _event: ClusterUnfrozen, _at_ms: int) -> N
     state.later_freezes.clear()
 
 
-def _deferred(state: SchedulingState, event: CommandHeld, at_ms: int) -> None:
-    state.deferred[event.id] = DeferredCommand(event.payload, event.topic, event.offset, at_ms, headers=event.headers)
-
-
-def _narrowed(state: SchedulingState, event: CommandNarrowed, _at_ms: int) -> None:
-    before = state.deferred[event.id]
-    state.deferred[event.id] = replace(before, withdrawn=(*before.withdrawn, *(one.key for one in event.partitions)))
-
-
-def _released(state: SchedulingState, event: CommandReleased, _at_ms: int) -> None:
-    del state.deferred[event.id]
-
-
 def _begun(state: SchedulingState, event: CommandBegun, _at_ms: int) -> None:
     assert not state.partly_decided, "one command at a time is decided in several records"
     state.partly_decided[event.id] = PartlyDecided(
@@ -157,9 +140,6 @@ APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     ClusterFrozen: _frozen,
     FreezeEnded: _freeze_ended,
     ClusterUnfrozen: _unfrozen,
-    CommandHeld: _deferred,
-    CommandNarrowed: _narrowed,
-    CommandReleased: _released,
     CommandBegun: _begun,
     CommandAdvanced: _advanced,
     QueueEntryAdded: _queued,

@@ -12,7 +12,7 @@ from drover.events.topics import TopicNames, shard_of
 from drover.fold.log import ShardFold
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.messages import Effect, Input, Moment
-from drover.shard import deferred, unfinished
+from drover.shard import unfinished
 from drover.shard.agenda import Agenda
 from drover.shard.batch_records import divided
 from drover.shard.deciding import CommandIndex
@@ -94,12 +94,12 @@ class ShardCore:
     def facts_needed(self, arrivals: Sequence[Arrival]) -> Mapping[str, frozenset[TopicPartition]]:
         """List per cluster the partitions that must be observed, and delivered, before these arrivals are decided.
 
-        Deferred commands whose turn has come are decided in the same batch, and need observations as well.
+        The next part of a command that is decided in several records is decided in the same batch.
         """
         if self._proposals.has_rest:
             return {}
         named = named_partitions(arrivals, self._clusters)
-        due = deferred.due(self._clusters, CommandIndex(self.fold.known, self.fold.at_ms))
+        due = unfinished.due(self._clusters)
         for (cluster, _), keys in due.items():
             named.setdefault(cluster, set()).update(keys)
         self._looked_for = frozenset(due)
@@ -121,7 +121,7 @@ class ShardCore:
         index = CommandIndex(self.fold.known, batch.at_ms)
         looked_for, self._looked_for = self._looked_for, frozenset()
         self._agenda.touched.update(cluster for cluster, _ in looked_for)
-        unfinished.resume(batch, sorted(self._agenda.touched), self._clusters, index, looked_for, unavailable)
+        unfinished.resume(batch, sorted(self._agenda.touched), self._clusters, looked_for, unavailable)
         intake = decide_arrivals(batch, arrivals, self._clusters, index, unavailable)
         batch.end_decisions()
         owes = self._agenda.visit(batch)
@@ -164,16 +164,6 @@ class ShardCore:
     def next_offsets(self) -> tuple[int, ...]:
         """The next offset to decide in each command topic, from the log (R4)."""
         return self._proposals.next_offsets
-
-    @property
-    def decided_early(self) -> tuple[frozenset[int], ...]:
-        """The offsets beyond the next one that are decided already, in each command topic, from the log."""
-        return self._proposals.decided_early
-
-    @property
-    def busy_clusters(self) -> frozenset[str]:
-        """The clusters in which a command is being decided in several records: no other one is decided until then."""
-        return self._clusters.partly_decided().intersection(self.clusters)
 
     # -- out
 

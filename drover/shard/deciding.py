@@ -3,7 +3,6 @@
 from typing import Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from drover.decide.cancel import looked_through
 from drover.decide.commands import decide
@@ -15,7 +14,6 @@ from drover.events.partitions import PartitionReference, TopicPartition
 from drover.events.records import Outcome
 from drover.events.references import as_recorded
 from drover.events.refusals import Refusal, RefusalCode
-from drover.events.waiting import CommandReleased
 from drover.facts import PartitionFacts
 from drover.fold.known import IDENTITY_RETENTION_MS, KnownCommand, KnownCommands
 from drover.reconcile.batch import BatchBuilder
@@ -23,13 +21,10 @@ from drover.reconcile.observations import FRESH_MS
 from drover.shard import partly
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.scope import ShardScope
-from drover.state.cluster import ClusterState
 
-OutcomeVerdict = Literal["accepted", "refused", "duplicate", "held"]
+OutcomeVerdict = Literal["accepted", "refused", "duplicate"]
 
 MAX_DECISION_BYTES = 2 * 1024 * 1024
-# Looking through so much of a deferred command takes as long as looking through one entry of the state.
-BYTES_PER_LOOK = 16
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -53,11 +48,6 @@ class CommandIndex:
         earlier = self._durable.get(identity)
         return None if earlier is None or earlier.at_ms <= self._at_ms - IDENTITY_RETENTION_MS else earlier
 
-    def digest(self, identity: tuple[str, str]) -> bytes | None:
-        """Return the digest of the command that has an id already; None if the id is free."""
-        earlier = self.earlier(identity)
-        return self.deciding(identity) if earlier is None else earlier.digest
-
     def deciding(self, identity: tuple[str, str]) -> bytes | None:
         """Return the digest of the command of the batch under way that has an id; None if none has."""
         digest, _ = self._deciding.get(identity, (None, ""))
@@ -71,16 +61,8 @@ class CommandIndex:
         return f"of {earlier.by or 'somebody'}, decided at offset {earlier.offset} of the log"
 
     def enter(self, identity: tuple[str, str], digest: bytes, by: str) -> None:
-        """Remember a command that the batch under way decides or defers."""
+        """Remember a command that the batch under way decides."""
         self._deciding[identity] = (digest, by)
-
-    def undecided(self, command: AnyCommand, state: ClusterState) -> tuple[str, ...]:
-        """List the commands in `after` that have not been decided: unknown, or deferred themselves."""
-        return tuple(
-            name
-            for name in dict.fromkeys(command.after)
-            if name in state.deferred or self.digest((command.cluster, name)) is None
-        )
 
 
 def conclude(
@@ -91,12 +73,8 @@ def conclude(
     digest: bytes,
     unavailable: str | None,
     looks: Looks,
-    also_refused: tuple[Refusal, ...] = (),
 ) -> None:
-    """Decide a command now and record its outcome.
-
-    `also_refused` is what was withdrawn of it before. The deferred commands that it withdraws end with it.
-    """
+    """Decide a command now and record its outcome."""
     scope = clusters.scope
     if command.cluster not in scope.clusters:
         detail = (
@@ -109,15 +87,12 @@ def conclude(
     cluster = clusters.of(command.cluster)
     facts = _facts(batch, cluster, looks, scope, unavailable, position)
     if isinstance(command, Cancel):
-        deferred = cluster.deferral.bytes // BYTES_PER_LOOK
-        batch.looked_through += looked_through(command, cluster.state) + deferred
+        batch.looked_through += looked_through(command, cluster.state)
     decision = decide(command, cluster.state, facts)
-    if also_refused:
-        decision = replace(decision, refusals=(*also_refused, *decision.refusals))
     outcome = outcome_of(position, command, decision, digest=digest)
     size = len(msgspec.msgpack.encode((outcome, tuple(map(as_recorded, decision.events)))))
     if size > MAX_DECISION_BYTES:
-        if partly.may_be_divided(command, decision, cluster.state):
+        if partly.may_be_divided(command, decision):
             place = (position.topic, position.offset)
             decision = partly.begin(batch, command, place, decision, size, cluster, facts)
             outcome = outcome_of(position, command, decision, digest=digest, more=True)
@@ -127,20 +102,6 @@ def conclude(
             outcome = outcome_of(position, command, decision, digest=digest)
     batch.add_outcome(outcome)
     batch.emit_all(decision.events)
-    if decision.withdrawn:
-        _withdraw(batch, decision.withdrawn, command, clusters.of(command.cluster))
-
-
-def _withdraw(batch: BatchBuilder, ids: tuple[str, ...], by: AnyCommand, cluster: ManagedCluster) -> None:
-    """End deferred commands, each with a refusal that says who withdrew it."""
-    for id_ in ids:
-        deferred, command = cluster.state.deferred[id_], cluster.deferral.commands[id_]
-        position = Position(deferred.topic, deferred.offset, deferred.since_ms)
-        refused = refuse(RefusalCode.WITHDRAWN, f"withdrawn by command {by.id} of {by.by}: {by.reason}")
-        batch.emit(CommandReleased(cluster=cluster.state.name, id=id_))
-        cluster.deferral.released(id_, deferred.size)
-        batch.add_outcome(outcome_of(position, command, refused, digest=command_digest(command)))
-        cluster.deferral.decided(id_)
 
 
 def go_on(
@@ -203,7 +164,6 @@ def _facts(
         recent=recent,
         appended_ms=position.appended_ms,
         decided_ms=batch.at_ms,
-        deferred=cluster.deferral.commands,
         unreachable=observed.unreachable,
         registered=observed.registered,
         directories=observed.directories,
@@ -239,7 +199,6 @@ def outcome_of(
         first_offset=first_offset,
         held_off=decision.held_off,
         more=more,
-        withdrawn=decision.withdrawn,
         remarks=decision.remarks,
     )
 

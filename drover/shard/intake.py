@@ -16,7 +16,6 @@ from drover.events.refusals import RefusalCode
 from drover.events.topics import shard_of
 from drover.reconcile.batch import BatchBuilder
 from drover.shard.deciding import CommandIndex, Position, conclude, outcome_of
-from drover.shard.deferred import defer
 from drover.shard.managed import ManagedClusters
 from drover.shard.messages import Arrival
 from drover.shard.scope import ShardScope
@@ -80,7 +79,7 @@ def decide_arrivals(
             if _is_called(batch, command, looks, arrival, clusters):
                 break
             position = Position(scope.topics.commands[arrival.topic_index], arrival.offset, arrival.timestamp_ms)
-            _decide_one(batch, command, arrival, position, clusters, index, unavailable, looks)
+            _decide_one(batch, command, position, clusters, index, unavailable, looks)
         intake.taken.append(arrival)
     return intake
 
@@ -107,24 +106,11 @@ def refuse_too_large(
 
 
 def following(cursors: Sequence[Cursor], taken: Iterable[Arrival]) -> tuple[Cursor, ...]:
-    """Move the cursors past the arrivals that a batch decides (R4); what is decided early is named until they pass it.
-
-    One that is not early has nothing undecided before it: what lies between was proven empty, or is decided.
-    """
+    """Move the cursors past the arrivals that a batch decides (R4); offsets that are skipped were proven empty."""
     offsets = [cursor.next_offset for cursor in cursors]
-    ahead = [set(cursor.ahead) for cursor in cursors]
     for arrival in taken:
-        if arrival.is_early:
-            ahead[arrival.topic_index].add(arrival.offset)
-        else:
-            offsets[arrival.topic_index] = arrival.offset + 1
-    return tuple(map(_cursor, cursors, offsets, ahead))
-
-
-def _cursor(before: Cursor, next_offset: int, ahead: set[int]) -> Cursor:
-    while next_offset in ahead:
-        next_offset += 1
-    return Cursor(before.topic_id, next_offset, tuple(sorted(offset for offset in ahead if offset > next_offset)))
+        offsets[arrival.topic_index] = arrival.offset + 1
+    return tuple(Cursor(cursor.topic_id, offset) for cursor, offset in zip(cursors, offsets, strict=True))
 
 
 def _is_waiting(command: AnyCommand, clusters: ManagedClusters) -> bool:
@@ -209,14 +195,13 @@ def _is(text: str | None, kind: object) -> bool:
 def _decide_one(
     batch: BatchBuilder,
     command: AnyCommand,
-    arrival: Arrival,
     position: Position,
     clusters: ManagedClusters,
     index: CommandIndex,
     unavailable: Mapping[str, str],
     looks: Looks,
 ) -> None:
-    """Decide one readable command that belongs here, or defer it."""
+    """Decide one readable command that belongs here."""
     identity = (command.cluster, command.id)
     digest = command_digest(command)
     earlier = index.earlier(identity)
@@ -230,14 +215,5 @@ def _decide_one(
         detail = f"id {command.id} was used within the last 7 days for another command, {taken}: choose a new one"
         batch.add_outcome(outcome_of(position, command, refuse(RefusalCode.ID_REUSED, detail)))
         return
-    is_known = command.cluster in clusters.scope.clusters
-    cluster = clusters.of(command.cluster) if is_known else None
-    undecided = index.undecided(command, cluster.state) if cluster is not None and command.after else ()
-    if cluster is not None and undecided:
-        defer(batch, command, arrival, position, digest, cluster, undecided)
-    else:
-        why = unavailable.get(command.cluster)
-        conclude(batch, command, position, clusters, digest, why, looks)
-        if cluster is not None:
-            cluster.deferral.decided(command.id)
+    conclude(batch, command, position, clusters, digest, unavailable.get(command.cluster), looks)
     index.enter(identity, digest, command.by)

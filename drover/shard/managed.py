@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from drover.decide.cancellation import succession
-from drover.decide.deferral import Deferral
 from drover.decide.order_endings import order_after, order_before
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import CallIntended
@@ -48,7 +47,6 @@ class ManagedCluster:
     def __init__(self, state: ClusterState, scope: ShardScope, limits: Limits | None) -> None:
         self.state = state
         self.observed = ObservationCache()
-        self.deferral = Deferral(state)
         self._is_configured = limits is not None
         self._sizes = CopySizes(self.observed)
         self._reconcilers = _reconcilers(state, self.observed, self._sizes, scope, limits)
@@ -57,7 +55,6 @@ class ManagedCluster:
 
     def begin(self, now: Moment) -> None:
         """Begin an ownership."""
-        self.deferral.begin()
         for reconciler in self._reconcilers:
             reconciler.begin(now)
 
@@ -178,9 +175,6 @@ class ManagedCluster:
         times = [due for reconciler in self._reconcilers if (due := reconciler.due_ms(now)) is not None]
         if not self.state.is_right_cluster:
             times = [max(due, now.monotonic_ms + WITHOUT_CLUSTER_MS) for due in times]
-        refusal_ms = self.deferral.next_refusal_ms()
-        if refusal_ms is not None:
-            times.append(now.monotonic_ms + max(0, refusal_ms - now.wall_ms))
         return min(times, default=None)
 
     def copying(self) -> Mapping[TopicPartition, tuple[int, tuple[int, ...], int | None]]:
@@ -246,7 +240,7 @@ class ManagedClusters:
         self.speculative = ShardState()
         self._limits = limits
         self._clusters: dict[str, ManagedCluster] = {}
-        # Those that have deferred commands, or one that is decided in several records: nobody looks through all.
+        # Those that have a command that is decided in several records.
         self._with_unfinished: set[str] = set()
         self._now = Moment(0, 0)
 
@@ -281,7 +275,7 @@ class ManagedClusters:
         return following
 
     def _note_unfinished(self, name: str, state: ClusterState) -> None:
-        if state.deferred or state.partly_decided:
+        if state.partly_decided:
             self._with_unfinished.add(name)
         else:
             self._with_unfinished.discard(name)
@@ -291,20 +285,12 @@ class ManagedClusters:
         return self._clusters.get(name)
 
     def with_unfinished(self) -> Iterable[str]:
-        """List the clusters that have deferred commands, or one that is being decided in several records."""
+        """List the clusters in which a command is being decided in several records."""
         return sorted(self._with_unfinished)
 
     def partly_decided(self) -> frozenset[str]:
         """List the clusters in which a command is being decided in several records."""
-        return frozenset(name for name in self._with_unfinished if self._clusters[name].state.partly_decided)
-
-    def with_released(self) -> set[str]:
-        """List the clusters in which a deferred command, or the next part of a large one, may be decided now."""
-        return {
-            name
-            for name in self._with_unfinished
-            if self._clusters[name].deferral.has_ready or self._clusters[name].state.partly_decided
-        }
+        return frozenset(self._with_unfinished)
 
     def names(self) -> Iterable[str]:
         """List the clusters to which something has happened."""

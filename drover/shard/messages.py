@@ -13,8 +13,7 @@ class Arrival(msgspec.Struct, frozen=True):
     """One record of a command topic, in the inbox of its shard.
 
     `topic_index` is the place in `TopicNames.commands`; `forwarded` says that another worker produced it here because
-    it was in a partition that was not its cluster's. `payload` and `headers` are what the client sent. `is_early`
-    says that it is decided before others of its topic that came before it, and are of other clusters or requesters.
+    it was in a partition that was not its cluster's. `payload` and `headers` are what the client sent.
     """
 
     topic_index: int
@@ -24,7 +23,6 @@ class Arrival(msgspec.Struct, frozen=True):
     command: AnyCommand | Malformed
     forwarded: bool = False
     headers: tuple[tuple[str, bytes], ...] = ()
-    is_early: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from drover.decide.commands import decide_part, looks_for, narrowed
 from drover.decide.decision import Decision, Facts, Looks
-from drover.events.codec import decode_deferred, encode_command
+from drover.events.codec import decode_begun, encode_command
 from drover.events.commands import Alter, AnyCommand, Cancel
 from drover.events.partitions import TopicPartition
-from drover.events.waiting import CommandAdvanced, CommandBegun, CommandNarrowed, PartitionRun
+from drover.events.waiting import CommandAdvanced, CommandBegun, PartitionRun
 from drover.reconcile.batch import BatchBuilder
 from drover.shard.managed import ManagedCluster
 from drover.state.cluster import ClusterState
@@ -31,7 +31,7 @@ class Part:
 
     def __init__(self, state: ClusterState) -> None:
         ((self.id, self._begun),) = state.partly_decided.items()
-        self.command: AnyCommand = decode_deferred(self._begun.payload)
+        self.command: AnyCommand = decode_begun(self._begun.payload)
         end = self._begun.decided + self._begun.part
         self.keys = tuple(_some(self._begun, self._begun.decided, end))
         self.decided = self._begun.decided + len(self.keys)
@@ -58,9 +58,9 @@ class Part:
         return decide_part(self.command, self.keys, state, facts, is_last=self.is_last)
 
 
-def may_be_divided(command: AnyCommand, decision: Decision, state: ClusterState) -> bool:
+def may_be_divided(command: AnyCommand, decision: Decision) -> bool:
     """Whether a decision that is too large can be made in parts."""
-    return isinstance(command, Alter | Cancel) and len(_keys(command, decision, state)) > 1
+    return isinstance(command, Alter | Cancel) and len(_keys(decision)) > 1
 
 
 def begin(
@@ -73,7 +73,7 @@ def begin(
     facts: Facts,
 ) -> Decision:
     """Decide the first part of a command whose `whole` decision takes `size` bytes, and record what is left."""
-    keys = _keys(command, whole, cluster.state)
+    keys = _keys(whole)
     part = min(max(1, len(keys) * PART_BYTES // size), MOST_AT_ONCE, len(keys) - 1)
     topic, offset = place
     first = decide_part(command, keys[:part], cluster.state, facts, is_last=False)
@@ -91,15 +91,7 @@ def begin(
     )
     # What was refused as a topic, and not as a partition of it, belongs to no later part.
     at_once = tuple(refusal for refusal in whole.refusals if refusal.key is None)
-    # What a cancel withdraws of deferred commands is withdrawn as a whole, so that none of them comes in between.
-    narrowed = tuple(event for event in whole.events if isinstance(event, CommandNarrowed))
-    return replace(
-        first,
-        events=(*first.events, *narrowed),
-        accepted=(*first.accepted, *_only_deferred(command, whole, cluster.state)),
-        refusals=(*at_once, *first.refusals),
-        withdrawn=whole.withdrawn,
-    )
+    return replace(first, refusals=(*at_once, *first.refusals))
 
 
 def next_part(cluster: ManagedCluster) -> Part | None:
@@ -113,20 +105,11 @@ def looks_needed(cluster: ManagedCluster) -> tuple[str, Looks] | None:
     return (part.id, part.looks) if part is not None and part.looks.worth else None
 
 
-def _keys(command: AnyCommand, decision: Decision, state: ClusterState) -> tuple[TopicPartition, ...]:
+def _keys(decision: Decision) -> tuple[TopicPartition, ...]:
     """List what is decided in parts: first what is accepted, in the order in which it will start."""
     refused = (refusal.key for refusal in decision.refusals)
     keys = dict.fromkeys((*decision.accepted, *decision.unchanged, *(key for key in refused if key is not None)))
-    for key in _only_deferred(command, decision, state):
-        del keys[key]
     return tuple(keys)
-
-
-def _only_deferred(command: AnyCommand, decision: Decision, state: ClusterState) -> tuple[TopicPartition, ...]:
-    """List the partitions of a cancel that only deferred commands name."""
-    if not isinstance(command, Cancel):
-        return ()
-    return tuple(key for key in decision.accepted if key not in state.reassignments and key not in state.queue)
 
 
 def _runs(keys: Sequence[TopicPartition]) -> tuple[PartitionRun, ...]:

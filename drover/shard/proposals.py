@@ -90,16 +90,10 @@ class Proposals:
         return tuple(cursor.next_offset for cursor in self._cursors)
 
     @property
-    def decided_early(self) -> tuple[frozenset[int], ...]:
-        """The offsets beyond the next one that are decided already, in each command topic, from the log."""
-        return tuple(frozenset(cursor.ahead) for cursor in self._cursors)
-
-    @property
     def _cursors(self) -> tuple[Cursor, ...]:
         known = self._fold.cursors or tuple(Cursor(topic_id, 0) for topic_id in self._topic_ids)
         return tuple(
-            Cursor(topic_id, cursor.next_offset, cursor.ahead)
-            for topic_id, cursor in zip(self._topic_ids, known, strict=True)
+            Cursor(topic_id, cursor.next_offset) for topic_id, cursor in zip(self._topic_ids, known, strict=True)
         )
 
     def at(self, now: Moment) -> Moment:

@@ -1,4 +1,4 @@
-"""The slice of the state that says what may start: limits, the freeze, the queue of KIP-236, deferred commands."""
+"""The slice of the state that says what may start: limits, the freeze, the queue of KIP-236."""
 
 from dataclasses import dataclass
 
@@ -71,26 +71,6 @@ class HeldBroker(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.role is not (HoldRole.SOURCE if way == "in" else HoldRole.DESTINATION)
 
 
-class DeferredCommand(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A command that waits for those it names in `after`: its bytes, its place in its topic, and since when.
-
-    `withdrawn` are the partitions of an alter that a cancel has withdrawn meanwhile. `payload` and `headers` are what
-    the client sent.
-    """
-
-    payload: bytes
-    topic: str
-    offset: int
-    since_ms: int
-    withdrawn: tuple[TopicPartition, ...] = ()
-    headers: tuple[tuple[str, bytes], ...] = ()
-
-    @property
-    def size(self) -> int:
-        """What it takes in the log and in the state, in bytes."""
-        return len(self.payload) + sum(len(name) + len(value) for name, value in self.headers)
-
-
 class PartlyDecided(Struct, frozen=True, gc=False, omit_defaults=True):
     """A command that is decided in several records; see `drover.events.waiting.CommandBegun`.
 
@@ -127,13 +107,13 @@ class QueueEntry(Struct, frozen=True, gc=False, omit_defaults=True):
 
 @dataclass(eq=False)
 class SchedulingState(ClusterSlice):
-    """The limits, the freezes, the queue, the deferred commands, and the one that is decided in several records.
+    """The limits, the freezes, the queue, and the command that is decided in several records.
 
     `freeze` is the oldest of the freezes, None if there is none; `later_freezes` are those of other requesters, in the
     order in which they came. `limits` are those in force; `changed_limits` are those of them that commands have set, by
     name, whatever the settings say. `held_brokers` are those into or out of which no copy begins.
-    `queue` holds, in its order, what waits behind everything that was accepted; `deferred` the commands that wait for
-    others, by id. `partly_decided` has one entry at most, by id.
+    `queue` holds, in its order, what waits behind everything that was accepted. `partly_decided` has one entry at most,
+    by id.
     """
 
     freeze: Freeze | None = recorded("freeze", told_as=("freeze",))
@@ -149,9 +129,6 @@ class SchedulingState(ClusterSlice):
     )
     queue: dict[TopicPartition, QueueEntry] = recorded(
         "queue", factory=dict, content=items_in_order, told_as=("queue entry", "added", "removed")
-    )
-    deferred: dict[str, DeferredCommand] = recorded(
-        "held", factory=dict, content=items_in_order, told_as=("deferred command", "deferred", "released")
     )
     partly_decided: dict[str, PartlyDecided] = recorded(
         "partly_decided", factory=dict, content=items_in_order, told_as=("large command", "begun", "decided")

@@ -15,7 +15,6 @@ from drover.client.views.plan_rows import figures, plan_row, plan_rows
 from drover.client.views.shard_rows import contests, shard_rows
 from drover.client.views.status_rows import notices, unmanaged_rows
 from drover.client.views.throttle_rows import broker_throttle_rows, topic_throttle_rows
-from drover.client.views.waiting_rows import held_rows
 from drover.state.cluster import ClusterState
 from drover.web.changes import Document
 from drover.web.move_parts import keyed, move_part, moves_page, queue_part
@@ -129,7 +128,6 @@ def _now(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:
         "queue": queue,
         "unmanaged": keyed([row.document() for row in unmanaged_rows(state)[:MOST_UNMANAGED]], "topic", "partition"),
         "unmanaged_total": len(state.unmanaged),
-        "held": keyed([row.document() for row in held_rows(state)], "id"),
         **_brokers(present, state, query),
     }
 

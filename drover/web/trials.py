@@ -11,7 +11,6 @@ from typing import Any
 
 from drover.decide.commands import decide
 from drover.decide.decision import Decision, Facts
-from drover.decide.deferral import deferred_commands
 from drover.events.base import PartitionEvent
 from drover.events.clusters import ClusterUnfrozen, HoldRole
 from drover.events.commands import (
@@ -83,7 +82,7 @@ class Trial:
 
 def trial(command: AnyCommand, state: ClusterState, shard: int, offset: int) -> Trial:
     """Decide a command on trial; nothing is changed."""
-    decision = decide(command, state, Facts(deferred=deferred_commands(state)))
+    decision = decide(command, state, Facts())
     groups = {what: tuple(sorted(keys)) for what, keys in _groups(command, state, decision).items()}
     return Trial(
         shard,
@@ -198,4 +197,3 @@ def _remarks(command: AnyCommand, state: ClusterState, decision: Decision) -> It
             yield f"afterwards plan {command.plan} is closed: nothing can be added to it"
         if any(isinstance(event, RollbackRequested | StopRequested) for event in decision.events):
             yield _GUARDED
-    yield from (f"the command {name}, which waits for others, is withdrawn" for name in decision.withdrawn)

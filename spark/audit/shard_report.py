@@ -26,7 +26,6 @@ _ORDERS: Mapping[str, tuple[str, ...]] = {
     REFUSALS: ("at_ms", "shard", "offset"),
 }
 _VERDICTS = {"accepted": "accepted_commands", "refused": "refused_commands", "duplicate": "repeated_commands"}
-HELD = "held"
 _UNDONE = {"rolled-back": "rollback", "stopped": "stop"}
 _ENDED = {name: name.replace("-", "_") for name in ("completed", "rolled-back", "stopped", "failed")}
 _PLAN_COUNTS = (
@@ -214,7 +213,7 @@ def _tell_commands(decided: Iterable[Decided], wanted: Wanted, telling: _Telling
 
 
 def _commands(decided: Iterable[Decided]) -> Iterable[_Command]:
-    """Return each command once: one that was held and then decided as it was decided."""
+    """Return each command once, with all parts of its decision."""
     commands: dict[_Values, _Command] = {}
     first: dict[_Values, _Command] = {}
     for one in decided:
@@ -225,8 +224,6 @@ def _commands(decided: Iterable[Decided]) -> Iterable[_Command]:
             continue
         command = _Command(one)
         if one.verdict != "duplicate":
-            if before is not None and before.decided.verdict == HELD:
-                del commands[before.place]
             first[name] = command
         commands[command.place] = command
     return commands.values()

@@ -137,9 +137,6 @@ TABLES = CapabilityTables(
             clusters.ClusterUnfrozen,
             clusters.BrokerHeld,
             clusters.BrokerReleased,
-            waiting.CommandHeld,
-            waiting.CommandNarrowed,
-            waiting.CommandReleased,
             waiting.CommandBegun,
             waiting.CommandAdvanced,
         }

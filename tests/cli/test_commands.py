@@ -94,7 +94,6 @@ def test_every_command_explains_itself(name: str) -> None:
         (["alter", "plan.json", "--reason", "x", "--config", "gone.toml"], "gone.toml cannot be read"),
         (["alter", "--reason", "x"], "either a PLAN.json or --undo PLAN"),
         (["alter", "plan.json", "--undo", "p", "--reason", "x"], "either a PLAN.json or --undo PLAN"),
-        (["alter", "plan.json", "--reason", "x", "--after", "a b", "--dry-run"], "this is not a valid command"),
         (["alter", "plan.json", "--dry-run", "--follow"], "--dry-run sends nothing"),
         (["alter", "plan.json", "--dry-run", "--no-wait"], "--dry-run sends nothing"),
         (["alter", "plan.json", "--reason", "x", "--throttle", "10Mbps"], "write 1.25MB/s if bits are meant"),
@@ -102,7 +101,6 @@ def test_every_command_explains_itself(name: str) -> None:
         (["throttle", "set", "p", "999TB/s", "--reason", "x"], "no network is that fast"),
         (["throttle", "set", "p", "10Mbit", "--reason", "x"], "counts bits"),
         (["cancel", "--rollback", "--stop", "--all", "-y", "--reason", "x"], "exclude each other"),
-        (["cancel", "--deferred", "a1", "--all", "--reason", "x"], "exactly one of"),
         (["worker", "--cluster", "prod"], "No such option: --cluster"),
         (["--cluster", "prod", "topics", "init"], "--cluster has no meaning"),
         (["cancel", "--all", "--reason", "x"], "--rollback or --stop"),
@@ -160,20 +158,18 @@ def test_a_trial_refuses_what_a_worker_would_refuse_now(monkeypatch: pytest.Monk
 
 
 def test_an_answer_says_what_a_command_did_not_do(capsys: pytest.CaptureFixture[str]) -> None:
-    said = msgspec.structs.replace(outcome("a"), remarks=("the throttle was not set",), withdrawn=("b", "c"))
+    said = msgspec.structs.replace(outcome("a"), remarks=("the throttle was not set",))
     print_answers([Answer(said, 0, 7, 1000)], "table")
     printed = capsys.readouterr().out
-    assert "withdrawn: b, c" in printed
     assert "\n  the throttle was not set\n" in printed
     print_answers([Answer(said, 0, 7, 1000)], "json")
     (document,) = json.loads(capsys.readouterr().out)["outcomes"]
-    assert (document["withdrawn"], document["remarks"]) == (["b", "c"], ["the throttle was not set"])
+    assert document["remarks"] == ["the throttle was not set"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "scope"),
     [
-        (["cancel", "--deferred", "a1"], {"deferred": "a1", "mode": "rollback"}),
         (["cancel", "--queued", "a1"], {"queued": "a1"}),
         (["cancel", "--stop", "--topic", "t"], {"topics": ("t",), "mode": "stop"}),
         (["unfreeze", "--all"], {"all": True}),
@@ -267,13 +263,13 @@ def test_what_stops_and_what_is_asserted_is_shown_before_it_is_sent() -> None:
         {"topic": "t", "partition": 0, "replicas": None},
         {"topic": "t", "partition": 1, "replicas": [1, 2], "original_replicas": [2, 1]},
     ]
-    arguments = ("alter", "-", "--reason", "x", "--dry-run", "--queue", "--after", "a0")
+    arguments = ("alter", "-", "--reason", "x", "--dry-run", "--queue")
     text = json.dumps({"partitions": partitions})
     result = run(*arguments, stdin=text)
     assert "stop its move" in result.stdout
     assert "2, 1" in result.stdout
     (command,) = json.loads(run(*arguments, "-o", "json", stdin=text).stdout)["commands"]
-    assert (command["queue"], command["after"]) == (True, ["a0"])
+    assert command["queue"] is True
     assert command["partitions"] == partitions
 
 

@@ -84,10 +84,10 @@ def test_null_replicas_and_asserted_originals_are_read() -> None:
     )
 
 
-def test_every_part_of_a_plan_waits_and_queues_alike() -> None:
-    request = AlterRequest(id="a1", cluster="prod", by="me", reason="r", queue=True, after=("a0",))
+def test_every_part_of_a_plan_queues_alike() -> None:
+    request = AlterRequest(id="a1", cluster="prod", by="me", reason="r", queue=True)
     targets = [PartitionTarget(topic="t", partition=number, replicas=(1,)) for number in range(MAX_PARTITIONS + 1)]
-    assert [(command.queue, command.after) for command in alter_commands(request, targets)] == [(True, ("a0",))] * 2
+    assert [command.queue for command in alter_commands(request, targets)] == [True] * 2
 
 
 def test_a_small_plan_is_one_command_under_the_id() -> None:

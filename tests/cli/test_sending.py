@@ -55,37 +55,6 @@ def test_a_number_that_no_message_can_hold_is_refused_as_any_that_is_too_large(
     assert said in result.output
 
 
-@pytest.mark.parametrize(
-    ("ids", "said"),
-    [
-        (("a1",), "; it waits for nosuch (up to 30 s). `drover cancel --deferred a1` withdraws it. Look again with: "),
-        (
-            ("a1", "a1.2"),
-            (
-                "; they wait for nosuch (up to 30 s). `drover cancel --deferred a1` and "
-                "`drover cancel --deferred a1.2` withdraw them. Look again with: "
-            ),
-        ),
-    ],
-)
-def test_a_command_that_waits_for_another_one_says_so_when_its_time_is_over(
-    ids: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commands = [Freeze(id=name, cluster="prod", by="me", reason="r", after=("nosuch",)) for name in ids]
-    sent = tuple(Sent(command, "drover.cancel", 0, offset) for offset, command in enumerate(commands))
-    running = Ownership(0, "first", 1, None, heard_ms=int(time.time() * 1000))
-
-    async def hold(*_: object) -> tuple[Answer, ...]:
-        raise OutcomeMissingError(sent, (), running, held=sent)
-
-    monkeypatch.setattr("drover.cli.submitting._send", hold)
-    request = Request(id=ids[0], cluster="prod", by="me", reason="r", timeout_s=3, output="table", after=("nosuch",))
-    with pytest.raises(Failure) as raised:
-        send(LogConnection("127.0.0.1:1", TopicNames()), commands, request)
-    assert said in raised.value.message
-    assert raised.value.exit_code == ExitCode.UNFINISHED
-
-
 def test_a_command_without_an_outcome_says_that_the_owner_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = (Sent(Freeze(id="a1", cluster="prod", by="me", reason="r"), "drover.cancel", 0, 0),)
     silent = Ownership(0, "w2", 7, None, heard_ms=int(time.time() * 1000) - 8000)
@@ -215,20 +184,16 @@ def test_a_report_about_a_broker_is_the_same_command_at_each_try(what: str, monk
 
 
 @pytest.mark.parametrize(
-    ("partitions", "after", "said"),
-    [
-        (2, (), None),
-        (12_000, (), "This takes 3 commands, a1 to a1.3. What has to come after all of them needs `--after a1.3`"),
-        (12_000, ("--after", "a0"), "What has to come after all of them needs each of them in `--after`."),
-    ],
+    ("partitions", "said"),
+    [(2, None), (12_000, "This takes 3 commands, a1 to a1.3.")],
 )
-def test_a_plan_in_several_commands_says_what_comes_after_all_of_them(
-    partitions: int, after: tuple[str, ...], said: str | None, monkeypatch: pytest.MonkeyPatch
+def test_a_plan_in_several_commands_names_them(
+    partitions: int, said: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("drover.cli.altering.send", lambda *_: ())
     targets = [{"topic": "t", "partition": number, "replicas": [1, 2]} for number in range(partitions)]
     Path("plan.json").write_text(json.dumps({"version": 1, "partitions": targets}))
-    done = run("alter", "plan.json", "--reason", "r", "--id", "a1", "--no-wait", *after)
+    done = run("alter", "plan.json", "--reason", "r", "--id", "a1", "--no-wait")
     assert done.exit_code == ExitCode.DONE
     if said is None:
         assert done.stderr == ""

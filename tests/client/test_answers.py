@@ -72,25 +72,6 @@ def test_what_a_fenced_owner_wrote_is_not_believed() -> None:
     assert found.outcome.verdict == "refused"
 
 
-def test_a_held_command_is_waited_for() -> None:
-    held = outcome("f", 3, verdict="held")
-    assert answer_of(recorded((held,)), sent("f", 3)) is None
-    found = answer_of(recorded((held, outcome("g", 4), outcome("f", 3, verdict="refused"))), sent("f", 3))
-    assert found is not None
-    assert (found.offset, found.outcome.verdict, found.repeated) == (4, "refused", False)
-
-
-def test_a_duplicate_of_a_held_command_leads_to_what_became_of_it() -> None:
-    held, again = outcome("f", 3, verdict="held"), outcome("f", 4, verdict="duplicate", first_offset=2)
-    assert answer_of(recorded((held, again)), sent("f", 4)) is None
-    found = answer_of(recorded((held, again, outcome("f", 3))), sent("f", 4))
-    assert found is not None
-    assert (found.offset, found.outcome.verdict, found.repeated) == (4, "accepted", True)
-    later = answer_of(recorded((held, outcome("f", 3), again)), sent("f", 4))
-    assert later is not None
-    assert (later.offset, later.repeated) == (3, True)
-
-
 def part(id_: str, offset: int, partition: int, *, more: bool, refused: bool = False) -> Outcome:
     one = outcome(id_, offset)
     here = (PartitionReference("orders", partition),)
@@ -115,18 +96,6 @@ def test_an_outcome_in_several_records_is_there_when_its_last_part_is_and_is_one
     assert [one.partition for one in answer.outcome.accepted] == [1, 2]
     assert [refusal.partition for refusal in answer.outcome.refusals] == [0]
     assert not answer.outcome.more
-
-
-def test_a_command_that_waits_for_others_is_told_from_one_that_nobody_has_read() -> None:
-    writer = recorded((outcome("f", 3, verdict="held"), outcome("g", 4, verdict="held"), outcome("g", 4)))
-    waiting, decided, unread = sent("f", 3), sent("g", 4), sent("h", 5)
-    answers = Answers([waiting, decided, unread])
-    fold = ShardFold(0, 1)
-    for offset, payload in enumerate(writer.records):
-        folded = fold.fold(offset, payload)
-        assert folded is not None
-        answers.see(folded, 0)
-    assert (answers.missing(), answers.held()) == ((waiting, unread), (waiting,))
 
 
 def test_awaiting_many_outcomes_looks_at_each_command_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:

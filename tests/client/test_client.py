@@ -5,7 +5,6 @@ import dataclasses
 from collections.abc import AsyncGenerator, Collection, Mapping
 from typing import Any
 
-import msgspec
 import pytest
 from aiokafka.errors import KafkaTimeoutError
 
@@ -18,7 +17,6 @@ from drover.client.watching import Heard, View
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.events.clusters import ClusterOutOfReach
 from drover.events.commands import Freeze
-from drover.events.records import Cursor
 from drover.fold.log import ShardFold
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogRecord
@@ -58,32 +56,6 @@ def serve(monkeypatch: pytest.MonkeyPatch, writer: Writer, snapshot: ShardFold) 
 
     monkeypatch.setattr(client_module, "LogReader", lambda _: _Reader(writer.records))
     monkeypatch.setattr(client_module, "load_snapshots", snapshots)
-
-
-async def test_a_repetition_of_a_command_that_was_held_before_the_snapshot_gets_its_outcome(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    writer = Writer()
-    writer.begin()
-    writer.say(outcomes=(outcome("f", 1, verdict="held"),))
-    writer.say(outcomes=(outcome("f", 1, verdict="refused"),))
-    snapshot = writer.fold.copy()
-    writer.say(outcomes=(outcome("f", 9, verdict="duplicate", first_offset=2),))
-    serve(monkeypatch, writer, snapshot)
-    (answer,) = await Client(LogConnection("nowhere:1")).outcomes([sent("f", 9)], timeout_s=2)
-    assert (answer.outcome.verdict, answer.offset, answer.repeated) == ("refused", 3, True)
-
-
-async def test_a_command_that_was_decided_ahead_of_the_snapshots_cursor_gets_its_outcome(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    writer = Writer()
-    writer.begin()
-    cursors = (Cursor("id", 0), Cursor("id", 4, ahead=(9,)), Cursor("id", 0), Cursor("id", 0))
-    writer.append(msgspec.structs.replace(writer.batch(outcomes=(outcome("f", 9),)), cursors=cursors))
-    serve(monkeypatch, writer, writer.fold.copy())
-    (answer,) = await Client(LogConnection("nowhere:1")).outcomes([sent("f", 9)], timeout_s=2)
-    assert (answer.outcome.verdict, answer.offset) == ("accepted", 2)
 
 
 async def test_who_waits_for_an_outcome_hears_once_who_owns_the_shard_and_whether_the_cluster_is_out_of_reach(

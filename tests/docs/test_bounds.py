@@ -21,8 +21,7 @@ ROWS = {line.split(" | ")[0].removeprefix("| "): line for line in SECTION.splitl
 IN_ROWS = {
     "a command": ("drover.events.codec.MAX_COMMAND_BYTES", "drover.agents.dead_letters.MAX_PAYLOAD_BYTES"),
     "`by`, `reason`": ("drover.events.bounds.MAX_BY_BYTES", "drover.events.bounds.MAX_REASON_BYTES"),
-    "ids in `after`": (
-        "drover.events.bounds.MAX_AFTER",
+    "brokers in a replica list": (
         "drover.events.bounds.MAX_REPLICAS",
         "drover.events.bounds.MAX_BROKERS",
         "drover.events.bounds.MAX_TOPICS",
@@ -37,16 +36,7 @@ IN_ROWS = {
         "drover.agents.dead_letters.LONGEST_PAUSE_S",
     ),
     "commands that are read": ("drover.shard.inbox.HIGH_COUNT", "drover.shard.inbox.HIGH_BYTES"),
-    "freezes, unfreezes and cancels": (
-        "drover.shard.preview.MOST_PREVIEWED",
-        "drover.shard.preview.MOST_PREVIEWED_BYTES",
-        "drover.shard.preview.MOST_OF_ONE",
-    ),
-    "what one topic": (
-        "drover.shard.inbox.CLOSE_BYTES",
-        "drover.shard.inbox.MOST_EARLY",
-        "drover.shard.queues.GROUPS",
-    ),
+    "what one topic": ("drover.shard.inbox.CLOSE_BYTES",),
     "waiting for the end of a call": ("drover.shard.intake.MAX_CALL_WAIT_MS",),
     "what one record of the log decides": ("drover.shard.inbox.CLOSE_BYTES",),
     "a decision about one command": (
@@ -55,11 +45,6 @@ IN_ROWS = {
         "drover.shard.partly.MOST_AT_ONCE",
     ),
     "a record of the log": ("drover.shard.batch_records.RECORD_BYTES", "drover.journal.producer.MAX_REQUEST_BYTES"),
-    "commands that wait for others": (
-        "drover.shard.deferred.MAX_DEFERRED",
-        "drover.shard.deferred.MAX_DEFERRED_BYTES",
-        "drover.decide.deferral.MAX_DEFERRAL_MS",
-    ),
     "ids of decided commands": ("drover.fold.known.MOST_PER_CLUSTER", "drover.fold.known.MOST_PER_SOURCE"),
     "brokers reported as failed": ("drover.decide.broker_reports.MAX_FAILED_BROKERS",),
     "brokers held": ("drover.decide.holding.MAX_HELD_BROKERS", "drover.decide.freezing.MAX_FREEZES"),

@@ -23,7 +23,6 @@ COMMANDS: dict[str, commands.AnyCommand] = {
         cluster="local",
         by="ann@host",
         reason="drain broker 1",
-        after=("move-1",),
         partitions=(
             commands.PartitionTarget(topic="orders", partition=2, replicas=(4, 1), original_replicas=(1, 2, 3)),
         ),
@@ -113,9 +112,6 @@ COMMANDS: dict[str, commands.AnyCommand] = {
     "cancel-all": commands.Cancel(id="c-4", cluster="local", by="ann", reason="stop it", mode="rollback", all=True),
     "cancel-queued": commands.Cancel(
         id="c-5", cluster="local", by="ann", reason="not now", mode="rollback", queued="move-2"
-    ),
-    "cancel-deferred": commands.Cancel(
-        id="c-6", cluster="local", by="ann", reason="not now", mode="rollback", deferred="move-2"
     ),
     "alter-of-one-incarnation": commands.Alter(
         id="undo-1",

@@ -193,16 +193,6 @@ EVENTS: dict[str, records.AnyEvent] = {
     "late-change-found": reassignments.LateChangeFound(
         cluster="local", topic="orders", partition=0, plan="friday", sent=(2, 3, 4), replicas=(2, 3, 4, 1)
     ),
-    "command-held-as-it-was-sent": waiting.CommandHeld(
-        cluster="local",
-        id="move-2",
-        payload=b'{"type": "freeze"}',
-        topic="drover.cancel",
-        offset=19,
-        headers=(("content-type", b"application/json"), ("signature", bytes(4))),
-    ),
-    "command-held": waiting.CommandHeld(cluster="local", id="move-2", payload=b"\x80", topic="drover.alter", offset=18),
-    "command-released": waiting.CommandReleased(cluster="local", id="move-2"),
     "command-begun": waiting.CommandBegun(
         cluster="local",
         id="c-2",
@@ -214,9 +204,6 @@ EVENTS: dict[str, records.AnyEvent] = {
         withholds=True,
     ),
     "command-advanced": waiting.CommandAdvanced(cluster="local", id="c-2", decided=2),
-    "command-narrowed": waiting.CommandNarrowed(
-        cluster="local", id="move-2", partitions=(partitions.PartitionReference("orders", 0),)
-    ),
     "queue-entry-added-for-one-incarnation": waiting.QueueEntryAdded(
         cluster="local",
         topic="orders",
@@ -336,15 +323,6 @@ RECORDS: dict[str, records.Record] = {
         outcomes=(OUTCOME,),
         events=(EVENTS["plan-opened"], EVENTS["reassignment-queued"]),
         state_hash=HASH,
-    ),
-    "batch-that-decides-early": records.Batch(
-        schema=1,
-        token=TOKEN,
-        epoch=3,
-        sequence=12,
-        at_ms=1_790_000_000_400,
-        cursors=(records.Cursor("QBjRZu1kRSm0SVvmuSHUxg", 19, (25, 27)), records.Cursor("QBjRZu1kRSm0SVvmuSHUxh", 3)),
-        previous_hash=HASH,
     ),
     "batch-that-vouches-for-a-snapshot": records.Batch(
         schema=1,

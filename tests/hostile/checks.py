@@ -5,12 +5,9 @@ from collections import defaultdict
 from drover.events.codec import MAX_COMMAND_BYTES, Malformed, decode_command
 from drover.events.commands import TYPES_BY_TOPIC
 from drover.events.records import Batch, Outcome
-from drover.events.refusals import RefusalCode
 from drover.events.topics import shard_of
 from drover.fold.known import MOST_PER_CLUSTER
 from drover.fold.log import RecordVerdict, ShardFold
-from drover.shard.deferred import MAX_DEFERRED, MAX_DEFERRED_BYTES
-from drover.shard.inbox import CANCEL_INDEX
 from tests.hostile.play import MOST_STALL_S, Play
 from tests.runtime.world import SHARDS, World
 
@@ -53,9 +50,6 @@ def bounds(world: World) -> None:
     assert types <= known, types - known
     for hosted in host.shards:
         assert len(hosted.fold.known) <= MOST_PER_CLUSTER
-        for state in hosted.fold.state.clusters.values():
-            assert len(state.deferred) <= MAX_DEFERRED
-            assert sum(len(one.payload) for one in state.deferred.values()) <= MAX_DEFERRED_BYTES
 
 
 def all_answered(world: World, shard: int) -> None:
@@ -94,23 +88,20 @@ def all_answered(world: World, shard: int) -> None:
 def _is_final(found: list[Outcome], place: tuple[str, int]) -> None:
     assert found, f"{place} has no outcome"
     assert not found[-1].more, f"{place} is not decided to its end"
-    assert found[-1].verdict != "held", f"{place} is held for ever"
-    assert sum(not outcome.more for outcome in found if outcome.verdict != "held") == 1, f"{place} was decided twice"
+    assert sum(not outcome.more for outcome in found) == 1, f"{place} was decided twice"
 
 
 def in_order(world: World, shard: int) -> None:
-    """Commands are decided in the order that is promised: of a cluster, and among the cancels of a requester."""
-    cancels = world.broker.topics.commands[CANCEL_INDEX]
-    last: dict[tuple[str, ...], int] = {}
+    """The commands of a topic are decided in their order."""
+    last: dict[str, int] = {}
     seen: set[tuple[str, int]] = set()
     for outcome in world.valid_outcomes(shard):
         place = (outcome.topic, outcome.offset)
-        if place in seen or any(refusal.code is RefusalCode.MALFORMED for refusal in outcome.refusals):
+        if place in seen:
             continue
         seen.add(place)
-        whose = (outcome.cluster, outcome.by) if outcome.topic == cancels else (outcome.cluster,)
-        assert last.get((outcome.topic, *whose), -1) < outcome.offset, f"{place} was overtaken"
-        last[outcome.topic, *whose] = outcome.offset
+        assert last.get(outcome.topic, -1) < outcome.offset, f"{place} was overtaken"
+        last[outcome.topic] = outcome.offset
 
 
 def replays(world: World, shard: int) -> None:

@@ -41,7 +41,7 @@ class Inputs:
         """Return what one client sends at once."""
         makers: tuple[Callable[[], list[Sent]], ...] = (
             *(self._alter, self._large_alter, self._cancel, self._emergency_stop, self._freezing, self._queue),
-            *(self._after, self._deep_after, self._blacklist, self._brokers, self._flood, self._again),
+            *(self._blacklist, self._brokers, self._flood, self._again),
             *(self._nonsense, self._long_texts, self._odd_fields, self._misplaced, self._to_the_log),
         )
         return self._random.choice(makers)()
@@ -130,37 +130,6 @@ class Inputs:
 
     def _some_id(self) -> str:
         return self._random.choice(self._ids) if self._ids else "none"
-
-    # -- what waits for others
-
-    def _after(self) -> list[Sent]:
-        shard = self._shard()
-        count = self._random.choice((1, 40, 1200))
-        targets = self._targets(self._random.choice((1, 1, 3000)) if count < 100 else 1)
-        first = f"never-{self._number}"
-        held = [
-            self._of(Alter(**self._envelope(shard, after=(first,)), partitions=targets), ALTER, shard)[0]
-            for _ in range(count)
-        ]
-        if self._random.random() < 0.5:
-            document = {**self._envelope(shard), "id": first, "type": "freeze"}
-            held.append(Sent(CANCEL, shard, json.dumps(document).encode()))
-        return held
-
-    def _deep_after(self) -> list[Sent]:
-        """Each waits for the one before it; the first one waits for the last."""
-        shard, count = self._shard(), 50
-        names = [f"d{self._number}-{place}" for place in range(count)]
-        return [
-            Sent(
-                CANCEL,
-                shard,
-                json.dumps(
-                    {**self._envelope(shard), "id": name, "after": [names[place - 1]], "type": "freeze"}
-                ).encode(),
-            )
-            for place, name in enumerate(names)
-        ]
 
     # -- nonsense
 

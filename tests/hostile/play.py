@@ -187,6 +187,6 @@ class Play:
             if list(shard.next_offsets) != ends:
                 return False
             for state in shard.fold.state.clusters.values():
-                if state.deferred or state.partly_decided:
+                if state.partly_decided:
                     return False
         return True

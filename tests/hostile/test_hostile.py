@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import pytest
 
 from drover.agents import dead_letters
-from drover.decide import deferral
 from drover.shard import batch_records, deciding, inbox, partly
 from tests.hostile.checks import check
 from tests.hostile.play import Play
@@ -17,16 +16,15 @@ ROUNDS = 25
 
 @contextlib.contextmanager
 def narrowed(seed: int) -> Iterator[None]:
-    """Let commands wait for others more shortly; with odd seeds let little be enough for several records."""
+    """With odd seeds let little be enough for several records."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(deferral, "MAX_DEFERRAL_MS", 1500)
         # A busy machine is no reason to give letters up here.
         patch.setattr(dead_letters, "WRITE_TIMEOUT_S", 60.0)
         if seed % 2:
             patch.setattr(deciding, "MAX_DECISION_BYTES", 64 * 1024)
             patch.setattr(partly, "PART_BYTES", 16 * 1024)
             patch.setattr(batch_records, "RECORD_BYTES", 256 * 1024)
-            # Reading pauses soon, so that much is looked for in what is unread.
+            # Reading pauses soon.
             patch.setattr(inbox, "HIGH_COUNT", 60)
             patch.setattr(inbox, "LOW_COUNT", 30)
         yield

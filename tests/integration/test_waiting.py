@@ -1,7 +1,5 @@
 """Stop, another target, the queue, `after` and undo, from the command line to real replicas."""
 
-import asyncio
-
 import pytest
 
 from drover.events.partitions import TopicPartition
@@ -98,28 +96,6 @@ async def test_what_was_sent_while_frozen_starts_as_soon_as_that_is_over(drover:
     await drover.wait_until_settled()
     assert await drover.replicas(key) == (3, 2)
     assert (await drover.plan("thaw")).completed == 1
-
-
-async def test_a_command_waits_for_the_one_it_names(drover: Installation) -> None:
-    waiting = asyncio.create_task(
-        drover.drover("unfreeze", "--id", "after-second", "--after", "after-first", "--reason", "in this order")
-    )
-
-    async def held() -> bool:
-        return [row["id"] for row in (await drover.status())["held"]] == ["after-second"]
-
-    await wait_for(held, "the command to be held")
-    assert not waiting.done()
-    assert (await drover.drover("freeze", "--id", "after-first", "--reason", "in this order")).code == 0
-    finished = await waiting
-    assert finished.code == 0, finished.errors
-    assert "unfreeze after-second: accepted" in finished.output
-    status = await drover.status()
-    assert [cluster["frozen"] for cluster in status["clusters"]] == [None]
-    assert status["held"] == []
-    story = await read_story(drover.connection)
-    assert story.faults == []
-    assert [outcome["verdict"] for outcome in story.outcomes["after-second"]] == ["held", "accepted"]
 
 
 async def test_what_a_plan_has_completed_is_undone_unless_it_was_moved_since(drover: Installation) -> None:

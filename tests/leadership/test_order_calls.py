@@ -8,7 +8,7 @@ from drover.agents.calls import carry_out
 from drover.cluster.port import AlterRequest
 from drover.errors import OutcomeUnknownError
 from drover.events.brokers import BlacklistSet
-from drover.events.commands import ChangeLimits, Freeze
+from drover.events.commands import Freeze
 from drover.events.leadership import (
     LeaderElectionsEnded,
     LeaderOrdersAnswered,
@@ -314,19 +314,6 @@ async def test_a_move_that_waits_for_a_reorder_begins_after_it() -> None:
     assert [outcome.verdict for outcome in made.outcomes() if outcome.id == "a"] == ["accepted"]
     assert made.replicas(FIRST) == (4, 1, 2)
     assert FIRST not in made.state.orders
-
-
-async def test_a_deferred_alter_whose_turn_comes_during_a_reorder_waits_for_its_end() -> None:
-    made = world()
-    await made.send(alter({FIRST: (4, 1, 2)}, id="a", after=("b",)))
-    await made.send(demote(3))
-    await until_intended(made)
-    await made.send(ChangeLimits(id="b", cluster=CLUSTER, by="ana", reason="r", values={"max_moves_per_broker": 3}))
-    await made.run(500)
-    await made.release_effects()
-    await made.run(5000)
-    assert [outcome.verdict for outcome in made.outcomes() if outcome.id == "a"] == ["held", "accepted"]
-    assert made.replicas(FIRST) == (4, 1, 2)
 
 
 async def test_an_alter_waits_some_seconds_for_a_reorder_and_no_freeze_waits_for_the_alter() -> None:

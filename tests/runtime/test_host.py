@@ -12,7 +12,7 @@ from drover.agents import shards
 from drover.agents.clock import now
 from drover.errors import ConfigurationError, CorruptLogError
 from drover.events.codec import decode_record, encode_record
-from drover.events.commands import Blacklist, Freeze
+from drover.events.commands import Blacklist
 from drover.events.records import SCHEMA_VERSION, Acquire, Record
 from drover.events.topics import COMMAND_KINDS
 from drover.journal.recovery import resume
@@ -355,35 +355,3 @@ async def test_log_time_is_that_of_the_brokers_but_at_most_a_minute_ahead_of_the
     # What was dated so replays.
     second, _, _ = await world.host("second")
     assert second.shards[0].fold.state.hash() == host.shards[0].fold.state.hash()
-
-
-async def test_a_freeze_behind_an_unread_flood_of_its_own_topic_does_not_wait_for_it(world: World) -> None:
-    """One requester has sent far more than the inbox holds; somebody else's freeze is in the same partition."""
-    host, group, _ = await world.serving_host()
-    for number in range(FLOOD):
-        world.command(freeze(f"f{number}"))
-    last = Freeze(id="last", cluster=cluster_in(0), by="somebody else", reason="test")
-    world.command(last)
-    stored = world.broker.partitions[world.broker.topics.commands[1], 0]
-
-    def deliver() -> None:
-        """Deliver as the group does: until it is told to hold."""
-        while (offset := host.shards[0].inbox.expected(1)) < len(stored) and not group.held:
-            record = stored[offset]
-            assert record is not None
-            host.arrive(0, arrival_of(record.value, offset), group.generation)
-
-    deliver()
-    await world.until(lambda: any(outcome.id == "last" for outcome in world.outcomes()), "the outcome of the last one")
-    assert len(world.outcomes()) < FLOOD // 2
-    # The log has the record a moment before the shard has processed its acknowledgement.
-    await world.until(lambda: host.shards[0].core.decided_early[1] == {FLOOD}, "the shard to commit the record")
-
-    def is_done() -> bool:
-        deliver()
-        return host.shards[0].next_offsets[1] == FLOOD + 1
-
-    await world.until(is_done, "everything to be decided", timeout_s=60)
-    found = [outcome.id for outcome in world.outcomes()]
-    assert sorted(found) == sorted([*(f"f{number}" for number in range(FLOOD)), "last"])
-    assert [name for name in found if name != "last"] == [f"f{number}" for number in range(FLOOD)]

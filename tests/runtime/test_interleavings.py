@@ -6,12 +6,11 @@ from typing import Any, NoReturn
 import pytest
 import pytest_asyncio
 
-from drover.agents import host, snapshots
-from drover.agents.host import FAR_BEHIND, ShardHost
+from drover.agents import snapshots
+from drover.agents.host import ShardHost
 from drover.errors import AppendUnknownError, LogUnavailableError
 from drover.events.codec import decode_record
 from drover.events.records import Acquire
-from drover.shard.inbox import CANCEL_INDEX
 from drover.testing.memory_journal import StoredRecord
 from tests.runtime.world import SHARDS, World, arrival_of, freeze
 
@@ -99,20 +98,6 @@ async def test_shards_that_are_revoked_while_the_topics_are_checked_are_not_take
     await world.assign(shard_host, range(SHARDS), group.generation)
     assert bounds.asked == 1
     assert _acquires(world, 0) == _acquires(world, 1) == []
-
-
-async def test_nothing_is_read_ahead_for_a_shard_that_was_revoked_while_its_backlog_was_measured(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing would ever have ended it: it read the topic five times a second, on a connection of its own."""
-    monkeypatch.setattr(host, "MEASURE_S", 0.01)
-    shard_host, _, _ = await world.serving_host()
-    bounds = Bounds(shard_host, world.broker.topics.commands[CANCEL_INDEX])
-    for number in range(FAR_BEHIND + 1):
-        world.command(freeze(f"f{number}"))
-    monkeypatch.setattr(shard_host.log.journal, "bounds", bounds)
-    await world.until(lambda: bounds.asked > 1, "another measurement")
-    assert shard_host.shards[0].delivery.ahead._task is None
 
 
 class Append:

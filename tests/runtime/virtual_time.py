@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from drover.agents import clock, clusters, dead_letters, host, reading_ahead, shards, snapshots
+from drover.agents import clock, clusters, dead_letters, host, shards, snapshots
 
 Result = TypeVar("Result")
 
@@ -74,7 +74,7 @@ def run_in_virtual_time(monkeypatch: pytest.MonkeyPatch, main: Coroutine[Any, An
     with monkeypatch.context() as patched:
         for module in (clock, clusters):
             patched.setattr(module, "time", own)
-        for module in (dead_letters, host, reading_ahead, shards, snapshots):
+        for module in (dead_letters, host, shards, snapshots):
             patched.setattr(module, "monotonic", loop.time)
         patched.setattr(asyncio, "to_thread", _at_once)
         try:

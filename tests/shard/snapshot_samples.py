@@ -26,7 +26,7 @@ from drover.state.identity import Outage
 from drover.state.phase import Phase
 from drover.state.plans import ClusterThrottle, Pause, Plan, PlanStatus
 from drover.state.reassignment import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
-from drover.state.scheduling import ChangedLimit, DeferredCommand, Freeze, HeldBroker, Limits, PartlyDecided, QueueEntry
+from drover.state.scheduling import ChangedLimit, Freeze, HeldBroker, Limits, PartlyDecided, QueueEntry
 from drover.state.throttles import BrokerThrottle, ConfigRefusal, Interference, TopicThrottle
 from drover.state.unmanaged import UnmanagedMove
 from tests.shard.snapshot_heals import with_a_heal, with_a_superseded_heal, with_brokers
@@ -73,7 +73,6 @@ def _waiting(state: ClusterState) -> None:
     key = TopicPartition("payments", 3)
     state.queue[key] = QueueEntry("alter-9", "friday", (1, 2), 1_790_000_000_600, (3, 2), False, True)
     state.queue[TopicPartition("payments", 1)] = QueueEntry("alter-9", "friday", (2, 1), 1_790_000_000_600)
-    state.deferred["cancel-3"] = DeferredCommand(b"\x81\xa4type\xa6cancel", "drover.cancel", 41, 1_790_000_000_700)
     state.unmanaged[key] = UnmanagedMove((1, 2, 3), (3,), (1,), 1_790_000_000_800)
     state.expired_calls[TopicPartition("orders", 7)] = ExpiredCalls(
         "AAAAAAAAAAAAAAAAAAAAAQ", "monday", ((1, 2), (2, 1)), (1, 2), 1_790_000_000_900
@@ -168,13 +167,12 @@ def _with_void_records() -> ShardFold:
 
 
 def _frozen_by_several() -> ShardFold:
-    """Two have frozen the cluster; a deferred alter has lost a partition; an entry is of one incarnation."""
+    """Two have frozen the cluster; an entry is of one incarnation."""
     fold = _on_its_way_back_by_steps()
     state = fold.state.cluster("prod")
     state.later_freezes["ann"] = Freeze("ann", "incident 8", 1_790_000_000_960)
-    key, other = TopicPartition("payments", 1), TopicPartition("orders", 3)
+    key = TopicPartition("payments", 1)
     state.queue[key] = msgspec.structs.replace(state.queue[key], topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
-    state.deferred["alter-8"] = DeferredCommand(b"\x80", "drover.alter", 42, 1_790_000_000_710, (other,))
     return fold
 
 
@@ -186,13 +184,10 @@ def _out_of_reach() -> ShardFold:
 
 
 def _with_known_brokers() -> ShardFold:
-    """A cluster whose brokers were seen alive, and a deferred command with its headers."""
+    """A cluster whose brokers were seen alive."""
     fold = _full()
     fold.state.cluster("prod").known_brokers = (1, 2, 3, 65)
     fold.known.add(("prod", "alter-2"), KnownCommand(bytes(16), 4005, 1_790_000_000_100, 7, "ana@host"))
-    fold.state.cluster("prod").deferred["alter-9"] = DeferredCommand(
-        b'{"type": "alter"}', "drover.alter", 43, 1_790_000_000_720, headers=(("signature", b"\x01\x02"),)
-    )
     return fold
 
 

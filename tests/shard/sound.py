@@ -4,7 +4,7 @@ from collections import Counter
 
 from drover.events.plans import PlanFinished
 from drover.events.reassignments import ReplacementWithdrawn
-from drover.events.waiting import CommandReleased, QueueEntryRemoved, QueueExit
+from drover.events.waiting import QueueEntryRemoved, QueueExit
 from drover.fold.evolve import apply
 from drover.fold.plans import Ending
 from drover.state.cluster import ClusterState
@@ -43,13 +43,11 @@ def plans_end_with_what_happened(world: World) -> None:
 def commands_are_answered(world: World) -> None:
     """No command is lost and none is decided twice: one outcome per readable command, in the order of its topic.
 
-    What was held has a second one, in the record that releases it; what is too large has one in each of its records.
+    What is too large for one record has one in each of its records.
     """
     offsets: dict[str, list[int]] = {}
-    held: set[tuple[str, int]] = set()
     begun: tuple[str, int] | None = None
     for batch in world.batches():
-        released = sum(isinstance(event, CommandReleased) for event in batch.events)
         for outcome in batch.outcomes:
             place = (outcome.topic, outcome.offset)
             is_part = begun == place
@@ -60,16 +58,7 @@ def commands_are_answered(world: World) -> None:
             if is_part:
                 assert outcome.verdict in {"accepted", "refused"}
                 continue
-            if place in held:
-                assert outcome.verdict in {"accepted", "refused"}
-                held.remove(place)
-                released -= 1
-                continue
             offsets.setdefault(outcome.topic, []).append(outcome.offset)
-            if outcome.verdict == "held":
-                held.add(place)
-        assert released == 0
-    assert len(held) == len(world.state.deferred)
     assert (begun is not None) == bool(world.state.partly_decided)
     for topic, found in offsets.items():
         assert found == sorted(set(found)), f"{topic}: {found}"

@@ -1,4 +1,4 @@
-"""The inbox: four topics merged by time, nothing lost, nothing taken twice."""
+"""The inbox: four topics, `drover.cancel` first, the others merged by time; nothing lost, nothing taken twice."""
 
 import pytest
 
@@ -22,11 +22,31 @@ def marks(inbox: Inbox) -> tuple[bool, bool]:
 FRESH = (0, 0, 0, 0)
 
 
-def test_topics_are_merged_by_time_and_each_keeps_its_order() -> None:
+def test_cancels_come_first_and_the_other_topics_are_merged_by_time_each_in_its_order() -> None:
     inbox = Inbox()
-    for entry in (arrival(0, 0, 50), arrival(0, 1, 10), arrival(1, 0, 20), arrival(3, 0, 50), arrival(2, 0, 70)):
+    for entry in (arrival(0, 0, 50), arrival(0, 1, 10), arrival(1, 0, 90), arrival(3, 0, 50), arrival(2, 0, 70)):
         assert inbox.add(entry)
     assert places(inbox.take(FRESH)) == [(1, 0), (0, 0), (0, 1), (3, 0), (2, 0)]
+
+
+def test_a_cancel_that_was_given_back_comes_first_again() -> None:
+    inbox = Inbox()
+    inbox.add(arrival(0, 0, 0))
+    inbox.add(arrival(1, 0, 1))
+    for _ in range(2):
+        assert places(inbox.take(FRESH)) == [(1, 0), (0, 0)]
+        inbox.give_back()
+
+
+@pytest.mark.parametrize("flooded", [0, 1])
+def test_no_topic_fills_a_run_alone_while_another_one_waits(flooded: int) -> None:
+    inbox = Inbox()
+    for offset in range(40):
+        inbox.add(arrival(flooded, offset, offset, CLOSE_BYTES // 20))
+    inbox.add(arrival(3, 0, 1000))
+    taken = places(inbox.take(FRESH))
+    assert (3, 0) in taken
+    assert len(taken) > 15, "what no other topic needs is taken as well"
 
 
 def test_what_was_taken_goes_back_as_if_it_had_not_been() -> None:

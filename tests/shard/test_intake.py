@@ -283,7 +283,6 @@ def test_a_record_is_closed_at_a_mebibyte_and_the_rest_waits() -> None:
         {"reason": "two\nlines"},
         {"reason": "\u202edesrever"},
         {"reason": " \u200b"},
-        {"after": tuple(f"a{number}" for number in range(33))},
     ],
 )
 def test_a_text_or_a_list_out_of_bounds_is_malformed_and_recorded_as_such(changed: dict[str, object]) -> None:

@@ -172,39 +172,3 @@ async def test_a_repetition_is_known_by_the_first_record_and_answered_after_the_
     assert repeated.verdict == "duplicate"
     assert again.cluster == CLUSTER
     sound(world)
-
-
-async def test_a_large_cancel_withdraws_what_is_deferred_with_its_first_part() -> None:
-    world = await moving(copying())
-    world.model.create_topic("later", {0: [1, 2, 3]})
-    key = TopicPartition("later", 0)
-    deferred = await world.send(alter({key: (4, 2, 1)}, id="deferred", after=("never",)))
-    assert deferred.verdict == "held"
-    world.put(cancel(all=True, mode="rollback", id="away"))
-    await world.turn()
-    (first,) = parts(world, "away")
-    assert first.more
-    assert first.withdrawn == ("deferred",)
-    assert world.state.deferred == {}
-    await world.settle()
-    whole = joined(parts(world, "away"))
-    assert everything(named(whole))
-    assert whole.refusals == ()
-    assert [outcome.verdict for outcome in parts(world, "deferred")] == ["held", "refused"]
-    sound(world)
-
-
-async def test_a_large_cancel_of_topics_withdraws_the_partitions_that_only_a_deferred_alter_names() -> None:
-    world = await moving(copying())
-    world.model.create_topic("later", {0: [1, 2, 3], 1: [1, 2, 3]})
-    keys = [TopicPartition("later", number) for number in range(2)]
-    other = TopicPartition("other", 0)
-    world.model.create_topic("other", {0: [1, 2, 3]})
-    await world.send(alter(dict.fromkeys((*keys, other), (4, 2, 1)), id="deferred", after=("never",)))
-    world.put(cancel(topics=("orders", "later"), mode="rollback", id="away"))
-    await world.turn()
-    assert world.state.deferred["deferred"].withdrawn == tuple(keys)
-    await world.settle()
-    whole = joined(parts(world, "away"))
-    assert sorted(named(whole)) == sorted((*KEYS, *keys))
-    assert whole.refusals == ()

@@ -2,11 +2,10 @@
 
 import pytest
 
-from drover.events.commands import Freeze
 from drover.events.partitions import TopicPartition
 from drover.reconcile import batch
 from drover.state.scheduling import Limits
-from tests.shard.world import CLUSTER, World, alter, cancel
+from tests.shard.world import World, alter, cancel
 
 KEYS = [TopicPartition("orders", number) for number in range(30)]
 
@@ -35,21 +34,6 @@ async def test_many_such_cancels_are_decided_over_several_batches_in_their_order
     assert decided(made) == ["c0", "c1", "c2"]
     await made.settle()
     assert decided(made) == [f"c{number}" for number in range(10)]
-
-
-async def test_deferred_cancels_that_become_ready_together_are_decided_over_several_batches(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(batch, "FULL_LOOKED", 3 * len(KEYS))
-    made = await world()
-    for number in range(10):
-        made.put(cancel(id=f"c{number}", mode="rollback", topics=("absent",), after=("last",)))
-    await made.settle()
-    made.put(Freeze(id="last", cluster=CLUSTER, by="ana", reason="test"))
-    count = len(made.batches())
-    await made.settle()
-    assert decided(made)[-10:] == [f"c{number}" for number in range(10)]
-    assert len(made.batches()) - count >= 4
 
 
 async def test_cancels_of_partitions_are_decided_in_one_batch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,7 @@
 import pytest
 
 from drover.cluster.port import AlterRequest
-from drover.decide.deferral import MAX_DEFERRAL_MS
-from drover.events.commands import Freeze, Unfreeze
+from drover.events.commands import Freeze
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import ReassignmentCompleted
 from drover.events.refusals import RefusalCode
@@ -232,116 +231,6 @@ async def test_what_is_refused_at_its_turn_says_why_and_ends_its_plan() -> None:
     assert [detail.split(":")[0] for detail in details] == ["invalid-replica-assignment", "unknown-topic-or-partition"]
     plan = made.state.plans["q"]
     assert (plan.withdrawn, plan.status) == (2, PlanStatus.FINISHED)
-
-
-# -- after
-
-
-@pytest.mark.parametrize("death", DEATHS)
-async def test_a_command_waits_for_the_one_it_names_across_topics(death: Death | None) -> None:
-    made = world()
-    await tell(made, Freeze(id="second", after=("first",), cluster=CLUSTER, by="ana", reason="r"), die=death)
-    assert verdicts(made, "second") == ["held"]
-    assert not is_frozen(made)
-    await tell(made, alter({FIRST: [4, 2, 3]}, id="first"), die=death)
-    assert verdicts(made, "second") == ["held", "accepted"]
-    assert is_frozen(made)
-    assert made.state.deferred == {}
-    sound(made)
-
-
-@pytest.mark.parametrize("death", DEATHS)
-async def test_a_held_alter_is_decided_on_what_the_cluster_shows_then(death: Death | None) -> None:
-    made = world()
-    await tell(made, alter({FIRST: [4, 2, 3]}, id="move", after=("go",)), die=death)
-    made.model.advance(5000)
-    await tell(made, Unfreeze(id="go", cluster=CLUSTER, by="ana", reason="r"), die=death)
-    await made.settle()
-    assert verdicts(made, "move") == ["held", "accepted"]
-    await made.finish()
-    assert made.replicas(FIRST) == (4, 2, 3)
-    sound(made)
-
-
-async def test_what_was_decided_before_holds_nothing_back_and_a_refusal_counts() -> None:
-    made = world()
-    assert (await made.send(rollback(plan="nothing", id="refused"))).verdict == "refused"
-    outcome = await made.send(Freeze(id="next", after=("refused",), cluster=CLUSTER, by="ana", reason="r"))
-    assert outcome.verdict == "accepted"
-    assert verdicts(made, "next") == ["accepted"]
-
-
-async def test_commands_in_one_record_follow_each_other() -> None:
-    made = world()
-    made.put(alter({FIRST: [4, 2, 3]}, id="one"))
-    made.put(alter({SECOND: [4, 3, 1]}, id="two", after=("one",)))
-    await made.turn()
-    assert (verdicts(made, "one"), verdicts(made, "two")) == (["accepted"], ["accepted"])
-
-
-async def test_a_chain_of_held_commands_is_decided_in_its_order() -> None:
-    made = world()
-    for name, before in (("d", "c"), ("c", "b"), ("b", "a")):
-        await made.send(Freeze(id=name, after=(before,), cluster=CLUSTER, by="ana", reason="r"))
-    assert list(made.state.deferred) == ["d", "c", "b"]
-    await made.send(Unfreeze(id="a", cluster=CLUSTER, by="ana", reason="r"))
-    await made.settle()
-    decided = [outcome.id for outcome in made.outcomes() if outcome.verdict == "accepted"]
-    assert decided == ["a", "b", "c", "d"]
-
-
-@pytest.mark.parametrize("death", DEATHS)
-async def test_after_thirty_seconds_a_held_command_is_refused_by_name(death: Death | None) -> None:
-    made = world()
-    await tell(made, Freeze(id="late", after=("never", "late"), cluster=CLUSTER, by="ana", reason="r"), die=death)
-    due = made.core.wake_at_ms(made.now)
-    assert due is not None
-    assert MAX_DEFERRAL_MS - 1000 <= due - made.now.monotonic_ms <= MAX_DEFERRAL_MS
-    made.model.advance(MAX_DEFERRAL_MS - 1000)
-    await made.settle()
-    assert verdicts(made, "late") == ["held"]
-    made.model.advance(1000)
-    await tell(made, die=death)
-    held, refused = (outcome for outcome in made.outcomes() if outcome.id == "late")
-    assert [refusal.code for refusal in refused.refusals] == [RefusalCode.AFTER_UNDECIDED]
-    assert "never, late" in refused.refusals[0].detail
-    assert (refused.topic, refused.offset) == (held.topic, held.offset)
-    assert made.state.freeze is None
-    assert made.core.wake_at_ms(made.now) is None
-    sound(made)
-
-
-async def test_a_duplicate_of_a_held_command_names_the_record_in_which_it_was_held() -> None:
-    """R5: it is known from then on, and decided once."""
-    made = world()
-    command = Freeze(id="f", after=("go",), cluster=CLUSTER, by="ana", reason="r")
-    await made.send(command)
-    held_at = len(made.log) - 1
-    await made.send(command)
-    await made.send(Unfreeze(id="go", cluster=CLUSTER, by="ana", reason="r"))
-    await made.settle()
-    await made.send(command)
-    assert verdicts(made, "f") == ["held", "duplicate", "accepted", "duplicate"]
-    repeated = [outcome.first_offset for outcome in made.outcomes() if outcome.verdict == "duplicate"]
-    assert repeated == [held_at, held_at]
-
-
-async def test_a_held_command_on_a_cluster_out_of_reach_is_refused_at_its_turn() -> None:
-    made = world()
-    await made.send(alter({FIRST: [4, 2, 3]}, id="move", after=("go",)))
-    made.driver.unreachable = True
-    await made.send(Freeze(id="go", cluster=CLUSTER, by="ana", reason="r"))
-    await made.settle()
-    refused = next(outcome for outcome in reversed(made.outcomes()) if outcome.id == "move")
-    assert [refusal.code for refusal in refused.refusals] == [RefusalCode.CLUSTER_UNAVAILABLE]
-
-
-async def test_too_many_held_commands_are_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drover.shard.deferred.MAX_DEFERRED", 1)
-    made = world()
-    await made.send(Freeze(id="one", after=("x",), cluster=CLUSTER, by="ana", reason="r"))
-    outcome = await made.send(Freeze(id="two", after=("x",), cluster=CLUSTER, by="ana", reason="r"))
-    assert [refusal.code for refusal in outcome.refusals] == [RefusalCode.AFTER_UNDECIDED]
 
 
 # -- the freeze, just before a call

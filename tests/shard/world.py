@@ -144,7 +144,7 @@ class World:
 
     async def turn(self, die: Death | None = None) -> bool:
         """One pass of the shard's loop; whether anything came of it."""
-        arrivals = self.inbox.take(self.core.next_offsets, self.core.decided_early, self.core.busy_clusters)
+        arrivals = self.inbox.take(self.core.next_offsets)
         unavailable: dict[str, str] = {}
         for cluster, partitions in self.core.facts_needed(arrivals).items():
             try:
@@ -241,7 +241,7 @@ class World:
     def is_idle(self) -> bool:
         """Whether nothing is under way, nothing waits and no throttle is held."""
         state = self.state
-        under_way = state.reassignments or state.queue or state.deferred
+        under_way = state.reassignments or state.queue
         return not (under_way or state.broker_throttles or state.topic_throttles)
 
     @property

@@ -34,7 +34,7 @@ from drover.events.reassignments import (
     StopRequested,
     TargetReplaced,
 )
-from drover.events.records import AnyEvent, Batch, Cursor, Outcome
+from drover.events.records import AnyEvent, Batch, Cursor
 from drover.events.throttles import BrokerThrottleLeft, BrokerThrottleSet, TopicThrottleLeft, TopicThrottleSet
 from drover.fold.log import Folded, RecordVerdict, ShardFold
 from drover.testing.controller_model import Partition
@@ -130,7 +130,6 @@ class Checker:
         self.mismatched_ms: dict[str, int] = {}
         self.digests: dict[tuple[str, str], bytes] = {}
         self.replaced: dict[Place, int] = {}
-        self.held: dict[tuple[str, str], Outcome] = {}
         self.seen: dict[Place, Partition] = {}
         self._compared: dict[tuple[str, str], tuple[object, ...]] = {}
         self.isr_changed_ms: dict[Place, int] = {}

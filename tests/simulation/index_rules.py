@@ -48,7 +48,7 @@ def s7_owners_indexes_agree(checker: "Checker") -> None:
 
 
 def _has_unfinished(cluster: ManagedCluster) -> bool:
-    return bool(cluster.deferral.has_ready or cluster.state.deferred or cluster.state.partly_decided)
+    return bool(cluster.state.partly_decided)
 
 
 def _agree(cluster: ManagedCluster) -> None:

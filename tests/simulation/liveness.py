@@ -160,7 +160,6 @@ def l1_everything_ends_or_is_blocked(world: World, state: ClusterState) -> None:
         assert reassignment.block is not None or may_wait, f"L1: {reassignment} waits for no reason"
         if reassignment.block is not None:
             assert reassignment.block.detail, f"L8: {reassignment} does not say what would unblock it"
-    assert not state.deferred, f"L1: {state.deferred} are never decided"
     for key, entry in state.queue.items():
         waits = why_closed(state) or why_passed_over(key, state)
         assert state.reassignments or state.unmanaged, f"L1: {key}: {entry} waits for {waits or 'nothing'}"

@@ -8,7 +8,7 @@ from drover.events.codec import Malformed, command_digest
 from drover.events.healing import HealChunkBegun
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import ReassignmentQueued, ReassignmentRolledBack
-from drover.events.records import Acquire, Batch, Cursor, Genesis, Outcome
+from drover.events.records import Acquire, Batch, Genesis, Outcome
 from drover.events.topics import COMMAND_KINDS, TopicNames, shard_of
 from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
 from drover.fold.log import Folded, RecordVerdict, ShardState
@@ -82,20 +82,9 @@ def _judge_identity(checker: "Checker", outcome: Outcome, digest: bytes) -> None
         assert outcome.verdict != "duplicate", f"S14: {outcome} comes for the first time"
         if outcome.digest:
             checker.digests[identity] = digest
-        if outcome.verdict == "held":
-            checker.held[identity] = outcome
-    elif is_release(checker, outcome):
-        assert outcome.verdict in {"accepted", "refused"}, f"S14: {outcome} of a command that was held"
     else:
         expected = "duplicate" if known == digest else "refused"
         assert outcome.verdict == expected, f"S14: {outcome} was decided before"
-
-
-def is_release(checker: "Checker", outcome: Outcome) -> bool:
-    """Whether this is the second outcome of a command that was held, at the same place."""
-    held = checker.held.get((outcome.cluster, outcome.id))
-    same_place = held is not None and (held.topic, held.offset) == (outcome.topic, outcome.offset)
-    return same_place and outcome.verdict != "held"
 
 
 def s14_owners_believe_the_log(checker: "Checker") -> None:
@@ -122,14 +111,11 @@ def full_hash(state: ShardState, names: Sequence[str]) -> bytes:
 def s17_nothing_is_skipped_silently(checker: "Checker", shard: int, record: Batch) -> None:
     """S17: each command that a cursor passes has its outcome, was forwarded before, or is a dead letter before."""
     judge, commands = checker.judges[shard], checker.world.commands
-    released = [outcome for outcome in record.outcomes if is_release(checker, outcome)]
-    offsets = [(_INDEX_OF[outcome.topic], outcome.offset) for outcome in record.outcomes if outcome not in released]
-    for outcome in released:
-        del checker.held[outcome.cluster, outcome.id]
+    offsets = [(_INDEX_OF[outcome.topic], outcome.offset) for outcome in record.outcomes]
     assert len(set(offsets)) == len(offsets), "S17: two outcomes of one command"
     answered = set(offsets)
     for index, cursor in enumerate(record.cursors):
-        for offset in _newly_decided(judge.cursors[index], cursor):
+        for offset in range(judge.cursors[index].next_offset, cursor.next_offset):
             stored = commands.read(index, shard)[offset]
             place = (index, offset)
             if isinstance(stored.command, Malformed):
@@ -141,12 +127,6 @@ def s17_nothing_is_skipped_silently(checker: "Checker", shard: int, record: Batc
             answered.discard(place)
     assert not answered, f"S17: outcomes of commands that the cursors do not pass: {answered}"
     judge.cursors = record.cursors
-
-
-def _newly_decided(before: Cursor, after: Cursor) -> list[int]:
-    """List what a record decides of a topic: what the cursor passes, and what is decided before its turn."""
-    found = {*range(before.next_offset, after.next_offset), *after.ahead}
-    return sorted(found.difference(before.ahead))
 
 
 def _sent_on(checker: "Checker", shard: int, index: int, offset: int) -> bool:

@@ -76,15 +76,13 @@ def _choose_alter(random: Random, world: World) -> Arguments:
         fields["priority"] = random.choice(list(Priority)).value
     if random.random() < 0.15:
         fields["queue"] = True
-    if random.random() < 0.1:
-        fields["after"] = [f"c{random.randrange(len(world.sent) + 3)}"]
     if random.random() < 0.3 and (plans := _plans(world, fields["cluster"], only_open=True)):
         fields["plan"] = random.choice(plans)
     return targets, fields, random.random() < 0.3, random.randrange(2) if random.random() < 0.1 else None
 
 
 def _alter(world: World, targets: list[list[Any]], fields: dict[str, Any], as_json: bool, shard: int | None) -> None:
-    given = {**fields, "after": tuple(fields.get("after", ()))}
+    given = dict(fields)
     if "stepping" in given:
         given["stepping"] = Stepping(given["stepping"])
     if "priority" in given:
@@ -99,12 +97,12 @@ def _alter(world: World, targets: list[list[Any]], fields: dict[str, Any], as_js
 def _choose_cancel(random: Random, world: World) -> Arguments:
     fields: dict[str, Any] = {**_common(random, world), "mode": random.choice(("rollback", "rollback", "stop"))}
     plans = _plans(world, fields["cluster"], only_open=False)
-    kind = random.choice(("partitions", "partitions", "topics", "plan", "all", "queued", "deferred"))
+    kind = random.choice(("partitions", "partitions", "topics", "plan", "all", "queued"))
     if kind == "partitions":
         fields["partitions"] = [list(key) for key in random.sample(PARTITIONS, 2)]
     elif kind == "topics":
         fields["topics"] = [random.choice(TOPICS)]
-    elif kind in {"queued", "deferred"}:
+    elif kind == "queued":
         fields[kind] = f"c{random.randrange(len(world.sent) + 1)}"
     elif kind == "plan" and plans:
         fields["plan"] = random.choice(plans)

@@ -20,7 +20,6 @@ from drover.reconcile.messages import BytesSampled, Effect, Identified, Input, V
 from drover.service.metrics import Metrics
 from drover.settings.settings import LogSettings, Settings, WorkerSettings
 from drover.shard.core import ShardCore
-from drover.shard.inbox import CANCEL_INDEX
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.state.cluster import ClusterState
 from drover.traits import LATEST, version_of
@@ -154,18 +153,6 @@ class Shard(HostedShard):
                 Arrival(topic_index, offset, record.timestamp_ms, record.payload, record.command, record.forwarded)
             )
             self.positions[topic_index] = offset + 1
-        if topic_index == CANCEL_INDEX and count == 1:
-            # Slow reading: what goes first is looked for in the rest, as if the inbox were full.
-            self.preview()
-
-    def preview(self) -> None:
-        """Look through the unread part of the topic of cancels."""
-        stored = self.worker.world.commands.read(CANCEL_INDEX, self.number)
-        for offset in range(self.inbox.preview_offset, len(stored)):
-            one = stored[offset]
-            arrival = Arrival(CANCEL_INDEX, offset, one.timestamp_ms, one.payload, one.command, one.forwarded)
-            if self.inbox.preview(arrival):
-                self.wake()
 
     def look(self, cluster: str, delay_ms: int = 0) -> None:
         """Look at a cluster once, as closely as the core wants; what is seen may be heard so much later."""

@@ -272,7 +272,6 @@ class World:
             or state.heal is not None
             or state.heal_running is not None
             or state.queue
-            or state.deferred
             or state.leaders_under_way
             or state.balance is not None
             or state.broker_throttles

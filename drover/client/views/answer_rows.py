@@ -28,7 +28,6 @@ def answer_row(answer: Answer) -> dict[str, Any]:
             }
             for refusal in outcome.refusals
         ],
-        "withdrawn": list(outcome.withdrawn),
         "remarks": list(outcome.remarks),
         "held_off": [msgspec.to_builtins(one) for one in outcome.held_off],
         "shard": answer.shard,

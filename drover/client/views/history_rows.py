@@ -28,14 +28,11 @@ from drover.events.records import AnyEvent, OnePlanEvent, Outcome
 from drover.events.waiting import (
     CommandAdvanced,
     CommandBegun,
-    CommandHeld,
-    CommandReleased,
     QueueEntryAdded,
     QueueEntryRemoved,
 )
 
 # Where every event says itself what these fields do.
-_ABOUT_COMMANDS = CommandHeld | CommandReleased | CommandBegun | CommandAdvanced
 _NAMED_ELSEWHERE = frozenset(
     {"type", "cluster", "topic", "partition", "plan", "by", "reason", "topic_id", "id", "command", "payload", "offset"}
 )
@@ -125,7 +122,6 @@ class Chronicle:
     # The targets that follow a move, and the entries of the queue: each has a cause of its own.
     _next: dict[tuple[str, TopicPartition], _Cause] = field(default_factory=dict)
     _queue: dict[tuple[str, TopicPartition], _Cause] = field(default_factory=dict)
-    _held: dict[tuple[str, str], _Cause] = field(default_factory=dict)
     # Who changed the list of brokers that should not lead last, or asked for a balance.
     _leaders: dict[str, _Cause] = field(default_factory=dict)
 
@@ -139,8 +135,6 @@ class Chronicle:
                 yield self._event(record, event, cause, partitions, detail)
 
     def _command(self, record: ValidRecord, outcome: Outcome) -> HistoryRow:
-        if outcome.verdict == "held":
-            self._held[outcome.cluster, outcome.id] = _Cause(outcome.by, outcome.reason, outcome.plan)
         refused = [key for refusal in outcome.refusals if (key := refusal.key) is not None]
         named = (*outcome.accepted, *outcome.unchanged)
         return HistoryRow(
@@ -170,7 +164,7 @@ class Chronicle:
             by=cause.by,
             reason=cause.reason,
             detail=detail,
-            id=event.id if isinstance(event, _ABOUT_COMMANDS | QueueEntryAdded) else getattr(event, "command", None),
+            id=_command_of(event),
             plan=cause.plan,
             partitions=partitions,
         )
@@ -178,8 +172,8 @@ class Chronicle:
     def _cause(self, event: AnyEvent) -> _Cause:
         if isinstance(event, PartitionEvent):
             return self._cause_of_partition(event)
-        if isinstance(event, _ABOUT_COMMANDS):
-            return self._held.get((event.cluster, event.id), _Cause("", ""))
+        if isinstance(event, CommandBegun | CommandAdvanced):
+            return _Cause("", "")
         cause = _named_in(event)
         if isinstance(event, OnePlanEvent):
             return self._cause_of_plan(event, cause)
@@ -238,6 +232,12 @@ class Chronicle:
         return replace(self._plans.get((cluster, plan), _Cause("", "")), plan=plan)
 
 
+def _command_of(event: AnyEvent) -> str | None:
+    if isinstance(event, CommandBegun | CommandAdvanced | QueueEntryAdded):
+        return event.id
+    return getattr(event, "command", None)
+
+
 def _told(event: AnyEvent) -> Iterator[tuple[tuple[TopicPartition, ...], str]]:
     """Yield partitions and words: once, or for each partition to which the same has happened."""
     if not isinstance(event, PartitionsEvent):
@@ -260,10 +260,6 @@ def outcome_detail(outcome: Outcome) -> str:
         parts.append(f"{len(outcome.accepted)} accepted")
     if outcome.unchanged:
         parts.append(f"{len(outcome.unchanged)} already in place")
-    if outcome.withdrawn:
-        parts.append(f"withdrawn: {', '.join(outcome.withdrawn)}")
-    if outcome.verdict == "held":
-        parts.append("waits until the commands in after are decided")
     if outcome.verdict == "duplicate":
         where = "in this record" if outcome.first_offset is None else f"at offset {outcome.first_offset}"
         parts.append(f"already decided {where}")

@@ -1,23 +1,21 @@
-"""What `status` shows of the queue, of held commands, and of work that a freeze withholds."""
+"""What `status` shows of the queue, and of work that a freeze withholds."""
 
 from typing import Any
 
 from rich.console import Console
 
 from drover.cli.status import status_document
-from drover.cli.status_view import Choice, cells_of, held_line, layout, summary
+from drover.cli.status_view import Choice, cells_of, layout, summary
 from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
 from drover.client.views.status_rows import status_rows
-from drover.client.views.waiting_rows import held_rows, queue_rows
+from drover.client.views.waiting_rows import queue_rows
 from drover.client.watching import View
 from drover.events.clusters import ClusterFrozen
-from drover.events.codec import encode_command
-from drover.events.commands import Freeze
 from drover.events.plans import PlanOpened
 from drover.events.reassignments import ReassignmentQueued, RollbackRequested, StepPrepared, TargetReplaced
 from drover.events.records import AnyEvent
-from drover.events.waiting import CommandHeld, QueueEntryAdded
+from drover.events.waiting import QueueEntryAdded
 from drover.fold.evolve import apply
 from drover.fold.log import ShardFold
 from drover.state.cluster import ClusterState
@@ -36,13 +34,6 @@ def added(partition: int, target: tuple[int, ...] = (3, 4)) -> QueueEntryAdded:
 MOVING = ReassignmentQueued(**name(9), topic_id="id", plan="p", original=(1, 2), target=(3, 4))
 PREPARED = StepPrepared(**name(9), step=1, final=True, expected=(1, 2), replicas=(3, 4), leader=1)
 FROZEN = ClusterFrozen(cluster=CLUSTER, by="ann", reason="lunch")
-HELD = CommandHeld(
-    cluster=CLUSTER,
-    id="f1",
-    payload=encode_command(Freeze(id="f1", cluster=CLUSTER, by="ben", reason="later", after=("a1", "a2"))),
-    topic="drover.cancel",
-    offset=3,
-)
 
 
 def folded(*events: AnyEvent) -> tuple[ClusterState, View]:
@@ -101,19 +92,10 @@ def test_a_target_that_follows_is_shown_beside_the_running_one() -> None:
     assert "then 5,6 in q" in printed(view)
 
 
-def test_held_commands_say_what_they_wait_for() -> None:
-    state, view = folded(HELD)
-    (row,) = held_rows(state)
-    assert (row.id, row.type, row.by, row.after) == ("f1", "freeze", "ben", ("a1", "a2"))
-    assert held_line(row).endswith("for a1, a2; `drover cancel --deferred f1` withdraws it")
-    assert "freeze f1 by ben" in printed(view)
-
-
-def test_programs_get_the_queue_and_what_is_held() -> None:
-    _, view = folded(added(0), HELD)
+def test_programs_get_the_queue() -> None:
+    _, view = folded(added(0))
     document = status_document(view, Choice(CLUSTER))
     assert [row["id"] for row in document["queue"]] == ["a1"]
-    assert [(row["id"], row["since_ms"]) for row in document["held"]] == [("f1", 1000)]
     assert [plan["waiting"] for plan in document["clusters"][0]["plans"]] == [1]
 
 

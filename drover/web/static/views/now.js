@@ -17,7 +17,6 @@ export function mount(root) {
     figures: h("dl", { class: "figures" }),
     plans: h("div"),
     idle: h("div"),
-    held: h("div"),
     queue: h("div"),
     unmanaged: h("div"),
     brokersTitle: h("div"),
@@ -27,7 +26,6 @@ export function mount(root) {
     nodes.figures,
     nodes.idle,
     nodes.plans,
-    nodes.held,
     nodes.queue,
     nodes.unmanaged,
     nodes.brokersTitle,
@@ -49,7 +47,6 @@ function draw(nodes, doc, address) {
     drawMoves(section, moves.get(key) ?? [], underWay.get(key), cluster);
   }
   once(nodes.idle, doc.plans.length, (number) => (number ? null : empty("Nothing moves: no plan is open.")));
-  once(nodes.held, doc.held, held);
   once(nodes.queue, doc.queue, (queue) => queueTable(queue, doc.figures.queued, cluster));
   once(nodes.unmanaged, doc.unmanaged, (rows) => unmanaged(rows, doc.unmanaged_total));
   once(nodes.brokersTitle, doc.brokers.length, (number) => number > 0 && heading("Brokers", "that the log names"));
@@ -91,17 +88,6 @@ function drawMoves(section, moves, underWay, cluster) {
       "a",
       { href: href({ view: "plan", cluster, plan: section.dataset.key }) },
       rest > 0 ? `and ${count(rest)} more: the whole plan` : "the whole plan",
-    ),
-  );
-}
-
-function held(rows) {
-  return rows.map((row) =>
-    h(
-      "p",
-      { class: "banner" },
-      h("b", {}, `${row.type} ${row.id}`),
-      h("span", {}, "by ", h("bdi", {}, row.by), ` has waited `, age(row.since_ms), ` for ${row.after.join(", ")}`),
     ),
   );
 }

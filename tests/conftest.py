@@ -37,8 +37,10 @@ SHARED_CLUSTER = "shared-cluster"
 USES_SHARED_CLUSTER = re.compile(r'\blocal_cluster: |"local_cluster"')
 # Folders whose stories share something that is started for them alone.
 SHARING_FOLDERS = frozenset({"faults", "integration", "secure", "spark"})
+# Stories that kill nodes get a cluster apart from those that need every node.
+WITH_KILLS = "integration/with-kills"
 # They begin first, so that a short group is the last one to end.
-LONGEST_GROUPS = frozenset({SHARED_CLUSTER, *SHARING_FOLDERS})
+LONGEST_GROUPS = frozenset({SHARED_CLUSTER, WITH_KILLS, *SHARING_FOLDERS})
 SHOWN_S = 0.5
 
 
@@ -124,7 +126,7 @@ def group_of(file: Path) -> str:
     folder = file.parent
     text = file.read_text(encoding="utf-8")
     if folder.name in SHARING_FOLDERS and "mark.story" in text:
-        return folder.name
+        return f"{folder.name}/with-kills" if "mark.kills(" in text else folder.name
     fixtures = folder / "conftest.py"
     texts = (text, fixtures.read_text(encoding="utf-8") if fixtures.exists() else "")
     if any(USES_SHARED_CLUSTER.search(text) for text in texts):

@@ -13,7 +13,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.architecture.repository import ROOT
-from tests.conftest import LONGEST_GROUPS, SHARED_CLUSTER, SHARING_FOLDERS, GroupScheduling, group_of
+from tests.conftest import LONGEST_GROUPS, SHARED_CLUSTER, SHARING_FOLDERS, WITH_KILLS, GroupScheduling, group_of
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
@@ -165,7 +165,8 @@ def test_tests_that_share_a_cluster_share_a_process_and_others_do_not() -> None:
         "cluster/test_contract": SHARED_CLUSTER,
         "journal/test_contract": SHARED_CLUSTER,
         "integration/test_moves": SHARED_CLUSTER,
-        "integration/test_leaders": "integration",
+        "integration/test_steppings": "integration",
+        "integration/test_leaders": WITH_KILLS,
         "secure/test_drover": "secure",
         "shard/test_fold": "shard/test_fold",
     }

@@ -8,7 +8,6 @@ import pytest_asyncio
 
 from drover.local import LocalCluster
 from drover.projections.memory import MemoryStore
-from drover.projections.options import ZooKeeperOptions
 from drover.projections.store import (
     MOST_BYTES,
     ConflictError,
@@ -21,6 +20,7 @@ from drover.projections.store import (
     read_subtree,
 )
 from drover.projections.zookeeper import ZooKeeperStore
+from drover.settings.zookeeper import ZooKeeperOptions
 
 
 @pytest.fixture(params=["memory", pytest.param("zookeeper", marks=pytest.mark.cluster)])

@@ -13,7 +13,7 @@ from tests.architecture.repository import ROOT
 from tests.conftest import SHARED_CLUSTER, group_of
 
 # Fixtures that start servers for a folder, and the ways in which a test starts its own.
-SERVERS = {"secure", "serving", "spark", "stage", "zookeeper"}
+SERVERS = {"spark", "stage", "zookeeper"}
 STARTS_SERVERS = re.compile(r"\b(run_)?local_cluster\(|\bLocalZooKeeper\(|\bEnsemble\(")
 PASSES = "def test_it(): pass\n"
 FAILS = "def test_it(): assert False, 'a broken promise'\n"

@@ -158,7 +158,7 @@ def test_status_says_when_all_of_it_ends_with_what_waits(monkeypatch: pytest.Mon
     scene.sample(MOVING[0], BYTES // 2, 100_000_000)
     scene.breathe()
     looking(monkeypatch, scene)
-    # 6 GB of one copy, and 24 partitions of 12 GB that wait, at 100 MB/s: 49 minutes, and what passes until it is asked.
+    # 6 GB of one copy, and 24 partitions of 12 GB that wait, at 100 MB/s: 49 minutes, and the time since.
     assert re.search(", ends in (49|50)m", run("status").stdout)
     assert re.search(", ends in (49|50)m", run("status", "--plan", "friday").stdout)
     assert "ends in" not in run("status", "--topic", "orders").stdout

@@ -10,10 +10,10 @@ export UV_SYSTEM_CERTS ?= $(if $(wildcard /etc/ssl/certs/ca-certificates.crt /et
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install test lint types unit pythons browser format demo bench picture soak soak-faults soak-hostile soak-workers mutants clean
+.PHONY: help install test stories lint types unit pythons browser format demo bench picture soak soak-faults soak-hostile soak-workers mutants clean
 
 help: ## List these targets
-	@grep -hE '^[a-z%-]+:.*## ' Makefile | sed -E 's/^([a-z%-]+):.*## (.*)/  make \1\t\2/; s/%/FOLDER/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 install: $(STAMP) ## Make .venv with the locked dependencies (PYTHON=... chooses the interpreter)
 
@@ -21,16 +21,11 @@ $(STAMP): uv.lock pyproject.toml .ci/install .ci/build.txt
 	@PYTHON='$(PYTHON)' .ci/install
 	@touch $@
 
-test: install ## Check everything: lint, types, layers, and all tests, or those that ARGS=... selects
-ifdef ARGS
-	$(LINT)
-	$(BIN)/pytest $(ARGS)
-else
-	@$(BIN)/python -m tests.everything '$(LINT)'
-endif
+test: install ## Check a change: lint, types, layers and all tests but the stories, in eight minutes on two cores
+	@$(BIN)/python -m tests.ring 'not story' '$(LINT)'
 
-test-%: install ## Test one folder of tests/ in less than a minute, without what is marked long (see docs/testing.md)
-	$(BIN)/pytest tests/$* -m 'not long' $(ARGS)
+stories: install ## Run the stories: real clusters, killed, secured and upgraded; hostile input; most seeds; in half an hour
+	@$(BIN)/python -m tests.ring story
 
 lint: install ## Check formatting, style, types and import layers
 	$(LINT)
@@ -39,7 +34,7 @@ types: install ## Check types
 	$(BIN)/mypy
 
 unit: install ## Run the tests that need no cluster (ARGS=... is passed on to pytest)
-	$(BIN)/pytest -m 'not cluster' $(ARGS)
+	$(BIN)/pytest -m 'not cluster and not story' $(ARGS)
 
 pythons: install ## Run those tests on every Python from 3.11 to 3.13 that can be found
 	.ci/pythons $(ARGS)

@@ -1,15 +1,12 @@
 """What every test may use: one real cluster per session, started by the first test that asks for it."""
 
-import asyncio
 import functools
 import gc
 import os
 import re
 import signal
-import textwrap
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Generator, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -33,39 +30,18 @@ settings.load_profile("same")
 pytest_plugins = ("tests.left_behind", "tests.worker_logs")
 
 RUNNING = pytest.StashKey[LocalCluster | None]()
-GROUP = pytest.StashKey[str]()
 ROOT = Path(__file__).parents[1]
 
+# Whoever uses the cluster of the session names it, as a parameter or by its name.
 SHARED_CLUSTER = "shared-cluster"
-# As a parameter, or by its name.
 USES_SHARED_CLUSTER = re.compile(r'\blocal_cluster: |"local_cluster"')
-# Folders whose tests share something that is started for them alone.
-OWN_PARTS = frozenset({"docs", "faults", "local", "projections", "reality", "secure", "spark", "versions"})
-# Live stories in which nobody kills a node, and those in which somebody does: each kind has a cluster of its own.
-WITHOUT_KILLS, WITH_KILLS = "integration/without-kills", "integration/with-kills"
-KILLS = re.compile(r"\bmark\.kills\(")
-CLUSTER_GROUPS = (WITHOUT_KILLS, WITH_KILLS, SHARED_CLUSTER)
-# About how long the long groups take on two quiet cores: the sooner these begin, the less waits for the last.
-LONG_S = {
-    WITHOUT_KILLS: 550,
-    WITH_KILLS: 400,
-    SHARED_CLUSTER: 370,
-    "healing/test_live": 180,
-    "healing/test_live_unreachable": 150,
-    "faults": 150,
-    "secure": 145,
-    "docs": 140,
-    "web/test_page": 80,
-    "versions": 75,
-    "reality": 60,
-    "projections": 50,
-    "local": 50,
-    "simulation/test_crash_points": 40,
-}
-WORTH_TELLING_S = 0.5
-# Holds the path of the file to which what failed is added: runs that belong together are told of at their end.
-FAILURES = pytest.StashKey[str | None]()
-TOLD_CHARACTERS = 800
+# Folders whose stories share something that is started for them alone.
+SHARING_FOLDERS = frozenset({"faults", "integration", "secure", "spark"})
+# Stories that kill nodes get a cluster apart from those that need every node.
+WITH_KILLS = "integration/with-kills"
+# They begin first, so that a short group is the last one to end.
+LONGEST_GROUPS = frozenset({SHARED_CLUSTER, WITH_KILLS, *SHARING_FOLDERS})
+SHOWN_S = 0.5
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -80,8 +56,6 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Collected tests live as long as the run, and garbage collection over them took a tenth of the time.
     gc.set_threshold(100_000, 20, 100)
-    # Not for those that pytest starts: some tests run tests that are to fail.
-    config.stash[FAILURES] = os.environ.pop("DROVER_TEST_FAILURES", None)
     place = memory_directory()
     if place is not None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(place))
@@ -103,34 +77,11 @@ async def local_cluster(
         racks=3,
         kafka=kafka,
         controllers=0 if zookeeper_mode else 1,
-        killable=None if zookeeper_mode else killed_nodes(sharing(request)),
+        killable=None if zookeeper_mode else killed_nodes(request.session.items),
     ) as cluster:
         request.config.stash[RUNNING] = cluster
         yield cluster
         request.config.stash[RUNNING] = None
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Remember the group whose fixtures are being set up."""
-    item.config.stash[GROUP] = group_of(item.path)
-
-
-def sharing(request: pytest.FixtureRequest) -> list[pytest.Item]:
-    """Return the tests that will use this process's cluster."""
-    items = request.session.items
-    if not is_for_one_group(request.config):
-        return items
-    return [item for item in items if group_of(item.path) == request.config.stash[GROUP]]
-
-
-def is_for_one_group(config: pytest.Config) -> bool:
-    """Tell whether no second group will use this process's cluster.
-
-    With a process for each group that uses one, every such group begins at once, and each in its own process.
-    """
-    workers: int = getattr(config, "workerinput", {"workercount": 1})["workercount"]
-    return workers >= len(CLUSTER_GROUPS)
 
 
 def killed_nodes(items: Iterable[pytest.Item]) -> frozenset[int]:
@@ -140,24 +91,15 @@ def killed_nodes(items: Iterable[pytest.Item]) -> frozenset[int]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
-    """Delete the topics of a directory after its last test: brokers that keep hundreds are slow for the next.
-
-    Take the cluster down once no further test of this process needs it.
-    """
+    """Delete the topics of a directory after its last test: brokers that keep hundreds are slow for the next."""
     yield
     cluster = item.config.stash.get(RUNNING, None)
-    if cluster is None or nextitem is None:
-        return
-    if is_for_one_group(item.config) and group_of(nextitem.path) != group_of(item.path):
-        item.config.stash[RUNNING] = None
-        with ThreadPoolExecutor(1) as thread:  # the loop of the tests is this thread's
-            thread.submit(asyncio.run, cluster.down()).result()
-    elif nextitem.path.parent != item.path.parent:
+    if cluster is not None and nextitem is not None and nextitem.path.parent != item.path.parent:
         delete_topics(cluster.bootstrap, lambda name: not name.startswith("__"))
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist ships no types
-    """Keeps in one process what shares something that takes long to start.
+    """Keeps in one process the tests that share something that takes long to start.
 
     Not `--dist loadgroup`: pytest-xdist 3.8.0 writes the group where pytest 9.2 does not look, and groups nothing.
     """
@@ -172,34 +114,34 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupSchedul
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let the longest group begin first, where several processes share the tests."""
+    """Let the longest groups begin first, where several processes share the tests."""
     gc.freeze()
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: -LONG_S.get(group_of(item.path), 0))
+        items.sort(key=lambda item: group_of(item.path) not in LONGEST_GROUPS)
 
 
 @functools.cache
 def group_of(file: Path) -> str:
-    """Name what shares a process: the users of the one cluster, a folder with something of its own, or a file."""
+    """Name the group whose tests run in one process: stories of a folder, users of the shared cluster, or a file."""
     folder = file.parent
-    if folder.name == "integration":
-        return WITH_KILLS if KILLS.search(file.read_text(encoding="utf-8")) else WITHOUT_KILLS
-    if folder.name in OWN_PARTS:
-        return folder.name
-    texts = (path.read_text(encoding="utf-8") for path in (file, folder / "conftest.py") if path.exists())
+    text = file.read_text(encoding="utf-8")
+    if folder.name in SHARING_FOLDERS and "mark.story" in text:
+        return f"{folder.name}/with-kills" if "mark.kills(" in text else folder.name
+    fixtures = folder / "conftest.py"
+    texts = (text, fixtures.read_text(encoding="utf-8") if fixtures.exists() else "")
     if any(USES_SHARED_CLUSTER.search(text) for text in texts):
         return SHARED_CLUSTER
     return f"{folder.name}/{file.stem}"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say where the time went: by folder, or by file if there was only one. Keep what failed, if that is asked for."""
-    failures = terminalreporter.config.stash[FAILURES]
-    if failures is not None:
-        broken = (one for kind in ("failed", "error") for one in terminalreporter.stats.get(kind, ()))
-        with Path(failures).open("a", encoding="utf-8") as log:
-            log.writelines(map(_failure, broken))
-    reports = [one for kind in terminalreporter.stats.values() for one in kind if isinstance(one, pytest.TestReport)]
+    """Show where the time went: by folder, or by file if there was only one folder."""
+    reports = [
+        report
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if isinstance(report, pytest.TestReport)
+    ]
     folders = {Path(report.nodeid.partition("::")[0]).parent for report in reports}
     seconds: defaultdict[Path, float] = defaultdict(float)
     tests: Counter[Path] = Counter()
@@ -209,14 +151,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         seconds[place] += report.duration
         tests[place] += report.when == "call"
     terminalreporter.section("where the time went")
-    for place, spent in sorted(seconds.items(), key=lambda entry: -entry[1]):
-        if spent >= WORTH_TELLING_S:
-            terminalreporter.line(f"{spent:7.1f} s  {tests[place]:5} tests  {place}")
-
-
-def _failure(report: pytest.TestReport | pytest.CollectReport) -> str:
-    """Tell of a failure in a few lines."""
-    crash = getattr(report.longrepr, "reprcrash", None)
-    where = "" if crash is None else f"  {crash.path}:{crash.lineno}\n"
-    why = report.longreprtext[-TOLD_CHARACTERS:] if crash is None else crash.message[:TOLD_CHARACTERS]
-    return f"FAILED {report.nodeid}\n{where}{textwrap.indent(why, '  ')}\n"
+    for place, duration_s in sorted(seconds.items(), key=lambda entry: -entry[1]):
+        if duration_s >= SHOWN_S:
+            terminalreporter.line(f"{duration_s:7.1f} s  {tests[place]:5} tests  {place}")

@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from tests import everything
 from tests.architecture.repository import ROOT
-from tests.conftest import LONG_S, OWN_PARTS, SHARED_CLUSTER, GroupScheduling, group_of
+from tests.conftest import LONGEST_GROUPS, SHARED_CLUSTER, SHARING_FOLDERS, WITH_KILLS, GroupScheduling, group_of
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
@@ -64,7 +63,7 @@ def test_make_alone_lists_every_target_in_a_line() -> None:
     )
     listed = re.findall(r"^  make ([\w-]+) +\S", done.stdout, flags=re.MULTILINE)
     (phony,) = re.findall(r"^\.PHONY: (.*)$", MAKEFILE, flags=re.MULTILINE)
-    assert sorted(listed) == sorted((*phony.split(), "test-FOLDER"))
+    assert sorted(listed) == sorted(phony.split())
     assert len(done.stdout.splitlines()) == len(listed)
 
 
@@ -160,11 +159,17 @@ def test_the_programs_of_a_new_machine_are_those_of_essential_packages_git_make_
     assert links["python3"] == Path(sys.executable)
 
 
-def test_who_shares_a_cluster_shares_a_process_and_the_rest_is_spread() -> None:
+def test_tests_that_share_a_cluster_share_a_process_and_others_do_not() -> None:
     assert issubclass(GroupScheduling, LoadScopeScheduling)
-    shared = ("kill/test_chaos", "cluster/test_contract", "cli/test_real_log")
-    assert {group_of(ROOT / "tests" / f"{file}.py") for file in shared} == {SHARED_CLUSTER}
-    groups = {group_of(file) for file in (ROOT / "tests").rglob("test_*.py")}
-    assert groups >= {SHARED_CLUSTER, *OWN_PARTS, *LONG_S}
-    assert {"shard/test_fold", "simulation/test_crash_points"} <= groups
-    assert everything.SHARED == ("--dist", "loadscope", "--no-loadscope-reorder")
+    groups = {
+        "cluster/test_contract": SHARED_CLUSTER,
+        "journal/test_contract": SHARED_CLUSTER,
+        "integration/test_moves": SHARED_CLUSTER,
+        "integration/test_steppings": "integration",
+        "integration/test_leaders": WITH_KILLS,
+        "secure/test_drover": "secure",
+        "shard/test_fold": "shard/test_fold",
+    }
+    assert {file: group_of(ROOT / "tests" / f"{file}.py") for file in groups} == groups
+    every_group = {group_of(file) for file in (ROOT / "tests").rglob("test_*.py")}
+    assert every_group >= LONGEST_GROUPS >= SHARING_FOLDERS

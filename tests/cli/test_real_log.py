@@ -29,7 +29,7 @@ from tests.cli.owner import SHARDS, TinyOwner, tiny_owner
 from tests.commands import Finished, run_drover
 from tests.shard.vouching import vouching
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 
 @dataclass(frozen=True)

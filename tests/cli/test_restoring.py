@@ -1,6 +1,7 @@
 """`drover cancel` prints the lists at which partitions end; `drover status` the end of all, and the stock file."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -157,9 +158,9 @@ def test_status_says_when_all_of_it_ends_with_what_waits(monkeypatch: pytest.Mon
     scene.sample(MOVING[0], BYTES // 2, 100_000_000)
     scene.breathe()
     looking(monkeypatch, scene)
-    # 6 GB of one copy, and 24 partitions of 12 GB that wait, at 100 MB/s: 49 minutes.
-    assert ", ends in 49m" in run("status").stdout
-    assert ", ends in 49m" in run("status", "--plan", "friday").stdout
+    # 6 GB of one copy, and 24 partitions of 12 GB that wait, at 100 MB/s: 49 minutes, and the time since.
+    assert re.search(", ends in (49|50)m", run("status").stdout)
+    assert re.search(", ends in (49|50)m", run("status", "--plan", "friday").stdout)
     assert "ends in" not in run("status", "--topic", "orders").stdout
     totals = json.loads(run("status", "-o", "json").stdout)["totals"]
-    assert (totals["soonest_ms"], totals["latest_ms"]) == (2_940_000, 2_940_000)
+    assert totals["soonest_ms"] == totals["latest_ms"] == pytest.approx(2_940_000, abs=60_000)

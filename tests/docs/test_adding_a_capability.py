@@ -14,6 +14,9 @@ from tests.docs.shell_blocks import ROOT
 PAGE = (ROOT / "docs" / "adding-a-capability.md").read_text(encoding="utf-8")
 # A file's name on a line of its own, then blocks that make it or change it.
 BLOCK = re.compile(r"^`(?P<file>[\w./-]+)`:$|^```(?P<kind>python|diff)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+# A deadline only ends a hang: to check all types anew takes half a minute on a quiet machine.
+DEADLINE_S = 1200
+pytestmark = pytest.mark.timeout(DEADLINE_S + 60)
 COPIED = (
     *("agents", "drover", "events", "projections", "spark", "pyproject.toml"),
     *("tests/__init__.py", "tests/shard", "tests/events"),
@@ -68,7 +71,7 @@ def run(root: Path, *arguments: str) -> str:
         cwd=root,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

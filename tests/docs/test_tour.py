@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
+
 REPOSITORY = Path(__file__).parents[2]
 # It takes two and a half minutes beside all other tests, and took four on a machine that was busy with others' work.
 AT_MOST_S = 540
@@ -32,8 +34,6 @@ def tour() -> str:
     return re.sub(r"--listen 127\.0\.0\.1:\d+", "--listen 127.0.0.1:0", script)
 
 
-@pytest.mark.cluster
-@pytest.mark.long
 @pytest.mark.timeout(AT_MOST_S + 60)
 def test_the_readmes_five_minutes_work_as_they_are_written(tmp_path: Path) -> None:
     commands = tmp_path / "bin"

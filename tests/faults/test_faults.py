@@ -10,7 +10,7 @@ from tests.faults.play import Report, play
 from tests.faults.scenarios import SCENARIOS, SHORT
 from tests.faults.stage import command
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.cluster, pytest.mark.story, pytest.mark.timeout(400)]
 SEED = 1
 
 
@@ -22,7 +22,6 @@ async def _play(name: str, stage: tuple[LocalCluster, Disk], directory: Path) ->
     return report
 
 
-@pytest.mark.long
 async def test_a_storm_of_every_fault_loses_no_record_and_no_command(
     stage: tuple[LocalCluster, Disk], tmp_path: Path
 ) -> None:

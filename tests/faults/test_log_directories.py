@@ -19,7 +19,7 @@ from tests.faults.second_directories import second_directory
 from tests.healing.live import batches, holders
 from tests.integration.support import LOOK_S, Installation, installation, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 HEALED, SMALL = 3, 4
 PATIENCE_S = 240

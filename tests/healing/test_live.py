@@ -22,7 +22,7 @@ from tests.healing.live import ForeignClient, batches, chunks_follow_each_other,
 from tests.integration.support import LOOK_S, MANAGED, Installation, installation, wait_for
 from tests.integration.test_projection import let_project
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 BROKERS, KILLED = 5, (3, 4, 5)
 INTERVAL_MS, ALARM_MS = 12_000, 5000

@@ -20,7 +20,7 @@ from drover.testing.simulated import SimulatedDriver
 from tests.healing.live import batches, holders, is_whole
 from tests.integration.support import LOOK_S, Installation, installation, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.story, pytest.mark.timeout(900)]
 
 HIDDEN = 3
 INTERVAL_MS, ALARM_MS = 12_000, 5000

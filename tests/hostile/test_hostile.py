@@ -10,6 +10,8 @@ from drover.shard import batch_records, deciding, inbox, partly
 from tests.hostile.checks import check
 from tests.hostile.play import Play
 
+pytestmark = pytest.mark.story
+
 SEEDS = range(12)
 ROUNDS = 25
 

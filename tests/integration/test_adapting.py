@@ -17,7 +17,7 @@ from drover.facts import BrokerRates, ThrottledReplicas
 from tests.integration.story import read_all, read_story
 from tests.integration.support import Installation, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.kills(3)]
+pytestmark = [pytest.mark.cluster, pytest.mark.story, pytest.mark.kills(3)]
 
 OWNED = "shards are owned"
 WHY = ("--reason", "integration test")

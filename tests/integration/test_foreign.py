@@ -10,7 +10,7 @@ from drover.facts import BrokerRates, PartitionFacts, ThrottledReplicas
 from tests.integration.story import read_story
 from tests.integration.support import LOOK_S, Installation, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 
 async def somebody_moves(drover: Installation, key: TopicPartition, *lists: tuple[int, ...] | None) -> None:

@@ -30,7 +30,7 @@ from tests.integration.story import read_all
 from tests.integration.support import MANAGED, Installation, installation, wait_for
 from tests.journal.batches import send_spoilt
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 ALTER, CANCEL, _, BROKER_FAILED = range(4)
 SHARD = shard_of(MANAGED, DEFAULT_SHARDS)

@@ -16,7 +16,7 @@ from drover.local.layout import CONTROLLER, CONTROLLER_ID, Layout
 from tests.integration.story import read_story
 from tests.integration.support import MANAGED, Installation, installation, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.kills(3, CONTROLLER_ID)]
+pytestmark = [pytest.mark.cluster, pytest.mark.story, pytest.mark.kills(3, CONTROLLER_ID)]
 
 LAYOUT = {number: ([3, 1, 2], [1, 3, 2], [2, 1, 4], [3, 4, 1])[number % 4] for number in range(40)}
 # The same for the story in which broker 3 dies while broker 1 is the one that is to lead nothing.

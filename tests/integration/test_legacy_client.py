@@ -24,7 +24,7 @@ from tests.integration.test_foreign import held_back, let_go
 from tests.integration.test_projection import let_project
 from tests.integration.zookeeper_shell import zookeeper_shell
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 TOP = "/legacy"
 BASE = f"{TOP}/{MANAGED}"
 # More than one fetch brings: the first one is let through by any throttle.

@@ -14,7 +14,7 @@ from tests.integration.support import MANAGED, installation, wait_for
 from tests.runtime.expressions import asked_by, expressions
 from tests.runtime.test_signals import ADDED, known
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 # They need what this test does not do: a snapshot, a block, a throttle, a projection, a record that was forwarded …
 ELSEWHERE = (
     "projected",

@@ -1,6 +1,7 @@
 """Plans from the command line to real replicas and back, with one worker."""
 
 import json
+import signal
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -192,6 +193,26 @@ async def test_a_broker_restart_in_the_middle_of_a_move_only_delays_it(drover: I
     story = await read_story(drover.connection)
     assert story.faults == []
     assert story.calls(("bounce", 0), "step") == 1 + story.lapses(("bounce", 0))
+
+
+async def test_the_successor_of_a_killed_worker_carries_its_move_on(drover: Installation) -> None:
+    await drover.create_topic("inherited", {0: [1, 2, 4]}, kilobytes=4096)
+    key = TopicPartition("inherited", 0)
+    assert (await drover.alter("inherited", {key: [3, 2, 4]}, "--throttle", "500kB")).code == 0
+
+    async def copying() -> bool:
+        return (await drover.facts(key)).move is not None
+
+    await wait_for(copying, "the move to be listed")
+    drover.signal("solo", signal.SIGKILL)
+    await drover.gone("solo")
+    await drover.start_worker("solo")
+    await drover.wait_until_settled()
+    assert await drover.replicas(key) == (3, 2, 4)
+    story = await read_story(drover.connection)
+    assert story.faults == []
+    assert story.terminal(("inherited", 0)) == ["reassignment-completed"]
+    assert story.calls(("inherited", 0), "step") == 1 + story.lapses(("inherited", 0))
 
 
 async def test_the_log_replays_from_its_first_record_to_the_recorded_state_hash(drover: Installation) -> None:

@@ -13,7 +13,7 @@ from drover.local import LocalCluster
 from drover.state.plans import PlanStatus
 from tests.integration.support import Installation, installation, observer, wait_for
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 KEYS = [TopicPartition("rescued", number) for number in range(2)]
 MOVED, BACK = [4, 2, 3], [1, 2, 3]

@@ -21,7 +21,7 @@ from drover.journal.reader import LogReader
 from drover.local import LocalCluster
 from tests.integration.support import installation
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 README = Path(__file__).parents[2] / "events" / "README.md"
 
 

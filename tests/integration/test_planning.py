@@ -14,7 +14,7 @@ from drover.events.partitions import TopicPartition
 from drover.inventory import Inventory
 from tests.integration.support import Installation, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.kills(3)]
+pytestmark = [pytest.mark.cluster, pytest.mark.story, pytest.mark.kills(3)]
 TOPIC = "planned"
 PARTITIONS = 12
 # Two brokers share a rack, so that each of them can take over what the other has.

@@ -18,7 +18,7 @@ from drover.settings.zookeeper import ZooKeeperOptions
 from tests.integration.story import read_story
 from tests.integration.support import LOOK_S, MANAGED, Installation, installation, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = pytest.mark.cluster
 REQUEST = "/admin/reassignment_requests/request_0000000001"
 # The replicas before a step of a partition, and after it.
 Step = tuple[tuple[int, ...], tuple[int, ...]]

@@ -6,7 +6,7 @@ from drover.events.partitions import TopicPartition
 from tests.integration.story import read_story
 from tests.integration.support import Installation, wait_for
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 COUNT = 3
 

@@ -16,7 +16,7 @@ from drover.jars import class_path, ensure, find_java
 from tests.integration.story import read_story
 from tests.integration.support import Installation, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 RATE = 50_000

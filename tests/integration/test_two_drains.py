@@ -88,6 +88,6 @@ async def test_a_cancel_prints_the_lists_that_it_restores(together: Installation
 
 
 async def test_a_plan_that_is_over_reserves_nothing(together: Installation) -> None:
-    assert (await together.alter("back", {key(0): [1, 3]})).code == 0
+    assert (await together.alter("refilled", {key(0): [1, 3]})).code == 0
     await together.wait_until_settled()
     assert await together.replicas(key(0)) == (1, 3)

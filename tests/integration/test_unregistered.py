@@ -17,7 +17,7 @@ from tests.integration.story import read_story
 from tests.integration.support import Installation, installation, wait_for
 from tests.unregistering import unregister
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.cluster, pytest.mark.story, pytest.mark.timeout(1200)]
 
 BROKERS, KILLED = 5, (1, 2)
 PATIENCE_S = 300.0

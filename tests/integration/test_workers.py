@@ -16,7 +16,7 @@ from tests.integration.story import Story, read_story
 from tests.integration.support import MANAGED, Installation, installation, wait_for
 from tests.shard.world import alter as alter_command
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 COMMANDS = 300
 PARTITIONS = 24

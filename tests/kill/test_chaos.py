@@ -13,6 +13,8 @@ from tests.kill.harness import NO_COMMANDS, SESSION_TIMEOUT_S, SHARDS, Drill, dr
 from tests.kill.hostile import EVIL, harass
 from tests.kill.verifier import ClusterView, Verdicts, verify
 
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
+
 COMMANDS = 400
 FEED_S = 32.0
 # So many at once that a worker that is killed then is in the midst of them: they reach it a hundred at a time.
@@ -84,8 +86,6 @@ async def _the_product_agrees(field: Drill, verdicts: Verdicts) -> None:
     assert folded == dict(verdicts.views)
 
 
-@pytest.mark.cluster
-@pytest.mark.long
 async def test_no_command_is_lost_or_decided_twice_however_workers_end(
     local_cluster: LocalCluster, tmp_path: Path
 ) -> None:

@@ -11,6 +11,8 @@ from tests.kill import hostile
 from tests.kill.harness import SESSION_TIMEOUT_S, SHARDS, Drill, drill, wait_for
 from tests.kill.verifier import verify
 
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
+
 
 async def _decide_one_per_shard(field: Drill, prefix: str) -> None:
     """Send a command to every shard and wait until all are decided."""
@@ -20,7 +22,6 @@ async def _decide_one_per_shard(field: Drill, prefix: str) -> None:
     await field.until_decided(len(field.feeder.sent))
 
 
-@pytest.mark.cluster
 async def test_a_shard_that_is_assigned_but_unowned_is_taken_up_again(
     local_cluster: LocalCluster, tmp_path: Path
 ) -> None:
@@ -44,7 +45,6 @@ async def test_a_shard_that_is_assigned_but_unowned_is_taken_up_again(
         assert field.workers.said("a", "a shard is acquired again") == 0, "it never stole the shard back"
 
 
-@pytest.mark.cluster
 async def test_a_clean_stop_leaves_the_hash_of_every_owned_shard_and_replay_confirms_it(
     local_cluster: LocalCluster, tmp_path: Path
 ) -> None:

@@ -13,8 +13,9 @@ from drover.shard.arriving import FORWARDED_HEADER
 from tests.kill.harness import SHARDS, drill, wait_for
 from tests.kill.verifier import verify
 
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
-@pytest.mark.cluster
+
 async def test_commands_in_the_wrong_partition_are_forwarded_once_and_then_buried(
     local_cluster: LocalCluster, tmp_path: Path
 ) -> None:
@@ -42,7 +43,6 @@ async def test_commands_in_the_wrong_partition_are_forwarded_once_and_then_burie
         assert dict(letters[0].headers)["__connect.errors.partition"] == str(wrong).encode()
 
 
-@pytest.mark.cluster
 async def test_malformed_records_between_good_ones_are_buried_logged_and_passed(
     local_cluster: LocalCluster, tmp_path: Path
 ) -> None:
@@ -68,7 +68,6 @@ async def test_malformed_records_between_good_ones_are_buried_logged_and_passed(
         assert field.workers.said("a", "is not a command and went to the dead letters") == 5
 
 
-@pytest.mark.cluster
 async def test_aborted_commands_are_never_decided_and_transaction_markers_are_passed(
     local_cluster: LocalCluster, tmp_path: Path
 ) -> None:

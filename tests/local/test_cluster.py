@@ -24,6 +24,8 @@ from drover.local.processes import find_marked, spawn
 from drover.local.programs import mark
 from drover.local.waiting import wait_until
 
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LocalCluster]:
@@ -59,7 +61,6 @@ def jvms(directory: Path) -> int:
     return len(list(find_marked(mark(Layout(directory.resolve())))))
 
 
-@pytest.mark.cluster
 async def test_every_broker_knows_every_other_when_up_returns(cluster: LocalCluster) -> None:
     for broker in cluster.spec.brokers:
         assert await probe.known_brokers(broker.port) == {1, 2, 3}
@@ -72,7 +73,6 @@ async def test_every_broker_knows_every_other_when_up_returns(cluster: LocalClus
     assert (status.controller_states, status.zookeeper_state) == ({"100": "running"}, "running")
 
 
-@pytest.mark.cluster
 async def test_status_as_json_has_exactly_the_public_keys(cluster: LocalCluster) -> None:
     answer = await run_cli("status", "-o", "json", "--dir", str(cluster.directory))
     assert json.loads(answer) == {
@@ -87,7 +87,6 @@ async def test_status_as_json_has_exactly_the_public_keys(cluster: LocalCluster)
     }
 
 
-@pytest.mark.cluster
 async def test_up_where_it_runs_says_so_and_changes_nothing(cluster: LocalCluster) -> None:
     pids = [cluster.pid(node) for node in cluster.spec.nodes]
     assert "was already running" in await run_cli("up", "--dir", str(cluster.directory))
@@ -100,7 +99,6 @@ async def test_up_where_it_runs_says_so_and_changes_nothing(cluster: LocalCluste
         await cluster.up(controllers=3)
 
 
-@pytest.mark.cluster
 async def test_a_killed_broker_is_dead_and_serves_again_after_start(cluster: LocalCluster) -> None:
     before = cluster.pid(2)
     await cluster.kill(2)
@@ -114,7 +112,6 @@ async def test_a_killed_broker_is_dead_and_serves_again_after_start(cluster: Loc
     assert not await cluster.start(2)
 
 
-@pytest.mark.cluster
 async def test_a_stopped_broker_ends_in_order_even_if_it_was_paused(cluster: LocalCluster) -> None:
     await cluster.pause(2)
     await cluster.stop(2)
@@ -126,7 +123,6 @@ async def test_a_stopped_broker_ends_in_order_even_if_it_was_paused(cluster: Loc
     assert await cluster.start(2)
 
 
-@pytest.mark.cluster
 async def test_a_paused_broker_answers_nothing_until_it_is_resumed(cluster: LocalCluster) -> None:
     directory = str(cluster.directory)
     assert await run_cli("pause", "3", "--dir", directory) == "Node 3 is paused.\n"
@@ -137,7 +133,6 @@ async def test_a_paused_broker_answers_nothing_until_it_is_resumed(cluster: Loca
     assert (await cluster.status()).brokers[2].state == "running"
 
 
-@pytest.mark.cluster
 async def test_brokers_wait_for_their_controller_without_taking_a_core_each(cluster: LocalCluster) -> None:
     """With Kafka's own time-outs each of them asks for it without a pause, once two seconds have passed."""
     brokers = [psutil.Process(cluster.pid(broker)) for broker in (1, 2, 3)]
@@ -155,20 +150,17 @@ async def test_brokers_wait_for_their_controller_without_taking_a_core_each(clus
     assert used_without_s < 4 * 0.35, "three brokers that ask without a pause take all that they can get"
 
 
-@pytest.mark.cluster
 async def test_logs_show_what_a_node_printed(cluster: LocalCluster) -> None:
     answer = await run_cli("logs", "1", "--dir", str(cluster.directory))
     assert "[KafkaRaftServer nodeId=1] Kafka Server started" in answer
     assert len((await run_cli("logs", "zookeeper", "-n", "2", "--dir", str(cluster.directory))).splitlines()) == 2
 
 
-@pytest.mark.cluster
 async def test_an_unknown_node_is_refused_with_those_there_are(cluster: LocalCluster) -> None:
     with pytest.raises(ConfigurationError, match=r"has no node 9; it has 1, 2, 3, 100, zookeeper"):
         await cluster.kill(9)
 
 
-@pytest.mark.cluster
 async def test_down_with_keep_lets_the_next_up_go_on_with_the_same_data(cluster: LocalCluster) -> None:
     spec = cluster.spec
     marker = Layout(cluster.directory).data_directory("1") / "meta.properties"
@@ -180,7 +172,6 @@ async def test_down_with_keep_lets_the_next_up_go_on_with_the_same_data(cluster:
     assert marker.read_text() == identity
 
 
-@pytest.mark.cluster
 async def test_down_leaves_nothing_after_kill_9_of_the_launcher_with_a_broker_paused(tmp_path: Path) -> None:
     directory = tmp_path / "work" / "cluster"
     with launcher(tmp_path / "work", "up", "--brokers", "3") as pid:
@@ -195,7 +186,6 @@ async def test_down_leaves_nothing_after_kill_9_of_the_launcher_with_a_broker_pa
     assert not await cluster.down()
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(("processes", "arguments"), [(4, ()), (2, ("--one-process",))])
 async def test_an_interrupted_up_takes_everything_down(

@@ -17,6 +17,8 @@ from drover.local import local_cluster as run_local_cluster
 from drover.local.layout import CONTROLLER_ID
 from drover.local.shared_process import Gateway, parse_gateway
 
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
+
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LocalCluster]:
@@ -24,7 +26,6 @@ async def cluster(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Loc
         yield cluster
 
 
-@pytest.mark.cluster
 async def test_nodes_that_are_not_killable_share_a_process(cluster: LocalCluster) -> None:
     assert cluster.spec.shared == ("1", "2", "4", "100")
     pids = {node: cluster.pid(node) for node in cluster.spec.nodes}
@@ -35,7 +36,6 @@ async def test_nodes_that_are_not_killable_share_a_process(cluster: LocalCluster
     assert {broker.state for broker in (await cluster.status()).brokers} == {"running"}
 
 
-@pytest.mark.cluster
 async def test_none_of_them_can_be_ended_or_paused_alone(cluster: LocalCluster) -> None:
     for refused in (cluster.kill, cluster.stop, cluster.pause, cluster.resume, cluster.start):
         with pytest.raises(ConfigurationError, match="node 2 shares its process with others"):
@@ -43,7 +43,6 @@ async def test_none_of_them_can_be_ended_or_paused_alone(cluster: LocalCluster) 
     assert cluster.log_file(2).read_text() == cluster.log_file(CONTROLLER_ID).read_text()
 
 
-@pytest.mark.cluster
 async def test_a_killable_node_dies_alone_and_comes_back(cluster: LocalCluster) -> None:
     await cluster.kill(3)
     assert [broker.state for broker in (await cluster.status()).brokers] == ["running", "running", "dead", "running"]
@@ -51,7 +50,6 @@ async def test_a_killable_node_dies_alone_and_comes_back(cluster: LocalCluster) 
     assert 3 in await probe.known_brokers(cluster.spec.port("1"))
 
 
-@pytest.mark.cluster
 async def test_the_gateway_is_closed_once_the_nodes_run(cluster: LocalCluster) -> None:
     listening = {
         connection.laddr.port
@@ -61,7 +59,6 @@ async def test_the_gateway_is_closed_once_the_nodes_run(cluster: LocalCluster) -
     assert listening == {cluster.spec.port(node) for node in cluster.spec.shared}
 
 
-@pytest.mark.cluster
 async def test_up_refuses_to_change_who_shares(cluster: LocalCluster) -> None:
     assert not await cluster.up()
     assert not await cluster.up(killable=(3,))
@@ -69,7 +66,6 @@ async def test_up_refuses_to_change_who_shares(cluster: LocalCluster) -> None:
         await cluster.up(killable=())
 
 
-@pytest.mark.cluster
 def test_a_cluster_of_one_process_is_started_kept_and_started_again_by_the_command_line(tmp_path: Path) -> None:
     where = ("--dir", str(tmp_path / "cluster"))
 

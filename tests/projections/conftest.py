@@ -31,10 +31,19 @@ async def real_store(zookeeper: LocalZooKeeper) -> AsyncIterator[Store]:
     await made.close()
 
 
-@pytest_asyncio.fixture(params=["zookeeper", "memory"], loop_scope="session")
-async def store(request: pytest.FixtureRequest, zookeeper: LocalZooKeeper) -> AsyncIterator[Store]:
+@pytest.fixture(params=["memory", pytest.param("zookeeper", marks=pytest.mark.story)])
+def real_zookeeper(request: pytest.FixtureRequest) -> LocalZooKeeper | None:
+    """Start the real ZooKeeper only for the tests that run on it; an asynchronous fixture could not start it."""
+    if request.param == "memory":
+        return None
+    zookeeper: LocalZooKeeper = request.getfixturevalue("zookeeper")
+    return zookeeper
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def store(real_zookeeper: LocalZooKeeper | None) -> AsyncIterator[Store]:
     """Each store in turn."""
-    made = zookeeper_store(zookeeper) if request.param == "zookeeper" else MemoryStore()
+    made = MemoryStore() if real_zookeeper is None else zookeeper_store(real_zookeeper)
     yield made
     await made.close()
 

@@ -24,6 +24,8 @@ from tests.projections.rig import zookeeper_store
 from tests.projections.test_faults import PATIENCE, paced, writer_on
 from tests.projections.test_writer import at_the_end, running
 
+pytestmark = pytest.mark.story
+
 
 def connected(hosts: str) -> ZooKeeperStore:
     """Connect with little patience."""

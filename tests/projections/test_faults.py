@@ -21,6 +21,8 @@ from tests.projections.rig import position_of, zookeeper_store
 from tests.projections.test_writer import at_the_end, fed, running
 from tests.shard.world import CLUSTER
 
+pytestmark = pytest.mark.story
+
 REPOSITORY = Path(__file__).parents[2]
 TIMES = WriterTimes(take_over_s=0.5, follow_s=0.05, verify_s=0.5, slice_s=0.01)
 # Short, so that a request that a paused server holds is given up while the test runs.

@@ -96,6 +96,7 @@ async def test_of_two_trees_on_one_position_one_is_beaten(store: Store, root: st
     assert raised.value.path == "/admin/failed_brokers/1"
 
 
+@pytest.mark.story
 async def test_with_credentials_others_cannot_write_and_only_the_group_may_read(
     zookeeper: LocalZooKeeper, owned: Store, root: str
 ) -> None:
@@ -128,6 +129,7 @@ async def test_with_credentials_others_cannot_write_and_only_the_group_may_read(
     await asyncio.to_thread(as_others)
 
 
+@pytest.mark.story
 async def test_a_tree_that_may_not_be_written_is_said_and_not_hammered(
     zookeeper: LocalZooKeeper, owned: Store, root: str
 ) -> None:

@@ -14,6 +14,8 @@ from drover.projections.store import Store
 from tests.projections.office import ORDERS, Office, plan_of
 from tests.projections.test_faults import REPOSITORY
 
+pytestmark = pytest.mark.story
+
 REQUEST = f"{REQUESTS}/request_0000000000"
 
 

@@ -37,6 +37,7 @@ async def write_alone(zookeeper: LocalZooKeeper, nodes: Mapping[str, bytes], *, 
     await asyncio.to_thread(write)
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("somebody_is_there", [True, False])
 async def test_a_plan_that_drover_may_not_read_is_answered_and_removed_and_blocks_nothing(
     zookeeper: LocalZooKeeper, real_store: Store, root: str, somebody_is_there: bool
@@ -59,6 +60,7 @@ async def test_a_plan_that_drover_may_not_read_is_answered_and_removed_and_block
         await made.until_shown()
 
 
+@pytest.mark.story
 async def test_a_cancel_and_a_freeze_that_only_their_maker_may_write_are_carried_out_all_the_same(
     zookeeper: LocalZooKeeper, real_store: Store, root: str
 ) -> None:
@@ -113,6 +115,7 @@ async def test_a_place_inside_a_real_clusters_own_nodes_is_refused(
 REQUEST = b'{"version":1,"legacy":false,"assignment":{"orders":{"0":[4,2,3]}}}'
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("somebody_is_there", [True, False])
 async def test_a_request_with_a_node_below_it_that_drover_may_not_remove_blocks_nothing(
     zookeeper: LocalZooKeeper, real_store: Store, root: str, somebody_is_there: bool
@@ -145,6 +148,7 @@ async def test_a_request_with_a_node_below_it_that_drover_may_not_remove_blocks_
         assert len(made.told()) == 1
 
 
+@pytest.mark.story
 async def test_a_request_with_thousands_of_nodes_below_it_blocks_nothing(real_store: Store, root: str) -> None:
     """Removing them all takes more than one transaction may have."""
     made = await office(real_store, root)
@@ -159,6 +163,7 @@ async def test_a_request_with_thousands_of_nodes_below_it_blocks_nothing(real_st
         await made.until_gone(first)
 
 
+@pytest.mark.story
 async def test_a_node_among_drovers_own_that_it_may_not_read_is_removed(
     zookeeper: LocalZooKeeper, real_store: Store, root: str
 ) -> None:

@@ -123,6 +123,7 @@ async def test_a_projector_that_runs_carries_on_behind_a_rebuild(store: Store, r
     assert notes.drifted == []
 
 
+@pytest.mark.story
 async def test_a_rebuild_that_may_not_write_ends_and_says_so(zookeeper: LocalZooKeeper, root: str) -> None:
     """It tried again for ever."""
     log = await walked_log(3)

@@ -1,9 +1,13 @@
 """What every store must do: held against a real ZooKeeper and against the twin in memory."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
+from drover.local import LocalCluster
+from drover.projections.memory import MemoryStore
 from drover.projections.store import (
     MOST_BYTES,
     ConflictError,
@@ -15,6 +19,25 @@ from drover.projections.store import (
     Znode,
     read_subtree,
 )
+from drover.projections.zookeeper import ZooKeeperStore
+from drover.settings.zookeeper import ZooKeeperOptions
+
+
+@pytest.fixture(params=["memory", pytest.param("zookeeper", marks=pytest.mark.cluster)])
+def real_cluster(request: pytest.FixtureRequest) -> LocalCluster | None:
+    """Start the real cluster only for the tests that run on it; an asynchronous fixture could not start it."""
+    if request.param == "memory":
+        return None
+    cluster: LocalCluster = request.getfixturevalue("local_cluster")
+    return cluster
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def store(real_cluster: LocalCluster | None) -> AsyncIterator[Store]:
+    """Each store in turn."""
+    made = MemoryStore() if real_cluster is None else ZooKeeperStore(ZooKeeperOptions(real_cluster.zookeeper))
+    yield made
+    await made.close()
 
 
 @pytest.fixture

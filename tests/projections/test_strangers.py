@@ -20,6 +20,7 @@ from tests.projections.test_rebuild import reading, written
 from tests.shard.world import CLUSTER
 
 
+@pytest.mark.story
 async def test_a_node_of_drovers_own_that_is_replaced_by_an_unreadable_one_is_made_right(
     zookeeper: LocalZooKeeper, real_store: Store, root: str
 ) -> None:
@@ -38,6 +39,7 @@ async def test_a_node_of_drovers_own_that_is_replaced_by_an_unreadable_one_is_ma
         await made.until_shown()
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("may_read", [True, False])
 async def test_an_answers_place_that_somebody_else_keeps_holds_up_no_request(
     zookeeper: LocalZooKeeper, real_store: Store, root: str, may_read: bool
@@ -67,6 +69,7 @@ async def test_a_note_below_an_answer_keeps_no_request(store: Store, root: str) 
         await made.until_gone(f"{PLAN}.error")
 
 
+@pytest.mark.story
 @pytest.mark.parametrize("may_read", [True, False])
 @pytest.mark.parametrize("top", ["/brokers/topics/notes", "/drover/leaders", "/drover/plans/zzz"])
 @pytest.mark.parametrize("somebody_is_there", [True, False])
@@ -93,6 +96,7 @@ async def test_a_node_that_drover_may_not_remove_stays_and_the_view_goes_on(
         assert len(made.notes.errors) == before, "it is said once"
 
 
+@pytest.mark.story
 async def test_a_rebuild_leaves_what_it_may_not_remove_and_verify_names_it(
     zookeeper: LocalZooKeeper, real_store: Store, root: str
 ) -> None:
@@ -106,6 +110,7 @@ async def test_a_rebuild_leaves_what_it_may_not_remove_and_verify_names_it(
     assert [(each.path, each.what) for each in found.differences] == [(path, "must not be there") for path in below]
 
 
+@pytest.mark.story
 async def test_a_hundred_requests_that_cannot_be_removed_hold_up_no_later_one(
     zookeeper: LocalZooKeeper, real_store: Store, root: str
 ) -> None:

@@ -276,6 +276,7 @@ async def test_a_tree_that_was_restored_from_before_is_written_on_although_nothi
         await at_the_end(store, root, wanted)
 
 
+@pytest.mark.story
 async def test_the_end_of_a_heal_of_more_chunks_than_zookeeper_takes_at_once_is_cut(
     real_store: Store, root: str
 ) -> None:

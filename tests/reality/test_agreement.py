@@ -18,7 +18,7 @@ SEED = 3
 SCRIPTS = 32
 MOST_UNSTEADY = 1
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

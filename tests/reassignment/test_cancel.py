@@ -1,6 +1,5 @@
 """Cancel commands: scopes, what is withdrawn at once, and what a plan's name is afterwards."""
 
-from time import process_time
 from typing import Any, NoReturn
 
 import pytest
@@ -15,6 +14,7 @@ from drover.fold.evolve import apply
 from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
 from drover.state.plans import PlanStatus
+from tests.growth import processor_seconds
 from tests.reassignment.support import (
     CLUSTER,
     KEY,
@@ -167,11 +167,9 @@ def test_a_plan_that_nobody_knows_or_that_has_finished_is_refused() -> None:
 def seconds_for(topics: int, state: ClusterState) -> float:
     """Return the processor time of a cancel that names so many topics, of which one is being moved."""
     command = cancel(topics=(KEY.topic, *(f"unknown-{number}" for number in range(topics - 1))))
-    began = process_time()
-    found = decide(command, state, NO_FACTS)
-    took = process_time() - began
-    assert (found.accepted, len(found.refusals)) == ((KEY,), topics - 1)
-    return took
+    decision = decide(command, state, NO_FACTS)
+    assert (decision.accepted, len(decision.refusals)) == ((KEY,), topics - 1)
+    return processor_seconds(lambda: decide(command, state, NO_FACTS))
 
 
 def test_a_cancel_of_topics_costs_what_it_names_and_what_moves_but_not_the_product() -> None:

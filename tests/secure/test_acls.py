@@ -73,6 +73,7 @@ async def until(prober: Prober, acl: Acl, *, allowed: bool) -> str:
 
 
 @pytest.mark.cluster
+@pytest.mark.story
 @pytest.mark.parametrize(
     ("part", "place", "acl"),
     EACH_ACL,

@@ -22,7 +22,7 @@ from drover.settings.java_options import java_client_options
 from drover.settings.security_settings import Security
 from tests.secure.support import SecureCluster
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 NODE = "1"
 PASSWORD = "12345678"  # noqa: S105 - of files that this test makes

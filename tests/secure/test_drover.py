@@ -15,7 +15,7 @@ from drover.local.security import client_options
 from tests.integration.support import wait_for
 from tests.secure.support import SecureCluster, Serving
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 WRONG = "wrong-password-of-nobody"
 # From the first connection to the exit; a machine that is busy with everything else included.

@@ -13,7 +13,7 @@ from tests.integration.support import wait_for
 from tests.secure.support import Serving
 
 # A command takes seconds on a busy machine, and a refused write is repeated every ten.
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.story, pytest.mark.timeout(900)]
 
 RATES = "leader.replication.throttled.rate and follower.replication.throttled.rate"
 LISTS = "leader.replication.throttled.replicas and follower.replication.throttled.replicas"

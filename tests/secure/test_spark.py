@@ -16,7 +16,7 @@ from tests.integration.support import wait_for
 from tests.secure.support import SecureCluster, Serving, command_lines
 from tests.spark import live
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 
 def operators_settings(secure: SecureCluster, directory: Path) -> Path:

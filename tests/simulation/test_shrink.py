@@ -52,7 +52,8 @@ def first_failure(steps: int = STEPS) -> Finished:
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.story
+@pytest.mark.timeout(1200)
 def test_a_planted_fault_is_shrunk_to_a_script_that_fails_alike() -> None:
     lengths = []
     for plant in PLANTS:

@@ -85,7 +85,7 @@ async def run(config: Path, *arguments: str) -> Result:
 
 
 @pytest.mark.cluster
-@pytest.mark.long
+@pytest.mark.story
 @pytest.mark.usefixtures("in_process")
 async def test_an_audit_by_time_names_offsets_that_give_it_again(bootstrap: str, tmp_path: Path) -> None:
     config = settings_file(tmp_path / "drover.toml", bootstrap, SOUND)
@@ -102,7 +102,7 @@ async def test_an_audit_by_time_names_offsets_that_give_it_again(bootstrap: str,
 
 
 @pytest.mark.cluster
-@pytest.mark.long
+@pytest.mark.story
 @pytest.mark.usefixtures("in_process")
 async def test_verify_finds_nothing_in_a_sound_log_and_names_what_is_damaged(bootstrap: str, tmp_path: Path) -> None:
     sound = await run(settings_file(tmp_path / "sound.toml", bootstrap, SOUND), "verify")
@@ -116,7 +116,7 @@ async def test_verify_finds_nothing_in_a_sound_log_and_names_what_is_damaged(boo
 
 
 @pytest.mark.cluster
-@pytest.mark.long
+@pytest.mark.story
 @pytest.mark.usefixtures("in_process")
 async def test_verify_of_a_cluster_reads_its_shard_alone(bootstrap: str, tmp_path: Path) -> None:
     config = settings_file(tmp_path / "drover.toml", bootstrap, SOUND)
@@ -128,7 +128,7 @@ async def test_verify_of_a_cluster_reads_its_shard_alone(bootstrap: str, tmp_pat
 
 
 @pytest.mark.cluster
-@pytest.mark.long
+@pytest.mark.story
 @pytest.mark.usefixtures("in_process")
 async def test_an_audit_is_written_in_every_form(bootstrap: str, tmp_path: Path) -> None:
     config = settings_file(tmp_path / "drover.toml", bootstrap, SOUND)
@@ -145,7 +145,7 @@ async def test_an_audit_is_written_in_every_form(bootstrap: str, tmp_path: Path)
 
 
 @pytest.mark.cluster
-@pytest.mark.long
+@pytest.mark.story
 @pytest.mark.usefixtures("in_process")
 async def test_the_tree_in_zookeeper_is_compared_with_the_log(
     bootstrap: str, local_cluster: LocalCluster, tmp_path: Path
@@ -202,7 +202,7 @@ async def test_a_zookeeper_that_is_away_and_a_log_that_is_broken_are_told_beside
 
 
 @pytest.mark.cluster
-@pytest.mark.long
+@pytest.mark.story
 async def test_parts_that_the_log_does_not_have_and_topics_that_are_not_there_are_named(
     bootstrap: str, tmp_path: Path
 ) -> None:

@@ -19,6 +19,8 @@ from tests.spark.audit_oracle import AuditOracle, valid
 from tests.spark.kafka_rows import Stored, frame, shard
 from tests.spark.pure import PureJob, in_order
 
+pytestmark = pytest.mark.story
+
 EVERYTHING = Wish()
 ALL = Wanted()
 

@@ -33,6 +33,8 @@ from tests.spark.oracle import Oracle
 from tests.spark.pure import tables_of
 from tests.spark.simulated import samples_of
 
+pytestmark = pytest.mark.story
+
 OLD, NEW = b"o" * 16, b"n" * 16
 
 

@@ -218,6 +218,7 @@ def test_what_is_kept_of_another_log_and_cannot_be_removed_is_passed_over(
     assert found == read(log, wish, None, {})[0]
 
 
+@pytest.mark.story
 def test_an_audit_reads_from_where_another_has_kept_the_shard(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ from tests.spark.comparing import Rows, difference
 from tests.spark.pure import tables_of
 from tests.spark.simulated import LOG, SAMPLES
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.cluster
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

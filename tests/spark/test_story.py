@@ -22,7 +22,7 @@ from tests.spark import live
 from tests.spark.comparing import Rows, difference
 from tests.spark.conftest import Watched
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.cluster, pytest.mark.story, pytest.mark.timeout(900)]
 
 # Ten seconds on a free machine, and much longer on one that is busy.
 START_S = 400.0

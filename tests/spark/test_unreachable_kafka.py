@@ -24,7 +24,7 @@ from tests.spark.simulated import LOG, SAMPLES
 
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.long,
+    pytest.mark.story,
     pytest.mark.timeout(300),
     pytest.mark.usefixtures("job_in_process"),
 ]

@@ -1,5 +1,6 @@
 """The log held against its rules in Spark: shard by shard, with the same findings as record by record."""
 
+import pytest
 from pyspark.sql import SparkSession
 
 from drover.fold.inspection import Inspection
@@ -8,6 +9,8 @@ from drover.spark.audit.verifying import verify
 from tests.shard.damage import SHARD, Damage, damaged, sound
 from tests.simulation import golden
 from tests.spark.kafka_rows import BEGAN_MS, frame, shard
+
+pytestmark = pytest.mark.story
 
 
 def test_a_sound_log_of_several_shards_has_no_findings_and_its_states(spark: SparkSession) -> None:

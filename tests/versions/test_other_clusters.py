@@ -22,7 +22,7 @@ from tests.reality.real import RealCluster as RecordedCluster
 from tests.reality.recorder import run_batch
 from tests.reality.scripts import Batch, make_script
 
-pytestmark = [pytest.mark.cluster, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 KIB = 1024
 SEED, CALM_ROUNDS, CALM_SCRIPTS = 3, 8, 16

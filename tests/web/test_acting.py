@@ -21,6 +21,8 @@ from tests.web.conftest import Open
 from tests.web.scene import Scene, keys
 from tests.web.showing import USER_HEADER, Showing, showing
 
+pytestmark = pytest.mark.story
+
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 ANN = {"extra_http_headers": {USER_HEADER: "ann"}}
 HOSTILE = "<img src=x onerror=\"document.title='hacked'\">"

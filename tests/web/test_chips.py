@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.async_api import expect
 
 from drover.events.brokers import BlacklistSet, BrokerFailureRecorded
@@ -10,6 +11,8 @@ from tests.client.log import CLUSTER
 from tests.web.conftest import Open
 from tests.web.scene import Scene, keys, now_ms
 from tests.web.showing import showing
+
+pytestmark = pytest.mark.story
 
 
 async def test_the_chip_of_a_broker_says_what_is_against_it(open_page: Open) -> None:

@@ -25,7 +25,7 @@ from tests.integration.support import DEADLINE_S, DROVER, MANAGED, Installation,
 from tests.web.conftest import Open
 from tests.web.showing import USER_HEADER
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.story]
 ADDRESS = re.compile(r"The page is at (http://127\.0\.0\.1:\d+)/")
 RECORDED = 60
 # A review looks at all of the cluster.

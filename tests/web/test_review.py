@@ -56,6 +56,7 @@ def looking(tmp_path: Path) -> Looking:
     return Looking(judging, finding)
 
 
+@pytest.mark.story
 async def test_a_pasted_plan_is_judged_with_the_command_that_would_send_it(looking: Looking, open_page: Open) -> None:
     async with showing(Scene(), looking=looking) as shown:
         page = await open_page(f"{shown.address}/?view=review", bypass_csp=True)
@@ -79,6 +80,7 @@ async def test_a_pasted_plan_is_judged_with_the_command_that_would_send_it(looki
         await expect(page.locator("tr[data-key='orders:0']")).to_be_visible()
 
 
+@pytest.mark.story
 async def test_an_uploaded_plan_that_breaks_something_says_what(
     looking: Looking, open_page: Open, tmp_path: Path
 ) -> None:
@@ -125,6 +127,7 @@ async def test_only_the_page_itself_asks_and_only_for_what_is_a_plan(looking: Lo
             assert (found, bool(told["error"])) == (status, True)
 
 
+@pytest.mark.story
 async def test_throttles_of_others_and_strays_are_looked_for_in_the_cluster(looking: Looking, open_page: Open) -> None:
     rates = [
         FoundRates(1, 9_000_000, 9_000_000, Whose.OURS, "in force"),

@@ -20,6 +20,8 @@ from tests.web.proxy import proxy
 from tests.web.scene import Scene, keys
 from tests.web.showing import showing
 
+pytestmark = pytest.mark.story
+
 PATH = "/tools/drover/"
 VIEWS = ("now", "plan", "brokers", "throttles", "story", "time", "review", "telemetry", "health")
 PLAN = {"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [4, 2, 3]}]}

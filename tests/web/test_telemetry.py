@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.async_api import expect
 
 from drover.events.partitions import TopicPartition
@@ -10,6 +11,8 @@ from tests.web.conftest import Open
 from tests.web.scene import Scene, keys
 from tests.web.showing import showing
 from tests.web.tables import tables_of
+
+pytestmark = pytest.mark.story
 
 
 def scene_of() -> Scene:

@@ -1,6 +1,5 @@
 """The trial of a command costs what there is to tell, since every viewer waits while it is made."""
 
-from time import process_time
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from drover.events.commands import AnyCommand, Freeze, HoldBroker, ReleaseBroker
 from drover.state.cluster import ClusterState
 from drover.web.trials import trial
 from tests.client.log import CLUSTER
+from tests.growth import processor_seconds
 from tests.web.scene import Scene, keys
 
 MOVES = 12_000
@@ -22,11 +22,8 @@ def asked(id_: str) -> dict[str, Any]:
 
 def seconds_for(command: AnyCommand, state: ClusterState) -> float:
     """Return the processor time of a trial."""
-    began = process_time()
-    found = trial(command, state, 0, 1)
-    took = process_time() - began
-    assert len(found.keys) > MOVES / 2
-    return took
+    assert len(trial(command, state, 0, 1).keys) > MOVES / 2
+    return processor_seconds(lambda: trial(command, state, 0, 1))
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,9 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from drover.jars import KAFKA_VERSION
-from drover.local import LocalCluster
+from drover.local import LocalCluster, one_process_each
 from drover.local import local_cluster as run_local_cluster
+from drover.testing.shared_process import SharedProcess
 from tests.memory import memory_directory
 from tests.topics import delete_topics
 
@@ -103,7 +104,7 @@ async def local_cluster(
         racks=3,
         kafka=kafka,
         controllers=0 if zookeeper_mode else 1,
-        killable=None if zookeeper_mode else killed_nodes(sharing(request)),
+        start_nodes=one_process_each if zookeeper_mode else SharedProcess(killed_nodes(sharing(request))),
     ) as cluster:
         request.config.stash[RUNNING] = cluster
         yield cluster

@@ -17,7 +17,7 @@ from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.local import LocalCluster, local_cluster
 from drover.projections.store import Store
 from drover.projections.zookeeper import ZooKeeperStore
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions
 from drover.testing.shared_process import SharedProcess
 from tests.healing.live import ForeignClient, batches, chunks_follow_each_other, gather_on, holders, is_whole
 from tests.integration.support import LOOK_S, MANAGED, Installation, installation, wait_for

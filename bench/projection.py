@@ -26,7 +26,7 @@ from drover.projections.tree import Tree
 from drover.projections.writer import ClusterWriter, Role
 from drover.projections.zookeeper import ZooKeeperStore
 from drover.service.process import collect_rarely
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions
 from drover.time_limits import time_limit
 
 EVENTS_PER_SECOND = 2_000

@@ -93,7 +93,10 @@ async def _serve(settings: Settings, cluster: str | None) -> None:
     projection = Projection(settings, metrics, cluster)
     host, port = settings.zookeeper.address
     live = (Check("loop", ok=True, detail="runs, since it answers"),)
-    async with HealthServer(host, port, live=lambda: live, ready=projection.checks, metrics=metrics) as server:
+    remedy = "`zookeeper.listen` or `drover project --listen`"
+    async with HealthServer(
+        host, port, live=lambda: live, ready=projection.checks, metrics=metrics, remedy=remedy
+    ) as server:
         _log.info("projecting", zookeeper=settings.zookeeper.hosts, root=settings.zookeeper.root, port=server.port)
         await projection.run(stop)
 

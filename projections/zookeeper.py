@@ -42,7 +42,7 @@ from drover.projections.store import (
     Znode,
     nothing,
 )
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions
 from drover.time_limits import time_limit
 
 _CONFLICTS = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)

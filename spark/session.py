@@ -12,16 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pyspark
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from drover.errors import SparkJobError
 from drover.jars import ensure
-from drover.spark.class_archive import java_options
 from drover.spark.java_home import java_home
 from drover.spark.java_process import end_of_java, keep_accumulators_quiet, start_java
-from drover.spark.warming import imported_meanwhile
 
 LOCAL_MASTER = "local[2]"
 PROGRAM_ROOT = Path(__file__).parents[1]
@@ -30,8 +27,6 @@ _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _CLASS_PATH = "spark.driver.extraClassPath"
 # Spark's scripts run one Java to put together the command line of the other.
 _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# The first call of Java with an argument imports it, and pandas with it.
-_NEEDED_BY_CALLS = "pyspark.testing"
 _LOG4J = """\
 status = error
 rootLogger.level = {level}
@@ -72,15 +67,13 @@ def open_session(
     directory: Path,
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
-    needed: Sequence[str] = (),
 ) -> SparkSession:
     """Open Spark, or take the session that spark-submit has opened for this process.
 
     Downloads the jars of the set `spark` once; resolves nothing at run time. What Spark logs goes to `spark.log` in
     `directory`, what Java prints to `java.log`, scratch files below it. `master` defaults to what spark-submit said,
-    else two threads of this machine; `settings` are Spark's own, and win. Modules that are `needed` afterwards are
-    imported while Java starts. Raises `ConfigurationError` for a missing Java or jar, and `SparkJobError` for a Java
-    that does not start.
+    else two threads of this machine; `settings` are Spark's own, and win. Raises `ConfigurationError` for a missing
+    Java or jar, and `SparkJobError` for a Java that does not start.
     """
     directory.mkdir(parents=True, exist_ok=True)
     jars = ensure("spark")
@@ -101,7 +94,9 @@ def open_session(
     }
     options[_JVM_OPTIONS] = f"{_quiet(directory)} {own.pop(_JVM_OPTIONS, '')}".strip()
     if not is_submitted:
-        _keep_in_scratch(options, scratch_of_this_process(directory))
+        scratch = scratch_of_this_process(directory)
+        options["spark.local.dir"] = str(scratch)
+        options[_JVM_OPTIONS] += f" -Djava.io.tmpdir={scratch}"
     given = {key: value for key, value in options.items() if key not in own}
     for key, value in ({**given, **own} if is_submitted else given).items():
         builder = builder.config(key, value)
@@ -111,7 +106,7 @@ def open_session(
         session.sparkContext.setLogLevel("WARN")
     else:
         # In the scratch of this process: several audits at a time have one directory.
-        with _handed_over(scratch_of_this_process(directory), own), imported_meanwhile(_NEEDED_BY_CALLS, *needed):
+        with _handed_over(scratch_of_this_process(directory), own):
             start_java({**({} if master is None else {"spark.master": master}), **given}, directory / "java.log")
             session = _session_of(builder, directory / "java.log")
     keep_accumulators_quiet(session.sparkContext)
@@ -136,19 +131,11 @@ def close_session(session: SparkSession) -> None:
         session.stop()
 
 
-def _keep_in_scratch(options: dict[str, str], scratch: Path) -> None:
-    """Have temporary files in a folder of this process, and the class data archive where there is one."""
-    options["spark.local.dir"] = str(scratch)
-    spark = f"{pyspark.__path__[0]} {pyspark.__version__} {options.get(_CLASS_PATH, '')}"
-    archive = " ".join(f'"{option}"' for option in java_options(spark, scratch))
-    options[_JVM_OPTIONS] += f" -Djava.io.tmpdir={scratch} {archive}".rstrip()
-
-
 def _class_path(jars: Sequence[Path], master: str | None, own: dict[str, str]) -> dict[str, str]:
     """Return how Java finds the jars; what `own` has on the class path of a driver without executors is taken over."""
     if not is_one_process(master):
         return {"spark.jars": ",".join(map(str, jars))}
-    # On Java's own class path they need not be copied, and the class data archive has their classes.
+    # On Java's own class path they need not be copied at each start.
     return {_CLASS_PATH: os.pathsep.join([*map(str, jars), *filter(None, [own.pop(_CLASS_PATH, "")])])}
 
 

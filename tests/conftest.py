@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from drover.jars import KAFKA_VERSION
-from drover.local import LocalCluster
+from drover.local import LocalCluster, one_process_each
 from drover.local import local_cluster as run_local_cluster
+from drover.testing.shared_process import SharedProcess
 from tests.memory import memory_directory
 from tests.topics import delete_topics
 
@@ -77,7 +78,7 @@ async def local_cluster(
         racks=3,
         kafka=kafka,
         controllers=0 if zookeeper_mode else 1,
-        killable=None if zookeeper_mode else killed_nodes(request.session.items),
+        start_nodes=one_process_each if zookeeper_mode else SharedProcess(killed_nodes(request.session.items)),
     ) as cluster:
         request.config.stash[RUNNING] = cluster
         yield cluster

@@ -25,7 +25,7 @@ from drover.events.partitions import TopicPartition
 from drover.journal.connection import LogConnection
 from drover.local import LocalCluster, local_cluster, prepare, wait_until
 from drover.local.seed import assignment
-from drover.settings.settings_sources import load_settings
+from drover.settings.sources import load_settings
 from drover.state.cluster import ClusterState
 from drover.web.serving import serving
 

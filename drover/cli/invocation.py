@@ -16,7 +16,7 @@ from drover.errors import ConfigurationError
 from drover.events.bounds import visible
 from drover.events.commands import is_cluster_name
 from drover.settings.settings import Settings
-from drover.settings.settings_sources import load_settings
+from drover.settings.sources import load_settings
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

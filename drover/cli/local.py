@@ -4,7 +4,7 @@ import asyncio
 import shlex
 import signal
 import threading
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -54,11 +54,6 @@ def local() -> None:
 )
 @click.option("--controllers", type=int, help="How many controllers, 1 to 5.  [default: 1]")
 @click.option("--zookeeper-mode", is_flag=True, help="Without controllers, with the metadata in ZooKeeper (Kafka 3).")
-@click.option(
-    "--one-process",
-    is_flag=True,
-    help="Brokers and controllers in one JVM: a third of the memory, and none can be killed alone.",
-)
 @directory_option
 def up(
     brokers: int | None,
@@ -69,7 +64,6 @@ def up(
     *,
     secure: bool,
     zookeeper_mode: bool,
-    one_process: bool,
 ) -> None:
     """Start the cluster and wait until it serves; starts all of it or nothing.
 
@@ -85,8 +79,7 @@ def up(
     check_version(kafka or KAFKA_VERSION, 1 if wanted is None else wanted, secure=secure)
     # Here and not inside: Ctrl-C ends a download at once.
     cluster = LocalCluster(directory, prepare(kafka or KAFKA_VERSION))
-    killable = () if one_process else None
-    started = _run(cluster.up(brokers, racks, secure=secure, kafka=kafka, controllers=wanted, killable=killable))
+    started = _run(cluster.up(brokers, racks, secure=secure, kafka=kafka, controllers=wanted))
     status = _run(cluster.status())
     console = Console()
     said = "serves" if started else "was already running"
@@ -96,22 +89,10 @@ def up(
     lines = _first_steps(cluster)
     states = {str(broker.id): broker.state for broker in status.brokers}
     states |= {**status.controller_states, "zookeeper": status.zookeeper_state}
-    lines += _remedies(states, cluster.spec.shared, where)
+    remedies = {"dead": "start", "paused": "resume"}
+    lines += [f"drover local {remedies[state]} {node}{where}" for node, state in states.items() if state in remedies]
     lines += [f"drover local status{where}", f"drover local down{where}"]
     console.print("Next:", *(f"  {line}" for line in lines), sep="\n", highlight=False, soft_wrap=True)
-
-
-def _remedies(states: Mapping[str, str], shared: Collection[str], where: str) -> list[str]:
-    """Suggest how to bring back what is dead or paused; nodes that share a process come back together."""
-    known = {"dead": "start", "paused": "resume"}
-    lines = [
-        f"drover local {known[state]} {node}{where}"
-        for node, state in states.items()
-        if state in known and node not in shared
-    ]
-    if any(states[node] == "dead" for node in shared):
-        lines += [f"drover local down --keep{where}", f"drover local up{where}"]
-    return lines
 
 
 def _first_steps(cluster: LocalCluster) -> list[str]:

@@ -52,7 +52,7 @@ WITHOUT_CLUSTER = frozenset({"local", "topics", "acls", "worker", "spark", "demo
 @click.group(cls=LazyGroup, lazy=COMMANDS, aliases=ALIASES)
 @common_options
 @author_option
-@click.version_option(package_name="drover", message="%(prog)s %(version)s")
+@click.version_option(package_name="kafka-drover", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Move Kafka partition replicas safely.

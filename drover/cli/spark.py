@@ -14,8 +14,7 @@ from drover.cli.parameters import NamedPath
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
-from drover.settings.section_settings import SparkSettings
-from drover.settings.settings import Settings
+from drover.settings.settings import Settings, SparkSettings
 
 if TYPE_CHECKING:
     from drover.spark.job import JobOptions

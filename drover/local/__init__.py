@@ -3,6 +3,7 @@
 from drover.local.cluster import BrokerStatus, ClusterStatus, LocalCluster, local_cluster
 from drover.local.processes import ProcessState
 from drover.local.programs import Programs, prepare
+from drover.local.starting import Start, StartNodes, one_process_each
 from drover.local.waiting import wait_until
 from drover.local.zookeeper import LocalZooKeeper
 
@@ -13,7 +14,10 @@ __all__ = [
     "LocalZooKeeper",
     "ProcessState",
     "Programs",
+    "Start",
+    "StartNodes",
     "local_cluster",
+    "one_process_each",
     "prepare",
     "wait_until",
 ]

@@ -5,7 +5,7 @@ Owns the order in which things happen. Processes belong to `nodes`, what serving
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ from drover.local.layout import (
 from drover.local.nodes import Nodes
 from drover.local.processes import ProcessState
 from drover.local.programs import Programs, node_command, prepare
-from drover.local.starting import Start
+from drover.local.starting import Start, StartNodes, one_process_each
 from drover.local.waiting import wait_until
 from drover.local.wanted import DEFAULT_BROKERS, DEFAULT_RACKS, Wanted
 
@@ -76,10 +76,13 @@ class LocalCluster:
     cluster in the directory, or no such node, it is a ConfigurationError.
     """
 
-    def __init__(self, directory: Path, programs: Programs | None = None) -> None:
+    def __init__(
+        self, directory: Path, programs: Programs | None = None, start_nodes: StartNodes = one_process_each
+    ) -> None:
         self._layout = Layout(directory.resolve())
         self._nodes = Nodes(self._layout)
         self._programs = programs
+        self._start_nodes = start_nodes
 
     @property
     def directory(self) -> Path:
@@ -128,7 +131,6 @@ class LocalCluster:
         secure: bool = False,
         kafka: str | None = None,
         controllers: int | None = None,
-        killable: Collection[Node] | None = None,
         more_settings: Callable[[BrokerSpec], str] = nothing_more,
         timeout_s: float = SERVE_TIMEOUT_S,
     ) -> bool:
@@ -136,17 +138,14 @@ class LocalCluster:
 
         With `secure` clients need TLS and a password, and may do what `drover.client.acls` says. `kafka` is one of the
         locked versions, and `controllers` how many there are; none means ZooKeeper mode, which Kafka 3 still has.
-        Nodes that are not `killable` share one JVM, which starts in half the time. None of them can be stopped or
-        paused alone, and `down` ends them without a clean stop. By default every node has its own process, and the
-        ZooKeeper always does. `more_settings` are further lines of a broker's settings, which count more than its own.
+        `more_settings` are further lines of a broker's settings, which count more than its own.
 
         All or nothing: when a node dies, the deadline passes or the caller is cancelled, everything is taken down
         again. Idempotent: a cluster of which anything runs is left as it is, but for the rest of an `up` that was
         killed, which is cleared away. Data that `down(keep=True)` kept is used again; another size or version than it
         had is a ConfigurationError.
         """
-        alone = None if killable is None else frozenset(map(str, killable))
-        wanted = Wanted(brokers, racks, secure, kafka, controllers, alone)
+        wanted = Wanted(brokers, racks, secure, kafka, controllers)
         wanted.check()
         async with exclusive(self.directory):
             files.check_directory(self._layout)
@@ -162,7 +161,8 @@ class LocalCluster:
                 undo.push_async_callback(self._take_down, keep=known is not None)
                 spec = known or wanted.reserve(self._layout)
                 programs = await self._ready_programs(spec)
-                await Start(self._layout, self._nodes, spec, programs, timeout_s, more_settings).run()
+                files.write_files(self._layout, spec, more_settings)
+                await self._start_nodes(Start(self._layout, self._nodes, spec, programs, timeout_s))
                 await self.wait_until_serving(timeout_s=timeout_s)
                 if spec.secure:
                     await self._grant(TopicNames())
@@ -178,9 +178,6 @@ class LocalCluster:
         """
         async with exclusive(self.directory):
             was_there = read_spec(self._layout) is not None or bool(self._nodes.all())
-            await self._nodes.end_recorder(wake_paused=keep)
-            if self._layout.class_archive.exists():
-                await self._keep_class_archive()
             await self._take_down(keep=keep, grace_s=KEEP_GRACE_S if keep else 0.0)
         return was_there
 
@@ -298,15 +295,6 @@ class LocalCluster:
         if not keep:
             files.remove_files(self._layout)
 
-    async def _keep_class_archive(self) -> None:
-        """Take over what the recording broker left, for the next start; whatever goes wrong only costs time."""
-        try:
-            archives = (await self._ready_programs(self.spec)).archives
-            if archives is not None:
-                await asyncio.to_thread(archives.keep, self._layout.class_archive)
-        except (ConfigurationError, OSError):
-            return
-
     async def _ready_programs(self, spec: ClusterSpec) -> Programs:
         if self._programs is None or self._programs.kafka != spec.kafka:
             self._programs = await asyncio.to_thread(prepare, spec.kafka)
@@ -322,18 +310,17 @@ async def local_cluster(
     secure: bool = False,
     kafka: str = KAFKA_VERSION,
     controllers: int = 1,
-    killable: Collection[Node] | None = None,
+    start_nodes: StartNodes = one_process_each,
     more_settings: Callable[[BrokerSpec], str] = nothing_more,
 ) -> AsyncIterator[LocalCluster]:
     """Run a cluster for the length of a block: up before it, down after it, whatever happened inside."""
-    cluster = LocalCluster(directory)
+    cluster = LocalCluster(directory, start_nodes=start_nodes)
     await cluster.up(
         brokers,
         racks,
         secure=secure,
         kafka=kafka,
         controllers=controllers,
-        killable=killable,
         more_settings=more_settings,
     )
     try:

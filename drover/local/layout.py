@@ -14,8 +14,8 @@ HOST = "127.0.0.1"
 CONTROLLER_ID = 100
 CONTROLLER = str(CONTROLLER_ID)
 ZOOKEEPER = "zookeeper"
-# Processes that are no node: the one that several nodes share, and the tool that formats the controller.
-SHARED, FORMATTER = "shared", "format"
+# The process that is no node: the tool that formats the controller.
+FORMATTER = "format"
 FEWEST_BROKERS = 3
 MOST_CONTROLLERS = 5
 # Users of a secure cluster: the worker's, the command line's, and the super user.
@@ -55,8 +55,6 @@ class ClusterSpec:
     zookeeper_port: int
     secure: bool = False
     kafka: str = KAFKA_VERSION
-    # The brokers and controllers that run in one process; each other node has its own.
-    shared: tuple[str, ...] = ()
 
     @property
     def in_zookeeper_mode(self) -> bool:
@@ -212,11 +210,6 @@ class Layout:
         return self.directory / "nodes"
 
     @property
-    def class_archive(self) -> Path:
-        """What a recording broker leaves when it ends."""
-        return self.nodes_directory / "classes.jsa"
-
-    @property
     def logging_file(self) -> Path:
         """The settings of Log4j 2, for all nodes but those of Kafka 3."""
         return self.nodes_directory / "log4j2.properties"
@@ -270,7 +263,6 @@ def read_spec(layout: Layout) -> ClusterSpec | None:
             zookeeper_port=content["zookeeper_port"],
             secure=content["secure"],
             kafka=content["kafka"],
-            shared=tuple(content.get("shared", ())),
         )
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ConfigurationError(
@@ -297,7 +289,6 @@ def write_spec(layout: Layout, spec: ClusterSpec) -> None:
         "zookeeper_port": spec.zookeeper_port,
         "secure": spec.secure,
         "kafka": spec.kafka,
-        "shared": spec.shared,
     }
     part = layout.spec_file.with_suffix(".json.part")
     part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

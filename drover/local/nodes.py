@@ -2,20 +2,16 @@
 
 import signal
 from collections.abc import Sequence
-from pathlib import Path
 
 from drover.errors import ClusterUnavailableError, ConfigurationError
-from drover.jars.class_archives import RECORD_FLAG
 from drover.local import files
-from drover.local.layout import CONTROLLER_ID, SHARED, ZOOKEEPER, ClusterSpec, Layout, read_spec
-from drover.local.processes import Child, ProcessState, find_marked, has_argument, read_child, send, spawn, state_of
-from drover.local.programs import Programs, mark, node_environment, shared_command
+from drover.local.layout import CONTROLLER_ID, ZOOKEEPER, ClusterSpec, Layout, read_spec
+from drover.local.processes import Child, ProcessState, find_marked, read_child, send, spawn, state_of
+from drover.local.programs import Programs, mark, node_environment
 from drover.local.waiting import wait_until
 
 SIGNAL_TIMEOUT_S = 10.0
 STOP_GRACE_S = 15.0
-# Writing a class data archive takes a JVM some seconds, once per machine.
-RECORD_GRACE_S = 20.0
 
 
 class Nodes:
@@ -46,12 +42,8 @@ class Nodes:
     def killable(self, node: int | str) -> str:
         """Return the name of a node that has its own process; one that shares a process is a ConfigurationError."""
         name = self.name(node)
-        if name in self.spec.shared:
-            where = f"--dir {self._layout.directory}"
-            raise ConfigurationError(
-                f"node {name} shares its process with others, so they stop and start together: "
-                f"drover local down --keep {where}, then drover local up {where}"
-            )
+        if self._layout.pid_file(name).is_symlink():
+            raise ConfigurationError(f"node {name} shares its process with others, so they stop and start together")
         return name
 
     def find(self, name: str) -> Child | None:
@@ -74,22 +66,10 @@ class Nodes:
 
     def spawn(self, name: str, command: list[str], programs: Programs) -> Child:
         """Start a node's process, or a tool that works for it, as this node."""
-        return spawn(
-            command,
-            self._mark,
-            node_environment(programs, name),
-            self._layout.log_file(name),
-            self._layout.pid_file(name),
-        )
-
-    def spawn_shared(self, names: Sequence[str], programs: Programs) -> Child:
-        """Start the process that these nodes share; the pid file and the log of each are links to the shared ones."""
-        self._layout.node(SHARED).mkdir(parents=True, exist_ok=True)
-        for name in names:
-            for file in (self._layout.pid_file(name), self._layout.log_file(name)):
-                file.unlink(missing_ok=True)
-                file.symlink_to(Path("..", SHARED, file.name))
-        return self.spawn(SHARED, shared_command(programs, self._layout, names), programs)
+        log_file = self._layout.log_file(name)
+        if log_file.is_symlink():  # it shared a process before
+            log_file.unlink()
+        return spawn(command, self._mark, node_environment(programs, name), log_file, self._layout.pid_file(name))
 
     def log_end(self, name: str) -> str:
         """Return the end of what a node printed, with the name of the file."""
@@ -140,14 +120,6 @@ class Nodes:
             await _ask_to_end(self.all(), grace_s=grace_s, wake_paused=wake_paused)
         what = f"every process of {self._layout.directory} is gone"
         await wait_until(self._none_left, what=what, timeout_s=SIGNAL_TIMEOUT_S)
-
-    async def end_recorder(self, *, wake_paused: bool) -> None:
-        """End the broker that records what it loads, if there is one: a record is written only at a clean stop.
-
-        A paused one is left alone unless `wake_paused`.
-        """
-        recorders = [child for child in self._brokers() if has_argument(child, RECORD_FLAG)]
-        await _ask_to_end(recorders, grace_s=RECORD_GRACE_S, wake_paused=wake_paused)
 
     def _brokers(self) -> list[Child]:
         return [child for name, child in self.named().items() if name != ZOOKEEPER and int(name) < CONTROLLER_ID]

@@ -95,14 +95,6 @@ def state_of(child: Child) -> ProcessState:
     return ProcessState.PAUSED if status == psutil.STATUS_STOPPED else ProcessState.RUNNING
 
 
-def has_argument(child: Child, prefix: str) -> bool:
-    """Tell whether an argument of the living process begins so; False for one that has ended."""
-    try:
-        return any(argument.startswith(prefix) for argument in psutil.Process(child.pid).cmdline())
-    except psutil.Error:
-        return False
-
-
 def send(child: Child, number: signal.Signals) -> None:
     """Send a signal, if the process is still the one we started."""
     if state_of(child) is not ProcessState.DEAD:

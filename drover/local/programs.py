@@ -1,16 +1,11 @@
 """Which Java runs the nodes, with which class path and flags; and the command line of each node."""
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from py4j.java_gateway import find_jar_path
-
 from drover.jars import KAFKA_VERSION, class_path, ensure, find_java, kafka_set
-from drover.jars.class_archives import Archives, archives_for
-from drover.local.layout import FORMATTER, SHARED, ZOOKEEPER, Layout
-from drover.local.shared_process import MAIN
+from drover.local.layout import FORMATTER, ZOOKEEPER, Layout
 
 JVM_FLAGS = (
     "-Xmx256m",
@@ -29,30 +24,20 @@ JVM_FLAGS = (
 # ZooKeeper keeps its last transactions in memory, 500 by default, however large: half a megabyte each is 250 MB.
 ZOOKEEPER_FLAGS = ("-Xmx512m", "-Dzookeeper.commitLogCount=50")
 
-# What one broker needs; a process that several nodes share gets as much for each.
-NODE_HEAP_MB = 128
-
-# The broker whose process records what it loads; see `drover.jars.class_archives`.
-RECORDER = "1"
-
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """What the nodes are run with; made by `prepare`. `archives` are the Kafka nodes' class data archives, if any."""
+    """What the nodes are run with; made by `prepare`."""
 
     java: Path
     kafka_class_path: str
     zookeeper_class_path: str
-    archives: Archives | None = None
     kafka: str = KAFKA_VERSION
 
 
 def prepare(kafka: str = KAFKA_VERSION) -> Programs:
     """Find Java and fetch what the cache lacks; blocks, and may show a download on stderr."""
-    java = find_java()
-    # One class path for all, so that one archive serves a node alone and the process that several share.
-    path = os.pathsep.join((class_path(ensure(kafka_set(kafka))), find_jar_path()))
-    return Programs(java, path, class_path(ensure("zookeeper")), archives_for(java, JVM_FLAGS, path), kafka)
+    return Programs(find_java(), class_path(ensure(kafka_set(kafka))), class_path(ensure("zookeeper")), kafka)
 
 
 def mark(layout: Layout) -> str:
@@ -65,26 +50,14 @@ def node_command(programs: Programs, layout: Layout, node: str) -> list[str]:
     settings = str(layout.settings_file(node))
     if node == ZOOKEEPER:
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
-        return [*_jvm(programs, layout, node), *ZOOKEEPER_FLAGS, main, settings]
-    return [
-        *_jvm(programs, layout, node),
-        *_archive_flags(programs, layout, records=node == RECORDER),
-        "kafka.Kafka",
-        settings,
-    ]
-
-
-def shared_command(programs: Programs, layout: Layout, nodes: Sequence[str]) -> list[str]:
-    """Return the command line of the process that several nodes share; it starts none of them by itself."""
-    heap = f"-Xmx{len(nodes) * NODE_HEAP_MB}m"
-    return [*_jvm(programs, layout, SHARED), heap, *_archive_flags(programs, layout, records=RECORDER in nodes), *MAIN]
+        return [*jvm_command(programs, layout, node), *ZOOKEEPER_FLAGS, main, settings]
+    return [*jvm_command(programs, layout, node), "kafka.Kafka", settings]
 
 
 def format_command(programs: Programs, layout: Layout, arguments: Path) -> list[str]:
     """Return the command line that formats the controller's log directory; its arguments are in a file."""
-    flags = () if programs.archives is None else programs.archives.use_flags
     # The tool takes a file in place of arguments, and every user of this machine can read a command line.
-    return [*_jvm(programs, layout, FORMATTER), *flags, "kafka.tools.StorageTool", f"@{arguments}"]
+    return [*jvm_command(programs, layout, FORMATTER), "kafka.tools.StorageTool", f"@{arguments}"]
 
 
 def node_environment(programs: Programs, node: str) -> dict[str, str]:
@@ -93,17 +66,8 @@ def node_environment(programs: Programs, node: str) -> dict[str, str]:
     return {**os.environ, "CLASSPATH": path}
 
 
-def _archive_flags(programs: Programs, layout: Layout, *, records: bool) -> tuple[str, ...]:
-    """Let every Kafka node use the archives; while there is none of a broker's classes, one process records it."""
-    archives = programs.archives
-    if archives is None:
-        return ()
-    if records and not archives.classes.exists():
-        return archives.record_flags(layout.class_archive)
-    return archives.use_flags
-
-
-def _jvm(programs: Programs, layout: Layout, node: str) -> list[str]:
+def jvm_command(programs: Programs, layout: Layout, node: str) -> list[str]:
+    """Return the beginning of a node's command line: Java and its flags, the cluster's mark among them."""
     return [
         str(programs.java),
         *JVM_FLAGS,

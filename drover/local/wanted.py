@@ -1,6 +1,6 @@
 """What an `up` asks for: checked, compared with what a directory holds already, and made into a cluster's spec."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from drover.errors import ConfigurationError
@@ -16,8 +16,7 @@ DEFAULT_RACKS = 3
 class Wanted:
     """The size and the kind of a cluster; None leaves the choice to what is there, or else to the defaults.
 
-    No controllers mean ZooKeeper mode. Brokers and controllers that are not `killable` share a process; with None each
-    has its own.
+    No controllers mean ZooKeeper mode.
     """
 
     brokers: int | None = None
@@ -25,14 +24,11 @@ class Wanted:
     secure: bool = False
     kafka: str | None = None
     controllers: int | None = None
-    killable: frozenset[str] | None = None
 
     def check(self) -> None:
         """Refuse what no cluster can be. Raises `ConfigurationError`."""
         check_size(*self._size())
         check_version(self.kafka or KAFKA_VERSION, self._controllers(), secure=self.secure)
-        if self.killable is not None and self._controllers() == 0:
-            raise ConfigurationError("the nodes of a cluster in ZooKeeper mode cannot share a process")
 
     def check_same(self, spec: ClusterSpec, directory: Path) -> None:
         """Refuse to be another cluster than the one that is there. Raises `ConfigurationError`."""
@@ -45,9 +41,6 @@ class Wanted:
         elif self.kafka not in {None, spec.kafka} or self.controllers not in {None, count}:
             kind = f"with {count} controller{'' if count == 1 else 's'}" if count else "in ZooKeeper mode"
             holds = f"a cluster of Kafka {spec.kafka} {kind}"
-        elif self.killable is not None and spec.shared != self._shared(spec):
-            nodes = f"nodes {', '.join(spec.shared)}" if spec.shared else "no nodes"
-            holds = f"a cluster in which {nodes} share a process"
         if holds is not None:
             remedy = f"take it down first (drover local down --dir {directory}) or choose another --dir"
             raise ConfigurationError(f"{directory} holds {holds}; {remedy}")
@@ -59,17 +52,8 @@ class Wanted:
         return reserve(
             layout,
             ports_needed(brokers, secure=secure, controllers=controllers),
-            lambda ports: self._sharing(
-                new_spec(brokers, racks, ports, secure=secure, kafka=kafka, controllers=controllers)
-            ),
+            lambda ports: new_spec(brokers, racks, ports, secure=secure, kafka=kafka, controllers=controllers),
         )
-
-    def _sharing(self, spec: ClusterSpec) -> ClusterSpec:
-        return replace(spec, shared=self._shared(spec))
-
-    def _shared(self, spec: ClusterSpec) -> tuple[str, ...]:
-        killable = self.killable
-        return () if killable is None else tuple(node for node in spec.kafka_nodes if node not in killable)
 
     def _size(self) -> tuple[int, int]:
         brokers = DEFAULT_BROKERS if self.brokers is None else self.brokers

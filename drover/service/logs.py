@@ -83,4 +83,6 @@ def _event_first(_logger: object, _name: str, event: structlog.typing.EventDict)
 
 
 def _is_worth_saying(record: logging.LogRecord) -> bool:
-    return not any(noise in record.getMessage() for noise in _NOISE)
+    # aiohttp logs a traceback for each request that is not HTTP: whoever can reach the port could fill the log.
+    is_bad_request = record.exc_info is not None and type(record.exc_info[1]).__module__ == "aiohttp.http_exceptions"
+    return not is_bad_request and not any(noise in record.getMessage() for noise in _NOISE)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from drover.settings.client_certificate import check_authorities
-from drover.settings.security_settings import Security
+from drover.settings.credentials import check_authorities
+from drover.settings.settings import Security
 
 _LOGIN = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",

@@ -1,43 +1,148 @@
-"""The settings as values: the shape of drover.toml and of the `DROVER_*` variables.
+"""The settings as values: the shape of drover.toml and of the `DROVER_*` variables, and what each section refuses.
 
-Reading them is `drover.settings.settings_sources`. This module imports no validation library, so that a command that
-has its settings at hand starts at once.
+`drover.settings.sources` reads them.
 """
 
+import ipaddress
 import os
 import re
 import socket
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 from drover.errors import ConfigurationError
 from drover.events.clusters import Budgets
+from drover.events.healing import HealingLimits
 from drover.events.plans import Stepping
 from drover.events.topics import DEFAULT_PREFIX, TopicNames
 from drover.journal.connection import LogConnection
 from drover.settings.addresses import check_addresses, check_session_timeout, parse_address
-from drover.settings.client_certificate import ClientCertificate, SettingNames
-from drover.settings.healing_settings import HealingSettings
-from drover.settings.secret import Secret
-from drover.settings.section_settings import PlanningSettings, SparkSettings
-from drover.settings.security_settings import Security
-from drover.settings.web_settings import WebSettings
-from drover.settings.zookeeper import ZooKeeperOptions
-from drover.state.limit_names import check
+from drover.settings.credentials import (
+    ClientCertificate,
+    Secret,
+    SettingNames,
+    check_authorities,
+    read_secret,
+    unusable,
+)
+from drover.state.limit_names import check, check_healing
 from drover.state.scheduling import Limits
 
-# Every section refuses keys that it does not know: a misspelt setting is never silently ignored.
-_STRICT: Mapping[str, Any] = {"extra": "forbid"}
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
 LogFormat = Literal["auto", "json", "text"]
+Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+_HEALING = HealingLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How to reach one Kafka; the names are those of the Kafka clients, except for the file that holds the password.
+
+    The authorities are PEM; Drover's own certificate and key are PEM or PKCS #12, and a key that is encrypted needs its
+    password. A broker's certificate must name the host that it is reached by. SASL without TLS sends the password in
+    the clear, so it must be allowed explicitly.
+    """
+
+    security_protocol: Protocol = "PLAINTEXT"
+    sasl_mechanism: Mechanism | None = None
+    sasl_plain_username: str | None = None
+    sasl_plain_password: str | None = field(default=None, repr=False)
+    sasl_plain_password_file: str | None = None
+    ssl_cafile: str | None = None
+    ssl_certfile: str | None = None
+    ssl_keyfile: str | None = None
+    ssl_key_password: str | None = field(default=None, repr=False)
+    ssl_key_password_file: str | None = None
+    allow_plaintext_sasl: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse combinations that no client could use, or that give a password away."""
+        if self.security_protocol == "SASL_PLAINTEXT" and not self.allow_plaintext_sasl:
+            raise ValueError(
+                "SASL without TLS sends the password readable over the network; "
+                "use security_protocol = SASL_SSL, or set allow_plaintext_sasl = true"
+            )
+        password = self.sasl_plain_password or self.sasl_plain_password_file
+        if self.uses_sasl and None in {self.sasl_mechanism, self.sasl_plain_username, password}:
+            raise ValueError(
+                f"{self.security_protocol} needs sasl_mechanism, sasl_plain_username and sasl_plain_password "
+                "(or sasl_plain_password_file)"
+            )
+        for setting in ("sasl_plain_password", "ssl_key_password"):
+            if getattr(self, setting) and getattr(self, f"{setting}_file"):
+                raise ValueError(f"{setting} and {setting}_file are both set: choose one")
+        if not self.uses_sasl and (self.sasl_mechanism or self.sasl_plain_username or password):
+            raise ValueError(f"SASL settings have no effect with security_protocol = {self.security_protocol}")
+        key_password = self.ssl_key_password or self.ssl_key_password_file
+        if not self.uses_tls and (self.ssl_cafile or self.ssl_certfile or self.ssl_keyfile or key_password):
+            raise ValueError(f"TLS files have no effect with security_protocol = {self.security_protocol}")
+        if self.ssl_keyfile and not self.ssl_certfile:
+            raise ValueError("ssl_keyfile has no effect without ssl_certfile")
+        if key_password and not self.ssl_certfile:
+            raise ValueError("ssl_key_password has no effect without ssl_certfile")
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether the client authenticates with a name and a password."""
+        return self.security_protocol.startswith("SASL_")
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self.security_protocol.endswith("SSL")
+
+    def client_options(self, section: str) -> dict[str, Any]:
+        """Return the keyword arguments that both clients, aiokafka and kafka-python, are opened with; reads the files.
+
+        Raises `ConfigurationError` for a file that cannot be used; `section` is what it calls these settings.
+        """
+        options: dict[str, Any] = {"security_protocol": self.security_protocol}
+        if self.uses_sasl:
+            options |= {
+                "sasl_mechanism": self.sasl_mechanism,
+                "sasl_plain_username": self.sasl_plain_username,
+                "sasl_plain_password": self.sasl_password(section),
+            }
+        if self.uses_tls:
+            options["ssl_context"] = self._tls_context(section)
+        return options
+
+    def sasl_password(self, section: str) -> Secret:
+        """Return the password, from its file if that is where it is. Raises `ConfigurationError`."""
+        password = read_secret(section, "sasl_plain_password", self.sasl_plain_password, self.sasl_plain_password_file)
+        assert password is not None, "checked when the settings were made"
+        return password
+
+    def client_certificate(self, section: str) -> ClientCertificate | None:
+        """Return Drover's own certificate, if it has one. Raises `ConfigurationError` for a password's file."""
+        if self.ssl_certfile is None:
+            return None
+        password = read_secret(section, "ssl_key_password", self.ssl_key_password, self.ssl_key_password_file)
+        return ClientCertificate(SettingNames(section), self.ssl_certfile, self.ssl_keyfile, password)
+
+    def _tls_context(self, section: str) -> "SSLContext":
+        import ssl  # noqa: PLC0415 - costs start-up time and few need it
+
+        if self.ssl_cafile is not None:
+            check_authorities(section, "ssl_cafile", self.ssl_cafile)
+        try:
+            # It checks the certificate and the host's name. Only the file's authorities count, not those
+            # that this machine trusts for the web.
+            context = ssl.create_default_context(cafile=self.ssl_cafile)
+        except OSError as error:  # what ssl raises for unreadable and for senseless files
+            raise unusable(section, "ssl_cafile", str(self.ssl_cafile), str(error)) from error
+        certificate = self.client_certificate(section)
+        if certificate is not None:
+            certificate.load_into(context)
+        return context
 
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
     """The Kafka that holds the log: `bootstrap` is `host:port[,host:port...]`; `prefix` begins every topic's name."""
-
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     bootstrap: str
     prefix: str = DEFAULT_PREFIX
@@ -67,14 +172,42 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HealingSettings:
+    """Settings of healing (KIP-46); see `drover.events.healing.HealingLimits`, whose fields and defaults these are.
+
+    That there is such a section lets absent brokers be noted and alarmed about; nothing moves by itself unless
+    `failure_interval_ms` is 0 or more.
+    """
+
+    failure_interval_ms: int = _HEALING.failure_interval_ms
+    alarm_ms: int = _HEALING.alarm_ms
+    chunk_partitions: int = _HEALING.chunk_partitions
+    mass_failure_brokers: int = _HEALING.mass_failure_brokers
+    mass_failure_percent: int = _HEALING.mass_failure_percent
+    max_bytes_per_day: int | None = _HEALING.max_bytes_per_day
+    flapping_returns: int = _HEALING.flapping_returns
+    flapping_window_ms: int = _HEALING.flapping_window_ms
+    rolls_back_on_return: bool = _HEALING.rolls_back_on_return
+    throttle_bytes_per_second: int | None = _HEALING.throttle_bytes_per_second
+    disk_limit_percent: int = _HEALING.disk_limit_percent
+
+    def __post_init__(self) -> None:
+        """Refuse limits that have no meaning (R46-8)."""
+        check_healing(self.limits)
+
+    @property
+    def limits(self) -> HealingLimits:
+        """The limits as decisions use them."""
+        return HealingLimits(**asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSettings:
     """A managed cluster, how much may be in flight on it, and what is done unasked.
 
     See `drover.state.scheduling.Limits`. These are defaults, which commands may change. Each may
     be written as KIP-435 or Cruise Control calls it, too (`drover.state.limit_names`).
     """
-
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     bootstrap: str
     security: Security = field(default_factory=Security)
@@ -133,8 +266,6 @@ class WorkerSettings:
     none. `log_format` is text, json, or auto: text on a terminal and JSON elsewhere; it holds for `drover project` too.
     """
 
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
-
     name: str | None = None
     group: str | None = None
     instance_id: str | None = None
@@ -167,6 +298,32 @@ class WorkerSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ZooKeeperOptions:
+    """How to reach a ZooKeeper. TLS files are PEM; the host's name is checked against its certificate.
+
+    With a name and password, or a client certificate, nodes are the creator's alone, and may be read by `readers`
+    (ids such as `digest:ops:HASH`, `ip:10.0.0.0/8`, `world:anyone`). Without, anybody may write them.
+    """
+
+    hosts: str
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    readers: tuple[str, ...] = ()
+    use_tls: bool = False
+    ca_file: str | None = None
+    cert_file: str | None = None
+    key_file: str | None = None
+    key_password: str | None = field(default=None, repr=False)
+    session_timeout_s: float = 10.0
+    request_timeout_s: float = 10.0
+
+    @property
+    def has_credentials(self) -> bool:
+        """Whether the server can know who is writing."""
+        return self.username is not None or self.cert_file is not None
+
+
+@dataclass(frozen=True, slots=True)
 class ZooKeeperSettings:
     """The ZooKeeper of the projection; `hosts` is `host:port[,host:port...]`, each cluster's tree is `root`/cluster.
 
@@ -177,8 +334,6 @@ class ZooKeeperSettings:
     lets every worker project; with `intake` projectors carry out what operators write there. `listen` is where
     `drover project` serves /livez, /readyz and /metrics.
     """
-
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     hosts: str | None = None
     root: str = "/drover"
@@ -259,10 +414,85 @@ class ZooKeeperSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """The Spark job: `directory` holds its tables and checkpoints; spark/README.md tells what each setting means.
+
+    `master` is Spark's own; None means what spark-submit said, else two threads of this machine. `options` are Spark's
+    own settings. `keeps_history` adds a Parquet history of everything that has ended; the other tables keep it for
+    `keeps_days`.
+    """
+
+    directory: str = ".local/spark"
+    master: str | None = None
+    trigger_ms: int = 2000
+    max_records_per_batch: int = 100_000
+    keeps_history: bool = False
+    keeps_days: int = 90
+    # Passwords of stores and registries stand among them.
+    options: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what no query could run with, and a directory that would be the working one by mistake."""
+        if not self.directory:
+            raise ValueError("directory must not be empty")
+        for name in ("trigger_ms", "max_records_per_batch", "keeps_days"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningSettings:
+    """Settings of `drover plan`; `disk_limit` is the share of a disk that may be used at any moment."""
+
+    disk_limit: float = 0.85
+
+    def __post_init__(self) -> None:
+        """Refuse what is no share."""
+        if not 0 < self.disk_limit <= 1:
+            raise ValueError("disk_limit must be above 0 and at most 1, such as 0.85")
+
+
+@dataclass(frozen=True, slots=True)
+class WebSettings:
+    """The page: `listen` is where it is served (port 0: any free one).
+
+    `hosts` are further names that browsers may ask for it by, such as that of a proxy before it; a request for any
+    other host is refused, so that no foreign page can read this one.
+
+    The page only reads, unless `writes` is true: then users may act on it whom an authenticating proxy names in the
+    header `user_header`, such as X-Forwarded-User. The header is believed from the addresses in `proxies` alone, and
+    becomes `by` of the commands.
+    """
+
+    listen: str = "127.0.0.1:8160"
+    hosts: tuple[str, ...] = ()
+    writes: bool = False
+    user_header: str = ""
+    proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+
+    def __post_init__(self) -> None:
+        """Refuse an address that cannot be listened on, and writes by nobody in particular."""
+        parse_address(self.listen)
+        if self.user_header and not re.fullmatch(r"[A-Za-z0-9-]+", self.user_header):
+            raise ValueError(f"user_header must be the name of a header, and not {self.user_header!r}")
+        if self.writes and not self.user_header:
+            raise ValueError("writes needs user_header: the header in which the proxy before the page names the user")
+        _ = self.networks
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port to listen on."""
+        return parse_address(self.listen)
+
+    @property
+    def networks(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+        """The addresses of the proxies; one address is a network of one."""
+        return tuple(ipaddress.ip_network(proxy) for proxy in self.proxies)
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings; `clusters` is by the operator's name for each."""
-
-    __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
     log: LogSettings
     clusters: dict[str, ClusterSettings] = field(default_factory=dict)
@@ -281,14 +511,6 @@ class Settings:
     def limits(self) -> dict[str, Limits]:
         """The limits of every managed cluster."""
         return {name: cluster.limits for name, cluster in self.clusters.items()}
-
-    @property
-    def holds_secrets(self) -> bool:
-        """Whether there is anything that must not be written to disk."""
-        everywhere = (self.log.security, *(cluster.security for cluster in self.clusters.values()))
-        kafka = any(security.sasl_plain_password or security.ssl_key_password for security in everywhere)
-        zookeeper = self.zookeeper.password is not None or self.zookeeper.key_password is not None
-        return kafka or zookeeper or bool(self.spark.options)
 
     @property
     def plaintext(self) -> tuple[str, ...]:

@@ -4,28 +4,21 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from drover.errors import ConfigurationError, SparkJobError
+from drover.spark.audit.gathering import Gathered, gather
 from drover.spark.audit.kept_files import KeptFiles
 from drover.spark.audit.parts import Wish
 from drover.spark.audit.report import Report
 from drover.spark.audit.shard_report import Wanted
+from drover.spark.audit.verifying import Verification, verify
 from drover.spark.java_process import end_of_java
 from drover.spark.reading import LogSource, read_batch
 from drover.spark.session import close_session, open_session
-from drover.spark.warming import workers_warmed_up
-
-if TYPE_CHECKING:
-    from drover.spark.audit.gathering import Gathered
-    from drover.spark.audit.verifying import Verification
-
-# Imported while Java starts: they bring Arrow, and every capability's tables.
-_NEEDED = ("drover.spark.audit.gathering", "drover.spark.audit.verifying", "drover.spark.audit.files")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +45,14 @@ class Log:
         """
         topic = self.source.topics.events
         try:
-            session = open_session(
-                "drover audit", directory=self.directory, master=self.master, settings=self.settings, needed=_NEEDED
-            )
+            session = open_session("drover audit", directory=self.directory, master=self.master, settings=self.settings)
         except OSError as error:
             raise ConfigurationError(
                 f"{error.filename or self.directory} cannot be used ({error.strerror}): the audit keeps its files in "
                 f"{self.directory}; `directory` in the section `[spark]` names another place"
             ) from error
         try:
-            with workers_warmed_up(session):
-                yield lambda starts: read_batch(session, self.source, (topic,), {topic: starts}, {topic: self.ends})
+            yield lambda starts: read_batch(session, self.source, (topic,), {topic: starts}, {topic: self.ends})
         except (PySparkException, Py4JError, ConnectionError) as error:
             said = [end_of_java() or "", *str(error).strip().splitlines(), "it does not say why"]
             log = self.directory / "spark.log"
@@ -98,10 +88,8 @@ def _gathered(
     files: KeptFiles,
     read: Callable[[Mapping[int, int]], DataFrame],
     unusable: Collection[int] = (),
-) -> "Gathered":
+) -> Gathered:
     """Read each shard from where it was kept nearest; those that are `unusable` from the first record."""
-    from drover.spark.audit.gathering import gather  # noqa: PLC0415 - see _NEEDED
-
     shards = (shard for shard in log.ends if wish.has_shard(shard) and shard not in unusable)
     nearest = {shard: files.nearest(shard, log.ends[shard], wish, wanted.plan) for shard in shards}
     kept = {shard: one for shard, one in nearest.items() if one is not None}
@@ -113,10 +101,8 @@ def _gathered(
     return gather(read(starts), wish, wanted, log.starts, log.ends, kept)
 
 
-def verified(log: Log, shard: int | None = None) -> "Verification":
+def verified(log: Log, shard: int | None = None) -> Verification:
     """Hold every shard of the log, or one, against the log's rules; see `Log.reading` for what it raises."""
-    from drover.spark.audit.verifying import verify  # noqa: PLC0415 - see _NEEDED
-
     starts = {number: start if shard in {None, number} else log.ends[number] for number, start in log.starts.items()}
     with log.reading() as read:
         return verify(read(starts), len(log.ends))

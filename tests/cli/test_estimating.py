@@ -20,8 +20,7 @@ from drover.facts import Observation, PartitionFacts
 from drover.fold.evolve import apply
 from drover.planner.goals import DEFAULT_LIMITS
 from drover.planner.model import ClusterModel
-from drover.settings.section_settings import PlanningSettings
-from drover.settings.settings import ClusterSettings, LogSettings, Settings
+from drover.settings.settings import ClusterSettings, LogSettings, PlanningSettings, Settings
 from drover.state.cluster import ClusterState
 from drover.state.plans import ClusterThrottle
 from tests.cli.models import GIGABYTE, write_model

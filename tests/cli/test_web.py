@@ -8,8 +8,7 @@ from click.testing import CliRunner
 
 from drover.cli.main import cli
 from drover.cli.web import SHOWN_ROWS, Tables
-from drover.settings.section_settings import SparkSettings
-from drover.settings.settings import LogSettings, Settings
+from drover.settings.settings import LogSettings, Settings, SparkSettings
 from drover.spark.merging import Part, Row
 from drover.spark.schema import TABLES
 from drover.spark.sinks.port import Applied

@@ -10,7 +10,7 @@ import yaml
 
 from drover.local.settings import KAFKA_COMMON, KRAFT
 from drover.settings.settings import Settings
-from drover.settings.settings_sources import load_settings
+from drover.settings.sources import load_settings
 from tests.architecture.repository import ROOT
 from tests.architecture.test_tooling import toml
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from drover.settings.settings_sources import load_settings
+from drover.settings.sources import load_settings
 from tests.docs.shell_blocks import ROOT
 
 
@@ -20,12 +20,11 @@ def example(tmp_path: Path) -> Path:
 
 
 def test_the_settings_file_in_the_readme_is_read_with_the_password_from_the_environment(
-    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    example: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (password,) = re.findall(r"DROVER_[A-Z_]*PASSWORD", example.read_text(encoding="utf-8"))
     value = "from the environment"
     monkeypatch.setenv(password, value)
-    monkeypatch.setenv("DROVER_CACHE_DIR", str(tmp_path / "cache"))
     settings = load_settings(example)
     assert settings.clusters["prod"].security.sasl_plain_password == value
     assert settings.clusters["prod"].limits.max_moves_per_broker == 5

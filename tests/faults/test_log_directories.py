@@ -14,6 +14,7 @@ from drover.events.partitions import TopicPartition
 from drover.events.reassignments import Blocker, ReassignmentBlocked, ReassignmentUnblocked
 from drover.local import LocalCluster, local_cluster
 from drover.state.plans import PlanStatus
+from drover.testing.shared_process import SharedProcess
 from tests.cluster.support import cordon_broker
 from tests.faults.second_directories import second_directory
 from tests.healing.live import batches, holders
@@ -29,7 +30,9 @@ CORDONED = "Broker 4 is cordoned, with all of its log directories (cordoned.log.
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def four(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LocalCluster]:
     """Four brokers in three racks, of which 3 and 4 can be stopped."""
-    async with local_cluster(tmp_path_factory.mktemp("four"), 4, 3, killable=(HEALED, SMALL)) as cluster:
+    async with local_cluster(
+        tmp_path_factory.mktemp("four"), 4, 3, start_nodes=SharedProcess((HEALED, SMALL))
+    ) as cluster:
         yield cluster
 
 

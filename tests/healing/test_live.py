@@ -17,7 +17,8 @@ from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.local import LocalCluster, local_cluster
 from drover.projections.store import Store
 from drover.projections.zookeeper import ZooKeeperStore
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions
+from drover.testing.shared_process import SharedProcess
 from tests.healing.live import ForeignClient, batches, chunks_follow_each_other, gather_on, holders, is_whole
 from tests.integration.support import LOOK_S, MANAGED, Installation, installation, wait_for
 from tests.integration.test_projection import let_project
@@ -34,7 +35,7 @@ PATIENCE_S = 180
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def five(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LocalCluster]:
     """Five brokers in three racks, so that two can die and three replicas have a place."""
-    async with local_cluster(tmp_path_factory.mktemp("five"), BROKERS, killable=KILLED) as cluster:
+    async with local_cluster(tmp_path_factory.mktemp("five"), BROKERS, start_nodes=SharedProcess(KILLED)) as cluster:
         yield cluster
 
 

@@ -16,6 +16,7 @@ from drover.local import LocalCluster, local_cluster
 from drover.local.layout import HOST, BrokerSpec
 from drover.local.ports import HIGHEST_PORT, is_free
 from drover.testing.model import ClusterModel
+from drover.testing.shared_process import SharedProcess
 from drover.testing.simulated import SimulatedDriver
 from tests.healing.live import batches, holders, is_whole
 from tests.integration.support import LOOK_S, Installation, installation, wait_for
@@ -57,7 +58,7 @@ BOOTSTRAP = ",".join(f"{HOST}:{port}" for broker, port in EXTERNAL.items() if br
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def five(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LocalCluster]:
     place = tmp_path_factory.mktemp("hidden")
-    async with local_cluster(place, 5, killable=(HIDDEN,), more_settings=second_listener) as cluster:
+    async with local_cluster(place, 5, start_nodes=SharedProcess((HIDDEN,)), more_settings=second_listener) as cluster:
         yield cluster
 
 

@@ -16,7 +16,7 @@ from drover.local import LocalCluster
 from drover.projections.commands import CANCEL, FREEZE, PLAN, REQUESTS
 from drover.projections.store import Create, Store
 from drover.projections.zookeeper import ZooKeeperStore
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions
 from tests.architecture.repository import ROOT
 from tests.integration.story import read_story
 from tests.integration.support import MANAGED, Installation, installation, wait_for

@@ -14,7 +14,7 @@ from drover.local import LocalCluster
 from drover.projections.position import decode_position
 from drover.projections.store import Create, Delete, Store
 from drover.projections.zookeeper import ZooKeeperStore
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions
 from tests.integration.story import read_story
 from tests.integration.support import LOOK_S, MANAGED, Installation, installation, wait_for
 

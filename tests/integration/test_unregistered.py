@@ -12,6 +12,7 @@ from drover.events.partitions import TopicPartition
 from drover.events.reassignments import Blocker
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.local import LocalCluster, local_cluster
+from drover.testing.shared_process import SharedProcess
 from tests.healing.live import gather_on
 from tests.integration.story import read_story
 from tests.integration.support import Installation, installation, wait_for
@@ -30,7 +31,7 @@ LAYOUT = {0: [1, 3, 4], 1: [1, 3, 4], 2: [3, 1, 2], 3: [3, 1, 2], 4: [3, 1, 2], 
 @pytest_asyncio.fixture(loop_scope="session")
 async def five(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LocalCluster]:
     """Five brokers, two of which die for good."""
-    async with local_cluster(tmp_path_factory.mktemp("five"), BROKERS, killable=KILLED) as cluster:
+    async with local_cluster(tmp_path_factory.mktemp("five"), BROKERS, start_nodes=SharedProcess(KILLED)) as cluster:
         yield cluster
 
 

@@ -187,13 +187,10 @@ async def test_down_leaves_nothing_after_kill_9_of_the_launcher_with_a_broker_pa
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(("processes", "arguments"), [(4, ()), (2, ("--one-process",))])
-async def test_an_interrupted_up_takes_everything_down(
-    tmp_path: Path, number: signal.Signals, processes: int, arguments: tuple[str, ...]
-) -> None:
+async def test_an_interrupted_up_takes_everything_down(tmp_path: Path, number: signal.Signals) -> None:
     directory = tmp_path / "work" / "cluster"
-    with launcher(tmp_path / "work", "up", "--brokers", "3", *arguments) as pid:
-        await wait_until(lambda: jvms(directory) >= processes, what="the JVMs start")
+    with launcher(tmp_path / "work", "up", "--brokers", "3") as pid:
+        await wait_until(lambda: jvms(directory) >= 4, what="the JVMs start")
         assert end(pid, number) == ExitCode.INTERRUPTED
     assert jvms(directory) == 0
     assert not directory.exists()

@@ -16,7 +16,7 @@ from drover.events.commands import AnyCommand
 from drover.projections.intake import Intake
 from drover.projections.store import Operation, nothing
 from drover.projections.zookeeper import ZooKeeperStore
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions
 from tests.projections.logs import valid_batches
 from tests.projections.notes import Notes
 from tests.projections.projector_main import die

@@ -14,7 +14,7 @@ from drover.projections.store import Operation, Znode, nothing
 from drover.projections.tree import Tree
 from drover.projections.writer import ClusterWriter
 from drover.projections.zookeeper import ZooKeeperStore
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions
 from tests.projections.logs import valid_batches
 from tests.projections.notes import Notes
 from tests.shard.world import CLUSTER

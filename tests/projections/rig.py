@@ -5,7 +5,7 @@ from drover.projections.position import Position
 from drover.projections.store import Delete, Store, read_subtree
 from drover.projections.tree import Tree
 from drover.projections.zookeeper import ZooKeeperStore
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions
 from tests.shard.world import CLUSTER
 
 ROOT = "/drover"

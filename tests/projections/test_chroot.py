@@ -9,7 +9,7 @@ from kazoo.exceptions import NoAuthError, NodeExistsError, NoNodeError
 from drover.projections import zookeeper
 from drover.projections.store import ConflictError, Create, StoreDeniedError
 from drover.projections.zookeeper import ZooKeeperStore
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions
 
 
 class Result:

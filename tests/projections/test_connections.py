@@ -14,7 +14,7 @@ from drover.local.certificates import make_certificates
 from drover.projections.store import Create, Store, StoreUnavailableError, WriteUnknownError
 from drover.projections.writer import ClusterWriter, Role
 from drover.projections.zookeeper import ZooKeeperStore
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions
 from tests.projections.ensemble import Ensemble
 from tests.projections.logs import prefixes, valid_batches, walked_log
 from tests.projections.notes import Notes

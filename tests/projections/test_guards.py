@@ -16,8 +16,7 @@ from drover.projections.store import ConflictError, Create, Delete, Store, Store
 from drover.projections.tree import BeatenError, Tree
 from drover.projections.writer import Role
 from drover.projections.zookeeper import ZooKeeperStore, made
-from drover.settings.settings import ZooKeeperSettings
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions, ZooKeeperSettings
 from tests.projections.logs import prefixes, walked_log
 from tests.projections.notes import Notes
 from tests.projections.rig import zookeeper_store

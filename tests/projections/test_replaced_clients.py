@@ -8,7 +8,7 @@ import pytest
 
 from drover.projections import zookeeper
 from drover.projections.zookeeper import ZooKeeperStore
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions
 
 
 class Client:

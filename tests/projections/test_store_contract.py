@@ -20,7 +20,7 @@ from drover.projections.store import (
     read_subtree,
 )
 from drover.projections.zookeeper import ZooKeeperStore
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ZooKeeperOptions
 
 
 @pytest.fixture(params=["memory", pytest.param("zookeeper", marks=pytest.mark.cluster)])

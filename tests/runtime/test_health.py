@@ -2,18 +2,20 @@
 
 import asyncio
 import json
+from contextlib import suppress
 
 import pytest
 import structlog
 
 from drover.errors import ConfigurationError
+from drover.local import wait_until
 from drover.service import health
 from drover.service.health import Check, HealthServer
 from drover.service.metrics import Metrics
 
 
 async def ask(port: int, request: str) -> tuple[str, str]:
-    """Send raw bytes and return head and body of the answer."""
+    """Send a request and return head and body of the answer."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request.encode())
     await writer.drain()
@@ -58,15 +60,16 @@ async def test_livez_and_metrics_are_served() -> None:
 async def test_other_paths_and_methods_are_refused() -> None:
     async with server([]) as serving:
         assert " 404 " in (await get(serving.port, "/"))[0]
-        assert " 405 " in (await ask(serving.port, "POST /livez HTTP/1.1\r\n\r\n"))[0]
-        head, body = await ask(serving.port, "HEAD /livez HTTP/1.1\r\n\r\n")
+        assert " 405 " in (await ask(serving.port, "POST /livez HTTP/1.1\r\nHost: x\r\n\r\n"))[0]
+        head, body = await ask(serving.port, "HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n")
         assert " 200 " in head
         assert body == ""
 
 
-async def test_nonsense_does_not_stop_the_server() -> None:
+@pytest.mark.parametrize("nonsense", ["\x16\x03\x01 no HTTP\r\n\r\n", f"GET /{'x' * 10_000} HTTP/1.1\r\n\r\n"])
+async def test_nonsense_is_refused_and_does_not_stop_the_server(nonsense: str) -> None:
     async with server([]) as serving:
-        assert " 405 " in (await ask(serving.port, "\r\n\r\n"))[0]
+        assert " 400 " in (await ask(serving.port, nonsense))[0]
         assert (await get(serving.port, "/livez"))[0].startswith("HTTP/1.1 200 ")
 
 
@@ -82,23 +85,37 @@ async def test_more_connections_than_it_takes_are_closed_at_once(monkeypatch: py
     async with server([]) as serving:
         idle = [await asyncio.open_connection("127.0.0.1", serving.port) for _ in range(2)]
         reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
-        assert await asyncio.wait_for(reader.read(), health.REQUEST_TIMEOUT_S / 2) == b""
+        assert await asyncio.wait_for(reader.read(), health.CONNECTION_TIMEOUT_S / 2) == b""
         for _, one in [*idle, (reader, writer)]:
             one.close()
+
+
+async def test_a_client_that_sends_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "CONNECTION_TIMEOUT_S", 0.1)
+    async with server([]) as serving:
+        for beginning in (b"", b"GET /livez HTTP/1.1\r\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
+            writer.write(beginning)
+            with suppress(ConnectionResetError):
+                assert await asyncio.wait_for(reader.read(), 10) == b""
+            writer.close()
 
 
 async def test_a_client_that_does_not_read_its_answer_keeps_no_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough of them locked out everybody else for good, the probes that keep a worker alive among them."""
     monkeypatch.setattr(health, "MAX_CONNECTIONS", 2)
-    monkeypatch.setattr(health, "REQUEST_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(health, "CONNECTION_TIMEOUT_S", 0.3)
     monkeypatch.setattr(Metrics, "render", lambda _: bytes(32 * 1024 * 1024))
     async with server([]) as serving:
         # A reader of asyncio's stops reading from the socket soon when nobody takes what it has.
         silent = [await asyncio.open_connection("127.0.0.1", serving.port) for _ in range(2)]
         for _, writer in silent:
-            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-        await asyncio.sleep(1)
-        assert (await get(serving.port, "/livez"))[0].startswith("HTTP/1.1 200 ")
+            writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+
+        async def is_served() -> bool:
+            return (await get(serving.port, "/livez"))[0].startswith("HTTP/1.1 200 ")
+
+        await wait_until(is_served, what="the silent clients have lost their places")
         for _, writer in silent:
             writer.close()
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from drover.events.healing import HealingLimits
-from drover.settings.healing_settings import HealingSettings
-from drover.settings.settings_sources import load_settings
+from drover.settings.settings import HealingSettings
+from drover.settings.sources import load_settings
 from drover.state.limit_names import HEALING, of_section
 from drover.state.scheduling import Limits
 from tests.runtime.test_settings import complaint

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import structlog
+from aiohttp.http_exceptions import BadStatusLine
 
 from drover.service.logs import configure_logging
 
@@ -45,6 +46,20 @@ def test_nothing_that_is_quoted_acts_on_a_terminal(said: Said, log_format: str) 
     assert written.count("\n") == 1
     assert not any(character in written for character in "\x1b\x9b\u202e")
     assert "gone" in written
+
+
+def test_a_request_that_is_not_http_is_not_logged(said: Said) -> None:
+    def logged(error: Exception) -> str:
+        written = io.StringIO()
+        for handler in logging.getLogger().handlers:
+            assert isinstance(handler, logging.StreamHandler)
+            handler.setStream(written)
+        logging.getLogger("aiohttp.server").error("Error handling request", exc_info=error)
+        return written.getvalue()
+
+    said("json")
+    assert logged(BadStatusLine("nonsense")) == ""
+    assert "a fault of ours" in logged(ValueError("a fault of ours"))
 
 
 def test_a_process_without_standard_error_runs_without_a_log() -> None:

@@ -12,7 +12,7 @@ from drover.projections.projecting import Projection, ProjectionThread
 from drover.service.health import Check
 from drover.service.metrics import Metrics
 from drover.settings.settings import Settings
-from drover.settings.settings_sources import load_settings
+from drover.settings.sources import load_settings
 
 SETTINGS = """
 [log]

@@ -7,7 +7,7 @@ import pytest
 
 from drover.errors import ConfigurationError
 from drover.settings.settings import Settings
-from drover.settings.settings_sources import load_settings
+from drover.settings.sources import load_settings
 
 PROD = "DROVER_CLUSTERS__PROD__SECURITY__"
 FILE = """
@@ -34,8 +34,7 @@ bootstrap = "us:1"
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DROVER_CACHE_DIR", str(tmp_path / "cache"))
+def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DROVER_CONFIG", raising=False)
     monkeypatch.chdir(tmp_path)
 

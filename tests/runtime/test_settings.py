@@ -1,6 +1,5 @@
 """Settings: precedence, what is refused and how it is said, secrets."""
 
-import resource
 import ssl
 from pathlib import Path
 
@@ -10,10 +9,9 @@ from drover.errors import ConfigurationError
 from drover.events.commands import is_cluster_name
 from drover.jars import cache_directory
 from drover.local.certificates import make_certificates
-from drover.settings import settings_sources
-from drover.settings.security_settings import Security
-from drover.settings.settings import ClusterSettings, LogSettings, Settings, ZooKeeperSettings
-from drover.settings.settings_sources import load_settings
+from drover.settings import sources
+from drover.settings.settings import ClusterSettings, LogSettings, Security, Settings, ZooKeeperSettings
+from drover.settings.sources import load_settings
 
 LOG = '[log]\nbootstrap = "kafka:9092"\n'
 FILE = """
@@ -42,8 +40,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DROVER_CACHE_DIR", str(tmp_path / "cache"))
+def no_named_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DROVER_CONFIG", raising=False)
 
 
@@ -112,12 +109,12 @@ def test_the_file_is_found_by_variable_then_here_then_in_the_users_directory(
     users.write_text(FILE)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    assert settings_sources.find_file(None) == users
+    assert sources.find_file(None) == users
     (tmp_path / "drover.toml").write_text(FILE)
-    assert settings_sources.find_file(None) == Path("drover.toml")
+    assert sources.find_file(None) == Path("drover.toml")
     monkeypatch.setenv("DROVER_CONFIG", "elsewhere.toml")
-    assert settings_sources.find_file(None) == Path("elsewhere.toml")
-    assert settings_sources.find_file(Path("flag.toml")) == Path("flag.toml")
+    assert sources.find_file(None) == Path("elsewhere.toml")
+    assert sources.find_file(Path("flag.toml")) == Path("flag.toml")
 
 
 def test_an_unknown_key_is_refused_with_the_nearest_known_one(tmp_path: Path) -> None:
@@ -194,7 +191,7 @@ def test_sasl_without_tls_is_refused_unless_allowed(tmp_path: Path) -> None:
     assert security.client_options("log.security")["sasl_plain_password"] == PASSWORD
 
 
-def test_a_password_is_neither_shown_nor_kept_on_disk(tmp_path: Path) -> None:
+def test_a_password_is_not_shown(tmp_path: Path) -> None:
     file = tmp_path / "sasl.toml"
     file.write_text(SASL.format(protocol="SASL_SSL"))
     settings = load_settings(file)
@@ -203,8 +200,6 @@ def test_a_password_is_neither_shown_nor_kept_on_disk(tmp_path: Path) -> None:
     assert options["ssl_context"].check_hostname
     assert options["ssl_context"].verify_mode is ssl.CERT_REQUIRED
     assert PASSWORD not in f"{settings} {settings.log.connection()} {options}", "the clients log their options"
-    kept = [path.read_text() for path in (tmp_path / "cache").rglob("*") if path.is_file()]
-    assert not any(PASSWORD in text for text in kept)
 
 
 def test_settings_that_have_no_effect_are_refused() -> None:
@@ -234,7 +229,6 @@ def test_a_password_in_a_file_is_read_when_it_is_needed_and_its_line_end_is_none
     log = password_file(tmp_path, f"{PASSWORD}\n")
     assert log.connection().security["sasl_plain_password"] == PASSWORD
     assert PASSWORD not in repr(log.connection())
-    assert not Settings(log).holds_secrets, "only the file's name may be kept in the cache"
 
 
 def test_a_password_file_that_is_empty_or_not_there_is_named(tmp_path: Path) -> None:
@@ -259,32 +253,6 @@ def test_a_key_and_a_certificate_are_handed_to_the_clients(tmp_path: Path) -> No
     security = Security(security_protocol="SSL", ssl_cafile=authority, ssl_certfile=mine)
     context = security.client_options("clusters.x.security")["ssl_context"]
     assert [found["subject"] for found in context.get_ca_certs()] == [((("commonName", "drover local authority"),),)]
-
-
-def test_the_kept_result_is_used_until_anything_changes(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = load_settings(file)
-    with monkeypatch.context() as sealed:
-        sealed.setattr(settings_sources, "_read", lambda *_: pytest.fail("the sources were read again"))
-        assert load_settings(file) == first
-    file.write_text(FILE.replace("from-file", "changed"))
-    assert load_settings(file).worker.name == "changed"
-
-
-def test_a_damaged_cache_is_ignored(file: Path, tmp_path: Path) -> None:
-    first = load_settings(file)
-    for kept in (tmp_path / "cache").rglob("*.json"):
-        kept.write_bytes(kept.read_bytes().partition(b"\n")[0] + b"\n{")
-    assert load_settings(file) == first
-
-
-def test_a_cache_that_cannot_be_written_to_its_end_leaves_nothing_behind(file: Path, tmp_path: Path) -> None:
-    _, hard = before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # as on a disk that is full
-    try:
-        load_settings(file)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert list((tmp_path / "cache" / "settings").iterdir()) == []
 
 
 def test_a_tls_file_that_is_not_there_or_senseless_is_named(tmp_path: Path) -> None:
@@ -341,7 +309,7 @@ def test_a_file_that_others_may_write_is_refused_also_when_it_is_named(
     assert load_settings(named).log.bootstrap == "kafka:9092"
     owner = file.stat().st_uid
     monkeypatch.setattr("os.geteuid", lambda: owner + 1)
-    monkeypatch.setattr(settings_sources, "TRUSTED_OWNERS", frozenset())
+    monkeypatch.setattr(sources, "TRUSTED_OWNERS", frozenset())
     monkeypatch.setenv("DROVER_CONFIG_OWNER", str(owner + 2))
     with pytest.raises(ConfigurationError, match=f"DROVER_CONFIG_OWNER={owner} if that user"):
         load_settings(named)
@@ -353,10 +321,7 @@ def test_a_file_that_others_may_write_is_refused_also_when_it_is_named(
 def test_options_of_spark_are_secrets_like_the_others(tmp_path: Path) -> None:
     file = tmp_path / "spark.toml"
     file.write_text(f'{LOG}[spark.options]\n"spark.hadoop.fs.s3a.secret.key" = "hush"\n')
-    settings = load_settings(file)
-    assert settings.holds_secrets
-    assert "hush" not in repr(settings)
-    assert not any("hush" in kept.read_text() for kept in (tmp_path / "cache").rglob("*.json"))
+    assert "hush" not in repr(load_settings(file))
 
 
 def test_what_is_not_encrypted_is_named() -> None:

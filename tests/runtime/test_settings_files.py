@@ -5,14 +5,13 @@ from pathlib import Path
 import pytest
 
 from drover.errors import ConfigurationError
-from drover.settings import settings_sources
-from drover.settings.settings_sources import load_settings
+from drover.settings import sources
+from drover.settings.sources import load_settings
 from tests.runtime.test_settings import FILE
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DROVER_CACHE_DIR", str(tmp_path / "cache"))
+def no_named_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DROVER_CONFIG", raising=False)
 
 
@@ -42,6 +41,6 @@ def test_a_file_on_a_mount_that_keeps_no_modes_has_a_way_round(file: Path, monke
     assert load_settings(file).log.bootstrap == "kafka:9092"
     owner = file.stat().st_uid
     monkeypatch.setattr("os.geteuid", lambda: owner + 1)
-    monkeypatch.setattr(settings_sources, "TRUSTED_OWNERS", frozenset())
+    monkeypatch.setattr(sources, "TRUSTED_OWNERS", frozenset())
     with pytest.raises(ConfigurationError, match="DROVER_CONFIG_OWNER"):
         load_settings(file)

@@ -1,22 +1,21 @@
 """Settings that no program could use end in one clear line and never in a traceback."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from drover.errors import ConfigurationError
-from drover.settings import settings_sources
 from drover.settings.addresses import LONGEST_TIMEOUT_MS, parse_address
-from drover.settings.settings_sources import load_settings
+from drover.settings.sources import load_settings
 
 LOG = '[log]\nbootstrap = "kafka:9092"\n'
 NO_UTF8 = "\udcff"
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DROVER_CACHE_DIR", str(tmp_path / "cache"))
+def no_named_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DROVER_CONFIG", raising=False)
 
 
@@ -24,19 +23,6 @@ def written(tmp_path: Path, text: str, name: str = "drover.toml") -> Path:
     file = tmp_path / name
     file.write_text(text)
     return file
-
-
-def test_what_others_have_put_into_a_shared_cache_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever could foresee its first line could say where the commands of others go."""
-    monkeypatch.setenv("DROVER_CONFIG_OWNER", "any")
-    file = written(tmp_path, LOG)
-    load_settings(file)
-    (kept,) = (tmp_path / "cache").rglob("*.json")
-    kept.write_bytes(kept.read_bytes().replace(b"kafka:9092", b"other:9092"))
-    assert load_settings(file).log.bootstrap == "other:9092", "it is what is looked at first"
-    monkeypatch.setattr("os.geteuid", lambda: kept.stat().st_uid + 1)
-    monkeypatch.setattr(settings_sources, "TRUSTED_OWNERS", frozenset())
-    assert load_settings(file).log.bootstrap == "kafka:9092"
 
 
 def test_a_variable_with_bytes_that_are_not_utf8_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,9 +46,49 @@ def test_a_settings_file_may_have_any_name(tmp_path: Path) -> None:
     assert load_settings(file) == load_settings(file)
 
 
-def test_a_file_of_deeply_nested_lists_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("deep", [f"x = {'[' * 5000}{']' * 5000}", f"{'x.' * 5000}x = 1"], ids=["lists", "tables"])
+def test_a_file_of_deeply_nested_values_is_refused(deep: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="nested too deeply"):
-        load_settings(written(tmp_path, f"{LOG}x = {'[' * 5000}{']' * 5000}\n"))
+        load_settings(written(tmp_path, f"{LOG}{deep}\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[worker]\nsession_timeout_ms = '20000'", "line 4: worker.session_timeout_ms must be an integer"),
+        ("[worker]\nlog_format = 'xml'", "line 4: worker.log_format must be one of auto, json, text"),
+        ("[worker]\nname = 7", "line 4: worker.name must be text, in quotes"),
+        ("[planning]\ndisk_limit = 'most'", "line 4: planning.disk_limit must be a number"),
+        ("[zookeeper]\nproject = 1", "line 4: zookeeper.project must be true or false"),
+        ("[web]\nhosts = 'a'", "line 4: web.hosts must be a list of texts"),
+        ("[web]\nhosts = ['a', 1]", "line 4: web.hosts must be a list of texts"),
+        ("[clusters.x]\nbootstrap = 'a:1'\nstepping = 'jump'", "line 5: clusters.x.stepping must be one of grow, swap"),
+        ("[clusters.x]\nbootstrap = 'a:1'\nhealing = true", "line 5: clusters.x.healing must be a section"),
+        ("[clusters]\nx = 'a:1'", "line 4: clusters.x must be a section"),
+        ("[spark.options]\nspark.driver.memory = '2g'", "spark.options.spark must be text, in quotes"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_what_it_must_be(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        load_settings(written(tmp_path, f"{LOG}{text}\n"))
+
+
+def test_all_problems_are_named_and_no_value_is_shown(tmp_path: Path) -> None:
+    """A password may stand in the place of something else."""
+    text = f"{LOG}[worker]\nsession_timeout_ms = 'hunter2'\n[zookeeper]\nrot = 'hunter2'\npassword = 1234567\n"
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings(written(tmp_path, text))
+    said = str(refused.value)
+    for setting in ("worker.session_timeout_ms must be", "zookeeper.rot is no setting", "zookeeper.password must be"):
+        assert setting in said
+    assert "hunter2" not in said
+    assert "1234567" not in said
+
+
+def test_a_word_with_bytes_that_are_not_utf8_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DROVER_WORKER__LOG_FORMAT", NO_UTF8)
+    with pytest.raises(ConfigurationError, match="variable DROVER_WORKER__LOG_FORMAT is not UTF-8"):
+        load_settings(written(tmp_path, LOG))
 
 
 @pytest.mark.parametrize("host", ["kafka..1", ".kafka", "kafka-1..", "k" * 64])

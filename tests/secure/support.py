@@ -21,6 +21,7 @@ from drover.local import LocalCluster, local_cluster
 from drover.local.layout import CONTROLLER_ID, OPERATOR, USERS, Layout
 from drover.local.programs import mark
 from drover.local.security import client_options, password
+from drover.testing.shared_process import SharedProcess
 from tests.architecture.repository import ROOT
 from tests.commands import Finished
 
@@ -129,7 +130,7 @@ async def secure_cluster(directory: Path) -> AsyncIterator[SecureCluster]:
     seen: set[str] = set()
     watching = asyncio.create_task(_watch(mark(Layout(place.resolve())), seen))
     try:
-        async with local_cluster(place, brokers=3, racks=3, secure=True, killable=KILLABLE) as local:
+        async with local_cluster(place, brokers=3, racks=3, secure=True, start_nodes=SharedProcess(KILLABLE)) as local:
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching

@@ -7,7 +7,7 @@ to start has started; after it comes the one in which Kafka goes away.
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,6 @@ def job_in_process(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None
     """Let the job have the session of all tests, whose JVM does not end with it."""
     monkeypatch.setattr(job, "open_session", lambda *_, **__: Kept(spark))
     monkeypatch.setattr(job, "remember_jvm", lambda *_: None)
-    monkeypatch.setattr(job, "archive_maker", lambda _: nullcontext(lambda: None))
 
 
 @pytest.fixture(scope="session", autouse=True)

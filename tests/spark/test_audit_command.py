@@ -23,8 +23,7 @@ from drover.projections import projecting
 from drover.projections.comparing import Comparison
 from drover.projections.store import Set, StoreUnavailableError, read_subtree
 from drover.projections.zookeeper import ZooKeeperStore
-from drover.settings.settings import ClusterSettings, LogSettings, Settings, ZooKeeperSettings
-from drover.settings.zookeeper import ZooKeeperOptions
+from drover.settings.settings import ClusterSettings, LogSettings, Settings, ZooKeeperOptions, ZooKeeperSettings
 from drover.spark.audit import running
 from tests.shard.damage import Damage, damaged
 from tests.simulation import golden

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from drover.spark.audit import gathering, running, shards
+from drover.spark.audit import running, shards
 from drover.spark.audit.gathering import Gathered
 from drover.spark.audit.kept import Kept, KeptShard, Place, decoded, encoded, thinned
 from drover.spark.audit.kept_files import MOST_PER_SHARD, KeptFiles
@@ -211,7 +211,7 @@ def test_what_is_kept_of_another_log_and_cannot_be_removed_is_passed_over(
         yield lambda starts: [one for one in log if one.offset >= starts[one.partition]]
 
     monkeypatch.setattr(KeptFiles, "forget", forget)
-    monkeypatch.setattr(gathering, "gather", gathered)
+    monkeypatch.setattr(running, "gather", gathered)
     monkeypatch.setattr(Log, "reading", reading)
     wish = Wish(since_ms=2**60)
     found = running.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), wish, ALL)

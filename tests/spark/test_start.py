@@ -10,7 +10,7 @@ import pytest
 from drover.errors import ConfigurationError
 from drover.local.certificates import make_certificates
 from drover.settings.java_options import java_client_options
-from drover.settings.security_settings import Security
+from drover.settings.settings import Security
 from drover.spark import only_one
 from drover.spark.files import JobFiles
 from drover.spark.java_home import DROPPED, java_home

@@ -107,7 +107,6 @@ def test_a_query_that_ends_together_with_the_stop_is_no_fault(
             return "it was stopped"
 
     monkeypatch.setattr(job, "jvm_pid", lambda _: os.getpid())
-    monkeypatch.setattr(job, "workers_warmed_up", lambda _: nullcontext())
     monkeypatch.setattr(job, "_start", lambda *_: Ended())
     monkeypatch.setattr(job, "LOOK_S", 0.0)
     with nullcontext() if is_stopped else pytest.raises(SparkJobError, match="it was stopped"):

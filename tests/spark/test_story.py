@@ -14,8 +14,7 @@ import pytest_asyncio
 
 from drover.cli.web import Tables
 from drover.events.partitions import TopicPartition
-from drover.settings.section_settings import SparkSettings
-from drover.settings.settings import LogSettings, Settings
+from drover.settings.settings import LogSettings, Settings, SparkSettings
 from drover.spark.files import JobFiles
 from tests.integration.support import MANAGED, Installation, wait_for
 from tests.spark import live

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from drover.errors import ClusterError, OutcomeUnknownError
 from drover.events.partitions import TopicPartition
 from drover.events.traits import Completion, Traits
 from drover.facts import ELECTION_NOT_NEEDED, NONE, BrokerRates, ThrottledReplicas
-from drover.local import local_cluster
+from drover.local import StartNodes, local_cluster, one_process_each
+from drover.testing.shared_process import SharedProcess
 from drover.traits import traits_of
 from tests.cluster.support import RealCluster, facts, settled
 from tests.cluster.test_contract import alter_one, throttled_topic, unthrottle
@@ -30,9 +31,9 @@ SEED, CALM_ROUNDS, CALM_SCRIPTS = 3, 8, 16
 
 @asynccontextmanager
 async def cluster_of(
-    directory: Path, kafka: str, controllers: int, killable: Collection[int] | None
+    directory: Path, kafka: str, controllers: int, start_nodes: StartNodes
 ) -> AsyncIterator[RealCluster]:
-    async with local_cluster(directory, kafka=kafka, controllers=controllers, killable=killable) as local:
+    async with local_cluster(directory, kafka=kafka, controllers=controllers, start_nodes=start_nodes) as local:
         real = RealCluster(local)
         try:
             yield real
@@ -44,7 +45,8 @@ async def cluster_of(
 async def test_kafka_3_9_says_what_it_is_and_moves_throttles_rolls_back_reorders_and_elects(
     tmp_path: Path, controllers: int
 ) -> None:
-    async with cluster_of(tmp_path, "3.9.1", controllers, (4,) if controllers else None) as cluster:
+    start_nodes = SharedProcess((4,)) if controllers else one_process_each
+    async with cluster_of(tmp_path, "3.9.1", controllers, start_nodes) as cluster:
         await _has_the_traits_that_were_seen(cluster)
         await _agrees_with_the_model(cluster)
         driver = cluster.driver
@@ -128,7 +130,7 @@ async def _agrees_with_the_model(cluster: RealCluster) -> None:
 
 
 async def test_each_of_three_controllers_may_die_and_the_next_alter_is_accepted(tmp_path: Path) -> None:
-    async with cluster_of(tmp_path, "4.3.1", 3, (100, 101, 102)) as cluster:
+    async with cluster_of(tmp_path, "4.3.1", 3, SharedProcess((100, 101, 102))) as cluster:
         topic = await cluster.create_topic({0: [1, 2, 3]})
         key, replicas = TopicPartition(topic, 0), (1, 2, 3)
         for controller in cluster.local.spec.controllers:

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from drover.cli.web import Tables
-from drover.settings.section_settings import SparkSettings
-from drover.settings.settings import LogSettings, Settings
+from drover.settings.settings import LogSettings, Settings, SparkSettings
 from drover.spark.files import JobFiles
 from drover.spark.heartbeat import Heartbeat, JobState
 from drover.spark.merging import Part

@@ -21,6 +21,8 @@ PREFIX = "DROVER_"
 NESTED = "__"
 CLUSTERS = "clusters"
 SECTIONS = tuple(field.name for field in dataclasses.fields(Settings))
+_ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+_SWITCHES = dict.fromkeys(_ON, True) | dict.fromkeys(_OFF, False)
 
 
 def read_variables(clusters: Collection[str]) -> dict[str, Any]:
@@ -38,7 +40,7 @@ def read_variables(clusters: Collection[str]) -> dict[str, Any]:
             place = [CLUSTERS, _cluster_of(path[1], named, variable), *path[2:]]
         section = settings
         for depth, part in enumerate(place[:-1]):
-            if _section_shape(shape_at(place[: depth + 1])) is None:
+            if section_shape(shape_at(place[: depth + 1])) is None:
                 raise _no_setting(variable, part, keys_at(place[:depth]))
             section = _section(section, part)
         value = _value(os.environ[variable], shape_at(place), variable)
@@ -58,7 +60,7 @@ def shape_at(path: Sequence[str]) -> Any:
     """Return the type of what may stand at this path; None if nothing may."""
     shape: Any = Settings
     for part in path:
-        shape = _section_shape(shape)
+        shape = section_shape(shape)
         if get_origin(shape) is dict:
             shape = get_args(shape)[1]
         elif dataclasses.is_dataclass(shape):
@@ -70,7 +72,7 @@ def shape_at(path: Sequence[str]) -> Any:
 
 def keys_at(path: Sequence[str]) -> list[str]:
     """List the keys that may stand in the section at this path."""
-    shape = _section_shape(shape_at(path))
+    shape = section_shape(shape_at(path))
     return [field.name for field in dataclasses.fields(shape)] if dataclasses.is_dataclass(shape) else []
 
 
@@ -117,8 +119,8 @@ def _meant_by(flat: str) -> str | None:
 
 def _paths(shape: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """List the paths of all settings; `*` stands for the name of a cluster."""
-    section = _section_shape(shape)
-    if get_origin(section) is dict and _section_shape(get_args(section)[1]) is not None:
+    section = section_shape(shape)
+    if get_origin(section) is dict and section_shape(get_args(section)[1]) is not None:
         yield from _paths(get_args(section)[1], (*path, "*"))
     elif dataclasses.is_dataclass(section):
         for name in keys_at([part.replace("*", "any") for part in path]) if path else SECTIONS:
@@ -152,15 +154,17 @@ def _section(settings: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _value(text: str, shape: Any, variable: str) -> Any:
-    if _holds_text(shape):
+    if holds_text(shape):
         return text
+    if bool in alternatives(shape) and text.lower() in _SWITCHES:
+        return _SWITCHES[text.lower()]
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = text
     if isinstance(value, str) and get_origin(shape) is tuple:
         return [part.strip() for part in value.split(",")]
-    if _section_shape(shape) is not None and not isinstance(value, Mapping | None):
+    if section_shape(shape) is not None and not isinstance(value, Mapping | None):
         raise ConfigurationError(
             f"the environment variable {variable} names a section: write it as JSON, or set one of its settings, such "
             f"as {variable}{NESTED}NAME"
@@ -168,20 +172,22 @@ def _value(text: str, shape: Any, variable: str) -> Any:
     return value
 
 
-def _alternatives(shape: Any) -> tuple[Any, ...]:
+def alternatives(shape: Any) -> tuple[Any, ...]:
+    """Return the types that a value of this type may have."""
     return get_args(shape) if get_origin(shape) in {Union, types.UnionType} else (shape,)
 
 
-def _holds_text(shape: Any) -> bool:
+def holds_text(shape: Any) -> bool:
+    """Whether a value of this type is text, or a word of a list."""
     return any(
         one is str or get_origin(one) is Literal or (isinstance(one, type) and issubclass(one, enum.Enum))
-        for one in _alternatives(shape)
+        for one in alternatives(shape)
     )
 
 
-def _section_shape(shape: Any) -> Any:
+def section_shape(shape: Any) -> Any:
     """Return the type of a section, whether or not it may be left out; None for what is no section."""
-    for one in _alternatives(shape):
+    for one in alternatives(shape):
         if dataclasses.is_dataclass(one) or get_origin(one) is dict:
             return one
     return None

@@ -1,16 +1,18 @@
-"""The certificate that a client shows, with its key: PEM or PKCS #12, encrypted or not; anything else is named.
+"""Passwords, and the certificate that a client shows, with the files that hold them.
 
-A password that is missing is a refusal: OpenSSL would ask for it on the terminal, and heed no signal meanwhile.
+A certificate and its key are PEM or PKCS #12, encrypted or not; anything else is refused by name. So is a key whose
+password is missing: OpenSSL would ask for it on the terminal, and heed no signal meanwhile.
 """
 
 import re
 import secrets
 import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drover.errors import ConfigurationError
-from drover.settings.secret import Secret, read_file, unusable
+from drover.text_files import decode_text
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -24,6 +26,46 @@ _KEY = re.compile(rb"-----BEGIN ((?:[A-Z0-9]+ )*)PRIVATE KEY-----.*?-----END \1P
 _JAVA_STORES = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 # Of PKCS #12: a sequence that begins with the version 3.
 _PKCS12 = re.compile(rb"\x30(?:[\x00-\x80]|\x81.|\x82..|\x83...|\x84....)\x02\x01\x03", re.DOTALL)
+
+
+class Secret(str):
+    """A password: what is printed, logged or put into an error message does not show it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Hide it: the clients log their options."""
+        return "'***'"
+
+
+def unusable(section: str, setting: str, file: str, why: str) -> ConfigurationError:
+    """Say that a file which a setting names cannot be used."""
+    return ConfigurationError(f"{section}.{setting}: the file {file} cannot be used: {why}")
+
+
+def read_file(section: str, setting: str, file: str) -> bytes:
+    """Read a file that a setting names. Raises `ConfigurationError` that names both."""
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise unusable(section, setting, file, f"{error.strerror}; correct it or name another") from error
+
+
+def read_secret(section: str, setting: str, text: str | None, file: str | None) -> Secret | None:
+    """Return the password of a setting: its text, or the content of the file in `setting` + `_file` without a line end.
+
+    None if neither is set. Raises `ConfigurationError` for a file that cannot be read or is empty.
+    """
+    if file is None:
+        return Secret(text) if text else None
+    setting = f"{setting}_file"
+    try:
+        password = decode_text(read_file(section, setting, file)).rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise unusable(section, setting, file, "it is not UTF-8 text") from error
+    if not password:
+        raise unusable(section, setting, file, "it is empty")
+    return Secret(password)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,330 @@
+"""Where settings come from: flags over `DROVER_*` variables over one drover.toml; every problem names its remedy.
+
+The three are merged first. Then each value is checked against its type in `drover.settings.settings`, and all problems
+are named at once.
+"""
+
+import dataclasses
+import enum
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
+import platformdirs
+
+from drover.errors import ConfigurationError
+from drover.events.commands import is_cluster_name
+from drover.settings.settings import Settings
+from drover.settings.variables import (
+    CLUSTERS,
+    PREFIX,
+    alternatives,
+    hint,
+    keys_at,
+    read_variables,
+    section_shape,
+    variable_of,
+)
+from drover.state.limit_names import HEALING, find, of_section
+from drover.text_files import decode_text
+
+CONFIG_VARIABLE = "DROVER_CONFIG"
+OWNER_VARIABLE = "DROVER_CONFIG_OWNER"
+MODE_VARIABLE = "DROVER_CONFIG_MODE"
+FILE_NAME = "drover.toml"
+ANY = "any"
+# The machine's own administrator, beside whoever runs this.
+TRUSTED_OWNERS = frozenset({0})
+# Tables that TOML makes of names with dots which are not quoted, as KIP-435's and Cruise Control's are.
+_DOTTED = frozenset({"broker", "kafka", "max", "num", "reassignment"})
+_EXPECTED = {str: "text, in quotes", bool: "true or false", int: "an integer", float: "a number"}
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """The settings file and its text; `path` is None if there is none."""
+
+    path: Path | None
+    text: str = ""
+
+    @property
+    def place(self) -> str:
+        """What a message calls it."""
+        return f"the settings file {self.path}" if self.path is not None else f"no {FILE_NAME} (none was found)"
+
+
+def load_settings(config: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
+    """Read the settings.
+
+    `config` is the file a flag named; without it `DROVER_CONFIG`, ./drover.toml or the one in the user's configuration
+    directory is taken, the first that is there. `overrides` holds flags in the shape of the file. Raises
+    `ConfigurationError` that names key, place and remedy.
+    """
+    path = find_file(config)
+    file, content = _parsed(path, b"" if path is None else _content(path))
+    try:
+        return _checked(file, content, overrides or {})
+    except RecursionError as error:
+        raise ConfigurationError(f"{file.place}, a variable or a flag is nested too deeply") from error
+
+
+def find_file(config: Path | None) -> Path | None:
+    """Find the drover.toml to use; None if there is none anywhere."""
+    named = config or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
+    if named is not None:
+        return named
+    here = Path(FILE_NAME)
+    if here.is_file():
+        return here
+    try:
+        users = platformdirs.user_config_path("drover") / FILE_NAME
+    except RuntimeError:
+        return None  # the user has no home, as in many containers
+    return users if users.is_file() else None
+
+
+def _content(file: Path) -> bytes:
+    try:
+        with file.open("rb") as stream:
+            # Of the file that is read: another may take its name at any moment.
+            _check_owner(file, os.fstat(stream.fileno()))
+            return stream.read()
+    except OSError as error:
+        raise ConfigurationError(
+            f"the settings file {file} cannot be read ({error.strerror}); "
+            f"name another with --config or {CONFIG_VARIABLE}"
+        ) from error
+
+
+def _check_owner(file: Path, status: os.stat_result) -> None:
+    """Refuse a file that others could have put there, also if it is named: it says where commands go.
+
+    `DROVER_CONFIG_OWNER` names one more user who may own it, or `any`. `DROVER_CONFIG_MODE=any` takes a file that
+    anybody may write: some mounts show every file as one.
+    """
+    where = f"the settings file {file.absolute()} is not used, because"
+    is_writable = stat.S_ISREG(status.st_mode) and status.st_mode & stat.S_IWOTH
+    if is_writable and os.environ.get(MODE_VARIABLE) != ANY:
+        raise ConfigurationError(
+            f"{where} anybody may write it: chmod o-w {file}. On a mount where chmod has no effect, copy the file to "
+            f"another file system, or set {MODE_VARIABLE}={ANY} if you trust everybody who can write to that mount"
+        )
+    trusted = os.environ.get(OWNER_VARIABLE, "")
+    if status.st_uid not in {os.geteuid(), *TRUSTED_OWNERS} and trusted not in {ANY, str(status.st_uid)}:
+        raise ConfigurationError(
+            f"{where} it belongs to user {status.st_uid}: make it yours or root's, or set "
+            f"{OWNER_VARIABLE}={status.st_uid} if that user may say where your commands go"
+        )
+
+
+def _parsed(path: Path | None, content: bytes) -> tuple[SettingsFile, dict[str, Any]]:
+    try:
+        file = SettingsFile(path, decode_text(content))
+        return file, tomllib.loads(file.text)
+    except (ValueError, RecursionError) as error:  # what the text decoder and tomllib raise
+        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConfigurationError(f"{SettingsFile(path).place} is not valid TOML: {said}") from error
+
+
+def _checked(file: SettingsFile, content: Mapping[str, Any], flags: Mapping[str, Any]) -> Settings:
+    clusters = {name for source in (content, flags) for name in _section(source, CLUSTERS)}
+    merged = _merged(_merged(content, read_variables(clusters)), flags)
+    _check_texts(merged, file.place)
+    check = _Check(file)
+    settings = check.section(Settings, _by_todays_names(merged, check), ())
+    if check.problems:
+        raise ConfigurationError("; ".join(check.problems))
+    assert isinstance(settings, Settings), "what is not made has a problem"
+    for name in settings.clusters:
+        if not is_cluster_name(name):
+            raise ConfigurationError(
+                f"{file.place}: cluster name {name!r} must be 1 to 64 of a-z, 0-9, '.', '_' and '-', "
+                "and begin with a-z or 0-9"
+            )
+    return settings
+
+
+def _section(source: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = source.get(name)
+    return section if isinstance(section, Mapping) else {}
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both; of what both say, `above` wins, in sections within sections, too."""
+    merged = dict(below)
+    for key, value in above.items():
+        other = merged.get(key)
+        merged[key] = _merged(other, value) if isinstance(other, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _check_texts(value: object, place: str, path: str = "") -> None:
+    """Refuse text that no message could carry, and NUL, which no name of a file, host or user holds.
+
+    Variables and flags may hold any bytes, and TOML can write NUL as an escape.
+    """
+    if isinstance(value, str):
+        if "\0" in value:
+            raise ConfigurationError(f"{place}: {path} holds a NUL character: remove it")
+        if not _is_utf8(value):
+            wrong = [name for name, text in os.environ.items() if name.upper().startswith(PREFIX) and value in text]
+            where = f"the environment variable {wrong[0]}" if wrong else f"a flag or a {PREFIX}* variable"
+            raise ConfigurationError(f"{where} is not UTF-8: correct it")
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            _check_texts(key, place, f"a key in {path}" if path else "a key")
+            _check_texts(item, place, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for item in value:
+            _check_texts(item, place, path)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@dataclass(slots=True)
+class _Check:
+    """Makes values of the types of `drover.settings.settings`; collects what is wrong, each in one sentence."""
+
+    file: SettingsFile
+    problems: list[str] = field(default_factory=list)
+
+    def section(self, shape: Any, given: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+        """Return the section, or None if something is wrong with it."""
+        problems_before = len(self.problems)
+        if get_origin(shape) is dict:
+            return {key: self._value(get_args(shape)[1], value, (*path, key)) for key, value in given.items()}
+        types, values = get_type_hints(shape), {}
+        for one in dataclasses.fields(shape):
+            if one.name in given:
+                values[one.name] = self._value(types[one.name], given[one.name], (*path, one.name))
+            elif one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING:
+                key = (*path, one.name)
+                self.problem(key, f"{'.'.join(key)} is not set; {_remedy(key, self.file)}")
+        for name in given:
+            if name not in types:
+                self.problem((*path, name), f"{'.'.join((*path, name))} is no setting{hint(name, types)}")
+        if len(self.problems) > problems_before:
+            return None
+        try:
+            return shape(**values)
+        except ValueError as error:
+            # A section is checked as a whole, and says first which of its settings is meant.
+            meant = str(error).split(maxsplit=1)[0]
+            self.problem((*path, meant) if meant in types else path, f"{'.'.join(path)}: {error}")
+            return None
+
+    def problem(self, path: Sequence[str], said: str) -> None:
+        """Note a problem with what stands at this path."""
+        self.problems.append(f"{_origin(path, self.file)}: {said}")
+
+    def _value(self, shape: Any, given: Any, path: tuple[str, ...]) -> Any:
+        section = section_shape(shape)
+        if section is not None and isinstance(given, Mapping):
+            return self.section(section, given, path)
+        try:
+            return msgspec.convert(given, shape)
+        except msgspec.ValidationError:
+            # Not what was given: it may be a password in the wrong place.
+            self.problem(path, f"{'.'.join(path)} must be {_expected(shape)}")
+            return None
+
+
+def _expected(shape: Any) -> str:
+    """Say what a value of this type looks like in the file."""
+    if section_shape(shape) is not None:
+        return "a section"
+    (kind,) = (one for one in alternatives(shape) if one is not type(None))
+    if get_origin(kind) is tuple:
+        return "a list of texts"
+    words = get_args(kind) or (tuple(kind) if issubclass(kind, enum.Enum) else ())
+    return f"one of {', '.join(words)}" if words else _EXPECTED[kind]
+
+
+def _by_todays_names(settings: Mapping[str, Any], check: _Check) -> Mapping[str, Any]:
+    """Take a cluster's limits under the names that they had earlier or have elsewhere, too."""
+    clusters = settings.get(CLUSTERS)
+    if not isinstance(clusters, Mapping):
+        return settings
+    renamed = {name: _renamed_cluster(given, (CLUSTERS, name), check) for name, given in clusters.items()}
+    return {**settings, CLUSTERS: renamed}
+
+
+def _renamed_cluster(given: Any, path: tuple[str, ...], check: _Check) -> Any:
+    if not isinstance(given, Mapping):
+        return given
+    renamed = _under_own_names(given, "", path, check)
+    healing = renamed.get("healing")
+    if isinstance(healing, Mapping):
+        renamed["healing"] = _under_own_names(healing, HEALING, (*path, "healing"), check)
+    return renamed
+
+
+def _under_own_names(given: Mapping[str, Any], section: str, path: tuple[str, ...], check: _Check) -> dict[str, Any]:
+    limits = set(of_section(section))
+    called: dict[str, str] = {}
+    renamed: dict[str, Any] = {}
+    for key, value in _flat(given):
+        known = find(section + key) or find(key)
+        name = known.field if known in limits and known is not None else key
+        if name in renamed:
+            same = f"{called[name]} and {key} are the same setting: choose one"
+            check.problem((*path, key), f"{'.'.join(path)}: {same}")
+        called[name], renamed[name] = key, value
+    return renamed
+
+
+def _flat(given: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in given.items():
+        if isinstance(value, Mapping) and (prefix or key in _DOTTED):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _origin(path: Sequence[str], file: SettingsFile) -> str:
+    variable = variable_of(path)
+    named = next((name for name in os.environ if re.sub(r"[.-]", "_", name).upper() == variable), None)
+    if named is not None:
+        return f"environment variable {named}"
+    if file.path is None:
+        return f"settings (no {FILE_NAME} was found)"
+    line = _line_of(path, file.text)
+    return f"settings file {file.path}" if line is None else f"settings file {file.path}, line {line}"
+
+
+def _line_of(path: Sequence[str], text: str) -> int | None:
+    """Find the line that says what is at this path, or else that of its section; None if no line does."""
+    section: list[str] = []
+    found: int | None = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        heading = re.match(r"\s*\[([^\[\]]+)\]", line)
+        if heading is not None:
+            section = [part.strip(" \"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.\s]+", heading[1])]
+            if section and section == list(path[: len(section)]):
+                found = number
+        key = re.match(r"\s*([A-Za-z0-9_-]+|\"[^\"]*\")\s*=", line)
+        if key is not None and [*section, key[1].strip('"')] == list(path[: len(section) + 1]):
+            return number
+    return found
+
+
+def _remedy(path: Sequence[str], file: SettingsFile) -> str:
+    if "bootstrap" in keys_at(path):
+        # A section is not a value: what it must hold is.
+        path = [*path, "bootstrap"]
+    variable = variable_of(path)
+    if file.path is None:
+        return f"name a settings file with --config or {CONFIG_VARIABLE}, or set {variable}"
+    return f"add it to the file or set {variable}"

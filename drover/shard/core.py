@@ -12,7 +12,6 @@ from drover.events.topics import TopicNames, shard_of
 from drover.fold.log import ShardFold
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.messages import Effect, Input, Moment
-from drover.shard import unfinished
 from drover.shard.agenda import Agenda
 from drover.shard.batch_records import divided
 from drover.shard.deciding import CommandIndex
@@ -76,7 +75,6 @@ class ShardCore:
         self._proposals.begin(None)
         self._clusters.end()
         self._inputs: list[Input] = []
-        self._looked_for: frozenset[tuple[str, str]] = frozenset()
         self._agenda = Agenda(self._clusters)
 
     # -- in
@@ -92,17 +90,10 @@ class ShardCore:
             self._proposals.vouch_for(snapshot_digest)
 
     def facts_needed(self, arrivals: Sequence[Arrival]) -> Mapping[str, frozenset[TopicPartition]]:
-        """List per cluster the partitions that must be observed, and delivered, before these arrivals are decided.
-
-        The next part of a command that is decided in several records is decided in the same batch.
-        """
+        """List per cluster the partitions that must be observed, and delivered, before these arrivals are decided."""
         if self._proposals.has_rest:
             return {}
         named = named_partitions(arrivals, self._clusters)
-        due = unfinished.due(self._clusters)
-        for (cluster, _), keys in due.items():
-            named.setdefault(cluster, set()).update(keys)
-        self._looked_for = frozenset(due)
         return {cluster: frozenset(keys) for cluster, keys in named.items()}
 
     def propose(self, now: Moment, arrivals: Sequence[Arrival], unavailable: Mapping[str, str]) -> ProposedBatch | None:
@@ -119,9 +110,6 @@ class ShardCore:
         inputs, self._inputs = self._inputs, []
         self._agenda.handle(inputs, batch)
         index = CommandIndex(self.fold.known, batch.at_ms)
-        looked_for, self._looked_for = self._looked_for, frozenset()
-        self._agenda.touched.update(cluster for cluster, _ in looked_for)
-        unfinished.resume(batch, sorted(self._agenda.touched), self._clusters, looked_for, unavailable)
         intake = decide_arrivals(batch, arrivals, self._clusters, index, unavailable)
         batch.end_decisions()
         owes = self._agenda.visit(batch)

@@ -8,23 +8,22 @@ from drover.decide.cancel import looked_through
 from drover.decide.commands import decide
 from drover.decide.decision import Decision, Facts, Looks, refuse
 from drover.events.bounds import shortened
-from drover.events.codec import command_digest
 from drover.events.commands import AnyCommand, Cancel
 from drover.events.partitions import PartitionReference, TopicPartition
 from drover.events.records import Outcome
-from drover.events.references import as_recorded
+from drover.events.references import recorded_size
 from drover.events.refusals import Refusal, RefusalCode
 from drover.facts import PartitionFacts
 from drover.fold.known import IDENTITY_RETENTION_MS, KnownCommand, KnownCommands
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.observations import FRESH_MS
-from drover.shard import partly
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.scope import ShardScope
 
 OutcomeVerdict = Literal["accepted", "refused", "duplicate"]
 
-MAX_DECISION_BYTES = 2 * 1024 * 1024
+# A record of the log may have 8 MiB: a decision fits, with what a batch has decided before it.
+MAX_DECISION_BYTES = 6 * 1024 * 1024
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -90,46 +89,12 @@ def conclude(
         batch.looked_through += looked_through(command, cluster.state)
     decision = decide(command, cluster.state, facts)
     outcome = outcome_of(position, command, decision, digest=digest)
-    size = len(msgspec.msgpack.encode((outcome, tuple(map(as_recorded, decision.events)))))
+    size = recorded_size(outcome, decision.events)
     if size > MAX_DECISION_BYTES:
-        if partly.may_be_divided(command, decision):
-            place = (position.topic, position.offset)
-            decision = partly.begin(batch, command, place, decision, size, cluster, facts)
-            outcome = outcome_of(position, command, decision, digest=digest, more=True)
-        else:
-            detail = f"the decision takes {size} bytes, at most {MAX_DECISION_BYTES} are allowed: split the command"
-            decision = refuse(RefusalCode.TOO_LARGE, detail)
-            outcome = outcome_of(position, command, decision, digest=digest)
+        detail = f"the decision takes {size} bytes, at most {MAX_DECISION_BYTES} are allowed: split the command"
+        decision = refuse(RefusalCode.TOO_LARGE, detail)
+        outcome = outcome_of(position, command, decision, digest=digest)
     batch.add_outcome(outcome)
-    batch.emit_all(decision.events)
-
-
-def go_on(
-    batch: BatchBuilder,
-    cluster: ManagedCluster,
-    clusters: ManagedClusters,
-    looked_for: frozenset[tuple[str, str]],
-    unavailable: str | None,
-) -> None:
-    """Decide the next part of the command that is being decided in several records; nothing if there is none.
-
-    What needs an observation that is not there yet waits for the next batch.
-    """
-    part = partly.next_part(cluster)
-    if part is None or batch.is_full:
-        return
-    command = part.command
-    if part.looks.worth and (command.cluster, part.id) not in looked_for:
-        return
-    if any((command.cluster, key) in batch.ended for key in part.looks.required):
-        return
-    position = Position(*part.place, batch.at_ms)
-    facts = _facts(batch, cluster, part.looks, clusters.scope, unavailable, position)
-    decision = part.decide(cluster.state, facts)
-    # What is refused as a whole, because the cluster is out of reach for example, is refused for all that is left.
-    is_over = part.is_last or any(refusal.key is None for refusal in decision.refusals)
-    batch.emit(part.ended if is_over else part.advanced)
-    batch.add_outcome(outcome_of(position, command, decision, digest=command_digest(command), more=not is_over))
     batch.emit_all(decision.events)
 
 
@@ -178,7 +143,6 @@ def outcome_of(
     verdict: OutcomeVerdict | None = None,
     digest: bytes = b"",
     first_offset: int | None = None,
-    more: bool = False,
 ) -> Outcome:
     """Make the outcome of a command."""
     judged: OutcomeVerdict = verdict or ("refused" if decision.refused else "accepted")
@@ -198,7 +162,6 @@ def outcome_of(
         refusals=tuple(map(_bounded, decision.refusals)),
         first_offset=first_offset,
         held_off=decision.held_off,
-        more=more,
         remarks=decision.remarks,
     )
 

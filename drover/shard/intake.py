@@ -42,9 +42,6 @@ def named_partitions(arrivals: Sequence[Arrival], clusters: ManagedClusters) -> 
     for arrival in arrivals:
         command = arrival.command
         if not isinstance(command, Malformed) and command.cluster in scope.clusters and _is_here(command, scope):
-            if clusters.of(command.cluster).state.partly_decided:
-                # It is not decided before that is.
-                return named
             worth = looks_for(command, clusters.of(command.cluster).state).worth
             if worth:
                 named.setdefault(command.cluster, set()).update(worth)
@@ -69,8 +66,6 @@ def decide_arrivals(
             _refuse_malformed(batch, arrival, command, scope, intake)
         elif not _is_here(command, scope):
             _send_on(arrival, command, scope, intake)
-        elif _is_waiting(command, clusters):
-            break
         else:
             looks = _looks(command, clusters)
             if any((command.cluster, key) in batch.ended for key in looks.required):
@@ -111,12 +106,6 @@ def following(cursors: Sequence[Cursor], taken: Iterable[Arrival]) -> tuple[Curs
     for arrival in taken:
         offsets[arrival.topic_index] = arrival.offset + 1
     return tuple(Cursor(cursor.topic_id, offset) for cursor, offset in zip(cursors, offsets, strict=True))
-
-
-def _is_waiting(command: AnyCommand, clusters: ManagedClusters) -> bool:
-    """Whether another command of its cluster is decided in several records, and is not done."""
-    known = clusters.known(command.cluster)
-    return known is not None and bool(known.state.partly_decided)
 
 
 def _is_called(

@@ -39,11 +39,8 @@ IN_ROWS = {
     "what one topic": ("drover.shard.inbox.CLOSE_BYTES",),
     "waiting for the end of a call": ("drover.shard.intake.MAX_CALL_WAIT_MS",),
     "what one record of the log decides": ("drover.shard.inbox.CLOSE_BYTES",),
-    "a decision about one command": (
-        "drover.shard.deciding.MAX_DECISION_BYTES",
-        "drover.shard.partly.PART_BYTES",
-        "drover.shard.partly.MOST_AT_ONCE",
-    ),
+    "a decision about one command": ("drover.shard.deciding.MAX_DECISION_BYTES",),
+    "partitions that an alter": ("drover.events.bounds.MAX_PARTITIONS",),
     "a record of the log": ("drover.shard.batch_records.RECORD_BYTES", "drover.journal.producer.MAX_REQUEST_BYTES"),
     "ids of decided commands": ("drover.fold.known.MOST_PER_CLUSTER", "drover.fold.known.MOST_PER_SOURCE"),
     "brokers reported as failed": ("drover.decide.broker_reports.MAX_FAILED_BROKERS",),

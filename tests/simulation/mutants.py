@@ -225,12 +225,6 @@ MUTANTS = (
         "tuple(self._others)",
     ),
     Mutant(
-        "lose-unfinished-commands",
-        MANAGED,
-        "            self._with_unfinished.add(name)\n",
-        "            pass\n",
-    ),
-    Mutant(
         "leave-parked-what-has-room",
         STARTER,
         "        self.candidates.wake_parked(self._room)\n",

@@ -230,7 +230,7 @@ class CancelledPartitions(Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     before: int
     cluster: str
-    what: Cancelled
+    effect: Cancelled
     topics: tuple[str, ...]
     partitions: tuple[tuple[int, int], ...]
     command: str | None = None

@@ -110,12 +110,12 @@ def _as_said(event: AnyEvent, said: dict[_Command, _Who]) -> AnyEvent:
 def _whole(event: AnyEvent, said: dict[_Command, _Who]) -> AnyEvent:
     if not isinstance(event, _REFERRING) or event.command is None or event.by:
         return event
-    found = said.get((event.cluster, event.command))
-    if found is None:
+    who = said.get((event.cluster, event.command))
+    if who is None:
         raise DanglingReferenceError(
             f"{event.key} refers to command {event.command}, which has no outcome in the record"
         )
-    by, reason = found
+    by, reason = who
     return replace(event, by=by, reason=reason)
 
 
@@ -125,8 +125,8 @@ def _whole(event: AnyEvent, said: dict[_Command, _Who]) -> AnyEvent:
 class _Group:
     """Events of cancelled partitions that follow each other and differ in nothing but the partition and its list."""
 
-    def __init__(self, cluster: str, command: str | None, mode: CancelMode | None, what: Cancelled) -> None:
-        self.name = (cluster, command, mode, what)
+    def __init__(self, cluster: str, command: str | None, mode: CancelMode | None, effect: Cancelled) -> None:
+        self.name = (cluster, command, mode, effect)
         self.events: list[AnyEvent] = []
         self.topics: dict[str, int] = {}
         self.partitions: list[tuple[int, int]] = []
@@ -140,11 +140,11 @@ class _Group:
             self.replicas.append(end.replicas)
 
     def entry(self, before: int) -> CancelledPartitions:
-        cluster, command, mode, what = self.name
+        cluster, command, mode, effect = self.name
         return CancelledPartitions(
             before=before,
             cluster=cluster,
-            what=what,
+            effect=effect,
             command=command,
             mode=mode,
             topics=tuple(self.topics),
@@ -174,13 +174,13 @@ def _shortened(
 
 def _accepted_of(outcomes: Iterable[Outcome]) -> _Accepted:
     """Return the partitions that cancels accept, if they are in order: then a reader can put them back."""
-    found: _Accepted = {}
+    accepted: _Accepted = {}
     for outcome in outcomes:
-        keys = [one.key for one in outcome.accepted]
+        keys = [partition.key for partition in outcome.accepted]
         is_in_order = all(first < second for first, second in pairwise(keys))
-        known = frozenset(keys) if len(keys) >= FEWEST_GATHERED and is_in_order else frozenset()
-        found.setdefault((outcome.cluster, outcome.id), (outcome, known))
-    return found
+        gathered = frozenset(keys) if len(keys) >= FEWEST_GATHERED and is_in_order else frozenset()
+        accepted.setdefault((outcome.cluster, outcome.id), (outcome, gathered))
+    return accepted
 
 
 def _grouped(events: Sequence[AnyEvent], accepted: _Accepted) -> Iterator[AnyEvent | _Group]:
@@ -223,8 +223,8 @@ def _group_of(
     end = following if isinstance(following, _Ending) and following.key == event.key else None
     if end is not None and (type(end) is not _ENDINGS[type(event)] or end.started or end.missing):
         return None, None
-    what = Cancelled.REQUESTED if end is None else Cancelled.ENDED
-    return (event.cluster, event.command, _MODES[type(event)], what), end
+    effect = Cancelled.REQUESTED if end is None else Cancelled.ENDED
+    return (event.cluster, event.command, _MODES[type(event)], effect), end
 
 
 def _with_cancelled(batch: Batch) -> Iterator[AnyEvent]:
@@ -243,29 +243,29 @@ def _with_cancelled(batch: Batch) -> Iterator[AnyEvent]:
 def _events_of(entry: CancelledPartitions) -> Iterator[AnyEvent]:
     if not all(0 <= topic_index < len(entry.topics) for topic_index, _ in entry.partitions):
         raise DanglingReferenceError(f"cancelled partitions before event {entry.before} name a topic that is not there")
-    if entry.what is Cancelled.ENDED and len(entry.replicas) != len(entry.partitions):
+    if entry.effect is Cancelled.ENDED and len(entry.replicas) != len(entry.partitions):
         raise DanglingReferenceError(f"cancelled partitions before event {entry.before} lack their lists")
     is_stop = entry.mode is CancelMode.STOP
     for number, (topic_index, partition) in enumerate(entry.partitions):
         name: _Name = {"cluster": entry.cluster, "topic": entry.topics[topic_index], "partition": partition}
-        if entry.what is Cancelled.UNQUEUED:
+        if entry.effect is Cancelled.UNQUEUED:
             yield QueueEntryRemoved(**name, why=QueueExit.WITHDRAWN)
             continue
         requested = StopRequested if is_stop else RollbackRequested
         yield requested(**name, command=entry.command, until_withdrawn=True)
-        if entry.what is Cancelled.ENDED:
+        if entry.effect is Cancelled.ENDED:
             ended = ReassignmentStopped if is_stop else ReassignmentRolledBack
             yield ended(**name, replicas=entry.replicas[number], started=False)
 
 
 def _accepted_by(cancelled: Iterable[CancelledPartitions]) -> dict[_Command, set[tuple[str, int]]]:
     """Return the partitions that entries name of each command."""
-    found: dict[_Command, set[tuple[str, int]]] = {}
+    named: dict[_Command, set[tuple[str, int]]] = {}
     for entry in cancelled:
         if entry.command is not None:
-            keys = found.setdefault((entry.cluster, entry.command), set())
+            keys = named.setdefault((entry.cluster, entry.command), set())
             keys.update((entry.topics[topic_index], partition) for topic_index, partition in entry.partitions)
-    return found
+    return named
 
 
 def _without_accepted(outcomes: Sequence[Outcome], cancelled: Sequence[CancelledPartitions]) -> tuple[Outcome, ...]:

@@ -103,7 +103,7 @@ def test_cancelled_partitions_that_name_what_is_not_there_are_not_understood(cha
     entry = CancelledPartitions(
         before=0,
         cluster="local",
-        what=Cancelled.ENDED,
+        effect=Cancelled.ENDED,
         topics=("orders",),
         partitions=tuple((0, number) for number in range(20)),
         command="cancel-7",

@@ -8,7 +8,7 @@ from drover.events.partitions import PartitionReference, TopicPartition
 from drover.events.reassignments import RollbackRequested, StopRequested
 from drover.events.records import Outcome
 from drover.events.refusals import RefusalCode
-from drover.shard import deciding
+from drover.shard import pipeline
 from drover.state.scheduling import Limits
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, Death, World, alter, cancel
@@ -40,7 +40,7 @@ async def test_an_emergency_stop_is_one_record_in_which_each_partition_takes_a_f
     scope: dict[str, object], mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = await moving()
-    monkeypatch.setattr(deciding, "MAX_DECISION_BYTES", 2000)
+    monkeypatch.setattr(pipeline, "MAX_DECISION_BYTES", 2000)
     world.put(cancel(mode=mode, id="away", **scope))
     await world.turn()
     assert outcome(world, "away").accepted == EVERYTHING
@@ -87,7 +87,7 @@ async def test_a_small_cancel_is_written_event_by_event() -> None:
 
 
 async def test_a_decision_that_no_record_takes_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deciding, "MAX_DECISION_BYTES", 2000)
+    monkeypatch.setattr(pipeline, "MAX_DECISION_BYTES", 2000)
     world = World(brokers=5)
     world.model.create_topic("orders", {key.partition: [1, 2, 3] for key in KEYS}, partition_bytes=1000)
     refused = await world.send(alter(dict.fromkeys(KEYS, (4, 2, 1)), id="drain"))

@@ -130,7 +130,6 @@ class Intake:
         self._monitor = monitor
         self._look_s = look_s
         self._outcomes: dict[str, _Recorded] = {}
-        # Of commands that are decided in several records, until the last one.
         self._asked: set[str] = set()
         # What the log was told of because it became no command.
         self._told: dict[str, None] = {}

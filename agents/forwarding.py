@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from drover.events.codec import Malformed
 from drover.events.topics import TopicNames
 from drover.journal.port import Journal
-from drover.shard.arriving import FORWARDED_HEADER
-from drover.shard.messages import Arrival
+from drover.shard.messages import FORWARDED_HEADER, Arrival
 
 
 async def forward(journal: Journal, topics: TopicNames, shard: int, commands: Sequence[tuple[Arrival, int]]) -> None:

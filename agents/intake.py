@@ -8,7 +8,7 @@ from faust.types import StreamT
 
 from drover.agents.ports import CommandHost
 from drover.agents.records import Delivered
-from drover.shard.arriving import arrival_of
+from drover.shard.messages import arrival_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from drover.events.commands import (
 
 MAX_BY_BYTES = 256
 MAX_REASON_BYTES = 1024
+MAX_PARTITIONS = 10_000
 MAX_REPLICAS = 256
 MAX_BROKERS = 10_000
 MAX_TOPICS = 1000
@@ -114,7 +115,13 @@ def _fault_of_request(command: RequestRefused) -> str | None:
     )
 
 
+def _too_many_partitions(count: int) -> str:
+    return f"it names {count} partitions, at most {MAX_PARTITIONS} are allowed: split the command"
+
+
 def _fault_of_targets(command: Alter) -> str | None:
+    if len(command.partitions) > MAX_PARTITIONS:
+        return _too_many_partitions(len(command.partitions))
     for target in command.partitions:
         longest = max(len(target.replicas or ()), len(target.original_replicas or ()))
         if longest > MAX_REPLICAS:
@@ -124,11 +131,15 @@ def _fault_of_targets(command: Alter) -> str | None:
 
 def _fault_of_cancel(command: Cancel) -> str | None:
     topics = command.topics or ()
+    if command.partitions is not None and len(command.partitions) > MAX_PARTITIONS:
+        return _too_many_partitions(len(command.partitions))
     too_many = _fault_of_count("topics names", "topics", len(topics), MAX_TOPICS)
     return too_many or _fault_of_topics((*(one.topic for one in command.partitions or ()), *topics))
 
 
 def _fault_of_repair(command: Repair) -> str | None:
+    if command.partitions is not None and len(command.partitions) > MAX_PARTITIONS:
+        return _too_many_partitions(len(command.partitions))
     return _fault_of_topics(one.topic for one in command.partitions or ())
 
 

@@ -14,7 +14,7 @@ from drover.events.bounds import MAX_BY_BYTES, fault_of, shortened
 from drover.events.commands import TYPES_BY_TOPIC, AnyCommand, Command
 from drover.events.progress import Sample
 from drover.events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
-from drover.events.references import MissingCommandError, shortened_batch, whole_batch
+from drover.events.references import DanglingReferenceError, shortened_batch, whole_batch
 from drover.events.undecodable import UNDECODABLE
 from drover.events.words import fault_of_json, mark_of, said_of
 
@@ -87,7 +87,7 @@ def decode_record(payload: bytes) -> Record:
     try:
         # Asked of every record; `isinstance` takes ten times as long with structs.
         return whole_batch(record) if type(record) is Batch else record
-    except MissingCommandError as error:
+    except DanglingReferenceError as error:
         raise UndecodableError(f"record not understood: {error}") from error
 
 
@@ -153,11 +153,6 @@ def decode_command(payload: bytes, content_type: str | None = None) -> AnyComman
         return _malformed(payload, (fault_of_json(payload) if is_json else None) or said_of(error), is_json=is_json)
     fault = (fault_of_json(payload) if is_json else None) or fault_of(command)
     return command if fault is None else _malformed(payload, fault, is_json=is_json)
-
-
-def decode_begun(payload: bytes) -> AnyCommand:
-    """Read a command whose decision was begun: it is not judged by later bounds."""
-    return _command_from_msgpack.decode(payload)
 
 
 def clusters_of(batch: Batch) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The outcome of a command that was decided in several records, as one."""
+"""The outcomes of a plan that was sent in several commands, as one."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from drover.events.records import Outcome
 
 
 def joined(parts: Sequence[Outcome]) -> Outcome:
-    """Join the parts of an outcome, in their order; it is accepted if any part is. One part is returned as it is."""
+    """Join outcomes in their order, under the id of the first; accepted if any is. One is returned as it is."""
     if len(parts) == 1:
         return parts[0]
     return replace(
@@ -19,5 +19,5 @@ def joined(parts: Sequence[Outcome]) -> Outcome:
         unchanged=tuple(one for part in parts for one in part.unchanged),
         refusals=tuple(one for part in parts for one in part.refusals),
         held_off=tuple(one for part in parts for one in part.held_off),
-        more=parts[-1].more,
+        remarks=tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
     )

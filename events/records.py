@@ -1,5 +1,6 @@
 """The three kinds of record on the event log, and what a batch says about each command it decided."""
 
+from enum import StrEnum
 from typing import Literal
 
 from msgspec import Struct
@@ -46,6 +47,7 @@ from drover.events.reassignments import (
     CallLapsed,
     CallOutcomeLost,
     CallRejected,
+    CancelMode,
     CancelWithdrawn,
     LateChangeFound,
     ReassignmentAdopted,
@@ -83,7 +85,7 @@ from drover.events.throttles import (
     TopicThrottleRefused,
     TopicThrottleSet,
 )
-from drover.events.waiting import CommandAdvanced, CommandBegun, QueueEntryAdded, QueueEntryRemoved
+from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
 
 SCHEMA_VERSION = 1
 
@@ -144,7 +146,7 @@ TopicThrottleEvent = (
     | TopicThrottleAdopted
 )
 ThrottleEvent = BrokerThrottleEvent | TopicThrottleEvent
-WaitingEvent = CommandBegun | CommandAdvanced | QueueEntryAdded | QueueEntryRemoved
+WaitingEvent = QueueEntryAdded | QueueEntryRemoved
 ForeignEvent = ForeignMoveSeen | ForeignMoveEnded
 AnyEvent = (
     ClusterEvent
@@ -178,8 +180,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     then `first_offset` is the log offset of the batch that holds that outcome, None meaning this very batch.
     `unchanged` holds partitions that already were as asked. `held_off` names those of the accepted ones whose rollback
     or stop a guard holds off, as far as was seen by then: it is tried again until it is withdrawn. `digest` identifies
-    the command's whole content (R5); it is empty for a command that could not be read. `more` says that this is a part
-    of the outcome, of a command that is decided in several records: the next part follows. `remarks` are sentences for
+    the command's whole content (R5); it is empty for a command that could not be read. `remarks` are sentences for
     a person: what an accepted command did not do, and what remains.
     """
 
@@ -198,7 +199,6 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     refusals: tuple[Refusal, ...] = ()
     first_offset: int | None = None
     held_off: tuple[HeldOffCancel, ...] = ()
-    more: bool = False
     remarks: tuple[str, ...] = ()
 
 
@@ -207,6 +207,35 @@ class Cursor(Struct, frozen=True):
 
     topic_id: str
     next_offset: int
+
+
+class Cancelled(StrEnum):
+    """What a cancel does to a partition."""
+
+    REQUESTED = "requested"
+    ENDED = "ended"
+    UNQUEUED = "unqueued"
+
+
+class CancelledPartitions(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Partitions of a cancel, in the place of the events of each; readers put the events back as they decode a record.
+
+    They stand before event number `before` of the record. Of each partition, `requested` stands for a
+    rollback-requested or, where `mode` is `stop`, a stop-requested, with `until_withdrawn`; `ended` for that and for
+    the end that follows at once, a reassignment-rolled-back or reassignment-stopped that was not `started`, with its
+    list in `replicas`; `unqueued` for a queue-entry-removed, as withdrawn. A partition is the index of its topic in
+    `topics`, and its number. The outcome of `command` has accepted all that is `requested` or `ended`, and does not
+    repeat it.
+    """
+
+    before: int
+    cluster: str
+    effect: Cancelled
+    topics: tuple[str, ...]
+    partitions: tuple[tuple[int, int], ...]
+    command: str | None = None
+    mode: CancelMode | None = None
+    replicas: tuple[tuple[int, ...], ...] = ()
 
 
 class Genesis(Struct, frozen=True, kw_only=True, tag_field="kind", tag="genesis"):
@@ -242,6 +271,7 @@ class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
     `cursors` has one entry per command topic, in the order of `TopicNames.commands`. `previous_hash` chains the valid
     batches; `state_hash`, where present, is the hash of the state before this batch, in the form `state_hash_form`.
     `snapshot_digest` is that of a snapshot's manifest: its owner has written it, and readers may begin with it.
+    `cancelled` is only in what is written: see there.
     """
 
     schema: int
@@ -253,6 +283,7 @@ class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
     previous_hash: bytes
     outcomes: tuple[Outcome, ...] = ()
     events: tuple[AnyEvent, ...] = ()
+    cancelled: tuple[CancelledPartitions, ...] = ()
     state_hash: bytes | None = None
     state_hash_form: int = 1
     snapshot_digest: bytes | None = None

@@ -1,10 +1,8 @@
-"""Events about what waits to be decided: large commands, and the queue of KIP-236."""
+"""Events about the queue of KIP-236."""
 
 from enum import StrEnum
 
-from msgspec import Struct
-
-from drover.events.base import Event, PartitionEvent
+from drover.events.base import PartitionEvent
 
 
 class QueueExit(StrEnum):
@@ -14,37 +12,6 @@ class QueueExit(StrEnum):
     WITHDRAWN = "withdrawn"
     REPLACED = "replaced"
     REFUSED = "refused"
-
-
-class PartitionRun(Struct, frozen=True):
-    """Some partitions of one topic, in their order."""
-
-    topic: str
-    partitions: tuple[int, ...]
-
-
-class CommandBegun(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-begun"):
-    """A command is too large for one record: this one decides a part of it, and the next ones the rest.
-
-    `left` are the partitions that are not decided here, in the order in which they will be, `part` of them at a time.
-    `payload` is the command in msgpack; it is in `topic` at `offset`. Until all is decided no other command of the
-    cluster is; with `withholds`, which a cancel has, no step starts either.
-    """
-
-    id: str
-    payload: bytes
-    topic: str
-    offset: int
-    left: tuple[PartitionRun, ...]
-    part: int
-    withholds: bool = False
-
-
-class CommandAdvanced(Event, frozen=True, kw_only=True, omit_defaults=True, tag="command-advanced"):
-    """The next part of such a command is decided in this very record; `decided` of those that were left are by now."""
-
-    id: str
-    decided: int
 
 
 class QueueEntryAdded(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="queue-entry-added"):

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.events.bounds import INTAKE_BY
 from drover.events.commands import AnyCommand
-from drover.events.outcomes import joined
 from drover.events.records import Batch, Outcome
 from drover.events.refusals import Refusal
 from drover.projections.changes import transactions
@@ -131,8 +130,6 @@ class Intake:
         self._monitor = monitor
         self._look_s = look_s
         self._outcomes: dict[str, _Recorded] = {}
-        # Of commands that are decided in several records, until the last one.
-        self._parts: dict[str, list[Outcome]] = {}
         self._asked: set[str] = set()
         # What the log was told of because it became no command.
         self._told: dict[str, None] = {}
@@ -159,12 +156,8 @@ class Intake:
                 del kept[next(iter(kept))]
 
     def _record(self, outcome: Outcome, at_ms: int, place: Place | None) -> None:
-        """Keep the first word on a command; of one that is decided in several records all parts, as one."""
-        parts = [*self._parts.pop(outcome.id, ()), outcome]
-        if outcome.more:
-            self._parts[outcome.id] = parts
-            return
-        self._outcomes.setdefault(outcome.id, _Recorded(joined(parts), at_ms, place))
+        """Keep the first word on a command."""
+        self._outcomes.setdefault(outcome.id, _Recorded(outcome, at_ms, place))
         self._asked.discard(outcome.id)
 
     async def run(self, writer: ClusterWriter, caught_up: asyncio.Event) -> None:

@@ -1,6 +1,7 @@
 """Sending a plan and telling what became of it: the half that `drover alter` and `drover plan` share."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
@@ -10,8 +11,10 @@ from drover.cli.output import console, plural, print_document, say, table
 from drover.cli.parameters import Rate, check_rate
 from drover.cli.plan_file import AlterRequest, alter_commands
 from drover.cli.submitting import Request, checked, plain, send
+from drover.client.answers import Answer
 from drover.events.codec import encode_command
 from drover.events.commands import Alter, PartitionTarget
+from drover.events.outcomes import joined
 from drover.events.plans import Priority, Stepping
 from drover.journal.connection import LogConnection
 
@@ -104,7 +107,7 @@ def submit(
         raise click.UsageError("--follow waits and --no-wait does not: choose one")
     if len(commands) > 1:
         say(f"This takes {len(commands)} commands, {commands[0].id} to {commands[-1].id}.", err=True)
-    answers = send(connection, commands, request)
+    answers = _as_one(send(connection, commands, request))
     from drover.cli.answers import exit_code, print_answers  # noqa: PLC0415 - not before the command is out
 
     if request.timeout_s is None:
@@ -116,6 +119,14 @@ def submit(
 
         code = max(code, follow_plan(connection, request.cluster, commands[0].plan_name, request.output))
     raise click.exceptions.Exit(code)
+
+
+def _as_one(answers: tuple[Answer, ...]) -> tuple[Answer, ...]:
+    """Return one answer for a plan that was sent in several commands; nothing where none is waited for."""
+    if len(answers) < 2:
+        return answers
+    whole = joined([answer.outcome for answer in answers])
+    return (replace(answers[-1], outcome=whole, repeated=all(answer.repeated for answer in answers)),)
 
 
 def show_commands(commands: Sequence[Alter], output: str, told: Mapping[str, Any] = NOTHING) -> ExitCode:

@@ -7,6 +7,7 @@ import msgspec
 
 from drover.cli.plan_formats import Entry, SavedProposal, plan_in
 from drover.errors import ConfigurationError
+from drover.events.bounds import MAX_PARTITIONS
 from drover.events.codec import MAX_COMMAND_BYTES
 from drover.events.commands import Alter, PartitionTarget
 from drover.events.plans import Priority, Stepping
@@ -17,7 +18,6 @@ ANY_LOG_DIRECTORY = "any"
 # What the fields beside `partitions` may take of a command; they are bounded by the contract.
 ENVELOPE_BYTES = 64 * 1024
 # A decision says more about each partition than the command does, and has a bound of its own.
-MAX_PARTITIONS = 5000
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 
 from drover.errors import DroverError
 from drover.events.commands import Command
-from drover.events.outcomes import joined
 from drover.events.records import Batch, Outcome
 from drover.fold.log import Folded, RecordVerdict, ShardFold
 from drover.state.identity import Outage
@@ -97,8 +96,7 @@ class Answers:
         for answer in recorded:
             outcome = answer.outcome
             if outcome.offset == sent.offset and outcome.topic == sent.topic:
-                first = _first(answer, recorded) if outcome.verdict == "duplicate" else answer
-                return _whole(first, recorded)
+                return _first(answer, recorded) if outcome.verdict == "duplicate" else answer
         return None
 
     def repeated_from(self, *, before: int) -> tuple[int, ...]:
@@ -134,25 +132,6 @@ def _first(duplicate: Answer, recorded: Sequence[Answer]) -> Answer:
         if answer.offset == where and answer.outcome.verdict != "duplicate":
             return replace(answer, repeated=True)
     return duplicate
-
-
-def _whole(first: Answer, recorded: Sequence[Answer]) -> Answer | None:
-    """Join an answer with the other parts of it; None while the last part is missing.
-
-    Of a repeated command whose outcome is older than what was read, the first part is all that is known.
-    """
-    if not first.outcome.more:
-        return first
-    place = (first.outcome.topic, first.outcome.offset)
-    parts = [first]
-    for answer in recorded:
-        outcome = answer.outcome
-        is_later = answer.offset > parts[-1].offset and (outcome.topic, outcome.offset) == place
-        if parts[-1].outcome.more and is_later and outcome.verdict in {"accepted", "refused"}:
-            parts.append(answer)
-    if parts[-1].outcome.more and not first.repeated:
-        return None
-    return replace(first, outcome=joined([part.outcome for part in parts]), at_ms=parts[-1].at_ms)
 
 
 def ownership_of(fold: ShardFold, last_record_ms: int | None, cluster: str) -> Ownership:

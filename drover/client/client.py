@@ -196,14 +196,11 @@ class Client:
                 folds = await load_snapshots(reader, self.connection.topics, (shard,), warn_unused)
                 if shard in folds and self._is_older(folds[shard], sent):
                     try:
-                        found = await self._follow(reader, watch.begin(folds[shard], may_be_wrong=True))
+                        return await self._follow(reader, watch.begin(folds[shard], may_be_wrong=True))
                     except CorruptLogError as error:
                         # Snapshot and log disagree, or the log is damaged: its first record on will tell which.
                         warn_unused(shard, str(error))
-                    else:
-                        if watch.answers.complete:
-                            return found
-                    watch.answers = Answers(sent)
+                        watch.answers = Answers(sent)
                 return await self._follow(reader, watch.begin(ShardFold(shard, shards)))
         except TimeoutError as error:
             if watch.fold is not None and watch.fold.damage is not None:

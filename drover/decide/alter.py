@@ -63,21 +63,6 @@ def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
     )
 
 
-def part_of_alter(command: Alter, keys: Sequence[TopicPartition], *, is_last: bool) -> Alter:
-    """Return an alter that asks for some partitions of a command, which is decided in several records.
-
-    Its plan is not finished before the last part. What was required when the command arrived is not asked again.
-    """
-    wanted = frozenset(keys)
-    return replace(
-        command,
-        partitions=tuple(target for target in command.partitions if target.key in wanted),
-        plan=command.plan_name if moves(command) else command.plan,
-        more=command.more or not is_last,
-        only_when_idle=False,
-    )
-
-
 def _told_throttle(
     command: Alter, unchanged: Sequence[TopicPartition], state: ClusterState, *, is_set: bool
 ) -> tuple[str, ...]:

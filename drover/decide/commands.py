@@ -1,11 +1,11 @@
 """Decisions: a command, the speculative state and the facts make events, or refusals with their reasons."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from drover.decide.alter import decide_alter, looks_for_alter, part_of_alter
+from drover.decide.alter import decide_alter, looks_for_alter
 from drover.decide.broker_reports import decide_broker_failed, decide_broker_returned
-from drover.decide.cancel import decide_cancel, decide_part_of_cancel
+from drover.decide.cancel import decide_cancel
 from drover.decide.decision import NO_LOOKS, Decision, Facts, Looks, refuse
 from drover.decide.freezing import decide_freeze, decide_unfreeze
 from drover.decide.healing import decide_heal
@@ -18,7 +18,6 @@ from drover.decide.plans import decide_throttle
 from drover.decide.repair import decide_repair, looks_for_repair
 from drover.decide.throttles import decide_restore_throttles
 from drover.events import commands
-from drover.events.partitions import TopicPartition
 from drover.state.cluster import ClusterState
 
 
@@ -70,22 +69,3 @@ def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> D
     A refusal is a value in the result. A command may be accepted in part, partition by partition (KIP-455).
     """
     return with_held_off(DECIDING[type(command)](command, state, facts), state, facts)
-
-
-def decide_part(
-    command: commands.AnyCommand,
-    keys: Sequence[TopicPartition],
-    state: ClusterState,
-    facts: Facts,
-    *,
-    is_last: bool,
-) -> Decision:
-    """Decide a command for some of its partitions: it is too large for one record."""
-    if isinstance(command, commands.Cancel):
-        return with_held_off(decide_part_of_cancel(command, keys, state, facts), state, facts)
-    return decide(narrowed(command, keys, is_last=is_last), state, facts)
-
-
-def narrowed(command: commands.AnyCommand, keys: Sequence[TopicPartition], *, is_last: bool) -> commands.AnyCommand:
-    """Return the command for some of its partitions; a cancel stays as it is, since it needs no look at them."""
-    return part_of_alter(command, keys, is_last=is_last) if isinstance(command, commands.Alter) else command

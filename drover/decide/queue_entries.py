@@ -68,8 +68,6 @@ def why_closed(state: ClusterState) -> str | None:
         return f"another Kafka cluster ({state.mismatched_kafka_cluster_id}) answers under this name"
     if state.freeze is not None:
         return f"withheld, frozen by {state.freeze.by} ({state.freeze.reason}): `drover unfreeze`"
-    if state.is_withheld:
-        return f"withheld until the cancel {', '.join(state.partly_decided)} is decided"
     if len(state.moves.in_flight) >= state.limits.max_partitions_in_flight:
         return f"a slot: {len(state.moves.in_flight)} partitions are in flight, the most allowed"
     if waiting := _waiting_for_a_slot(state):

@@ -17,8 +17,6 @@ from drover.events.clusters import (
     LimitsSet,
 )
 from drover.events.waiting import (
-    CommandAdvanced,
-    CommandBegun,
     QueueEntryAdded,
     QueueEntryRemoved,
     QueueExit,
@@ -31,7 +29,6 @@ from drover.state.scheduling import (
     Freeze,
     HeldBroker,
     Limits,
-    PartlyDecided,
     QueueEntry,
     SchedulingState,
 )
@@ -96,21 +93,6 @@ def _unfrozen(state: SchedulingState, _event: ClusterUnfrozen, _at_ms: int) -> N
     state.later_freezes.clear()
 
 
-def _begun(state: SchedulingState, event: CommandBegun, _at_ms: int) -> None:
-    assert not state.partly_decided, "one command at a time is decided in several records"
-    state.partly_decided[event.id] = PartlyDecided(
-        event.payload, event.topic, event.offset, event.left, event.part, event.withholds
-    )
-
-
-def _advanced(state: SchedulingState, event: CommandAdvanced, _at_ms: int) -> None:
-    begun = state.partly_decided[event.id]
-    if event.decided < begun.count:
-        state.partly_decided[event.id] = replace(begun, decided=event.decided)
-    else:
-        del state.partly_decided[event.id]
-
-
 def _queued(state: ClusterState, event: QueueEntryAdded, at_ms: int) -> None:
     assert event.key not in state.queue, f"{event.key} is in the queue already"
     state.queue[event.key] = QueueEntry(
@@ -140,8 +122,6 @@ APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     ClusterFrozen: _frozen,
     FreezeEnded: _freeze_ended,
     ClusterUnfrozen: _unfrozen,
-    CommandBegun: _begun,
-    CommandAdvanced: _advanced,
     QueueEntryAdded: _queued,
     QueueEntryRemoved: _unqueued,
 }

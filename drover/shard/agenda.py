@@ -34,7 +34,7 @@ class Agenda:
             self.clusters.of(name).reconcile(batch)
             self.due_ms[name] = self.clusters.of(name).due_ms(batch.now)
         # Clusters that have changed are visited once more.
-        self.touched = {event.cluster for event in batch.events} | self.clusters.partly_decided()
+        self.touched = {event.cluster for event in batch.events}
         return any(self.clusters.of(name).owes(batch.now) for name in self.visited)
 
     def commit(self) -> None:

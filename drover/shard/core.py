@@ -12,14 +12,11 @@ from drover.events.topics import TopicNames, shard_of
 from drover.fold.log import ShardFold
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.messages import Effect, Input, Moment
-from drover.shard import unfinished
 from drover.shard.agenda import Agenda
-from drover.shard.batch_records import divided
-from drover.shard.deciding import CommandIndex
-from drover.shard.intake import Intake, decide_arrivals, named_partitions, refuse_too_large
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.messages import Arrival, ProposedBatch
-from drover.shard.proposals import Proposals
+from drover.shard.pipeline import Pipeline, Taken, partitions_to_observe
+from drover.shard.proposals import Proposals, divided
 from drover.shard.scope import ShardScope
 from drover.state.scheduling import Limits
 
@@ -76,7 +73,6 @@ class ShardCore:
         self._proposals.begin(None)
         self._clusters.end()
         self._inputs: list[Input] = []
-        self._looked_for: frozenset[tuple[str, str]] = frozenset()
         self._agenda = Agenda(self._clusters)
 
     # -- in
@@ -92,17 +88,10 @@ class ShardCore:
             self._proposals.vouch_for(snapshot_digest)
 
     def facts_needed(self, arrivals: Sequence[Arrival]) -> Mapping[str, frozenset[TopicPartition]]:
-        """List per cluster the partitions that must be observed, and delivered, before these arrivals are decided.
-
-        The next part of a command that is decided in several records is decided in the same batch.
-        """
+        """List per cluster the partitions that must be observed, and delivered, before these arrivals are decided."""
         if self._proposals.has_rest:
             return {}
-        named = named_partitions(arrivals, self._clusters)
-        due = unfinished.due(self._clusters)
-        for (cluster, _), keys in due.items():
-            named.setdefault(cluster, set()).update(keys)
-        self._looked_for = frozenset(due)
+        named = partitions_to_observe(arrivals, self._clusters)
         return {cluster: frozenset(keys) for cluster, keys in named.items()}
 
     def propose(self, now: Moment, arrivals: Sequence[Arrival], unavailable: Mapping[str, str]) -> ProposedBatch | None:
@@ -118,16 +107,12 @@ class ShardCore:
         batch = self._begin(now)
         inputs, self._inputs = self._inputs, []
         self._agenda.handle(inputs, batch)
-        index = CommandIndex(self.fold.known, batch.at_ms)
-        looked_for, self._looked_for = self._looked_for, frozenset()
-        self._agenda.touched.update(cluster for cluster, _ in looked_for)
-        unfinished.resume(batch, sorted(self._agenda.touched), self._clusters, looked_for, unavailable)
-        intake = decide_arrivals(batch, arrivals, self._clusters, index, unavailable)
+        taken = Pipeline(batch, self._clusters, self.fold.known, unavailable).run(arrivals)
         batch.end_decisions()
         owes = self._agenda.visit(batch)
-        if not (intake.taken or batch.events or owes or self._proposals.vouches):
+        if not (taken.arrivals or batch.events or owes or self._proposals.vouches):
             return None
-        return self._proposals.propose(divided(batch), intake, now)
+        return self._proposals.propose(divided(batch), taken, now)
 
     def propose_refusal(self, now: Moment, arrivals: Sequence[Arrival], detail: str) -> ProposedBatch | None:
         """Refuse the first arrival, after what was proposed for it turned out to be more than the log takes.
@@ -137,14 +122,14 @@ class ShardCore:
         assert self.token is not None, "only the owner writes"
         self.own(self.token, now)
         batch = self._begin(now)
-        intake = refuse_too_large(batch, arrivals[:1], self._clusters, detail)
-        return self._proposals.propose(divided(batch), intake, now) if intake.taken else None
+        taken = Pipeline(batch, self._clusters, self.fold.known, {}, refusal=detail).run(arrivals[:1])
+        return self._proposals.propose(divided(batch), taken, now) if taken.arrivals else None
 
     def closing_batch(self, now: Moment) -> ProposedBatch | None:
         """Make a batch that carries only the state hash, for a clean stop; None before the first batch."""
         if not self.fold.sequence:
             return None
-        return self._proposals.propose(divided(self._begin(now)), Intake(), now, with_hash=True)
+        return self._proposals.propose(divided(self._begin(now)), Taken(), now, with_hash=True)
 
     def commit(self, proposed: ProposedBatch) -> None:
         """Note that the batch is durable and was folded as valid: its calls may be made."""

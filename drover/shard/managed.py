@@ -240,14 +240,12 @@ class ManagedClusters:
         self.speculative = ShardState()
         self._limits = limits
         self._clusters: dict[str, ManagedCluster] = {}
-        # Those that have a command that is decided in several records.
-        self._with_unfinished: set[str] = set()
         self._now = Moment(0, 0)
 
     def begin(self, state: ShardState, now: Moment) -> None:
         """Begin an ownership with what the log says."""
         self.speculative = state.copy()
-        self._clusters, self._with_unfinished = {}, set()
+        self._clusters = {}
         self._now = now
         for name in self.speculative.clusters:
             self.of(name)
@@ -255,7 +253,7 @@ class ManagedClusters:
     def end(self) -> None:
         """Drop everything."""
         self.speculative = ShardState()
-        self._clusters, self._with_unfinished = {}, set()
+        self._clusters = {}
 
     def of(self, name: str) -> ManagedCluster:
         """Return a cluster."""
@@ -264,33 +262,11 @@ class ManagedClusters:
             found = ManagedCluster(self.speculative.cluster(name), self.scope, self._limits.get(name))
             self._clusters[name] = found
             found.begin(self._now)
-            self._note_unfinished(name, found.state)
         return found
 
     def apply(self, event: AnyEvent, at_ms: int) -> tuple[AnyEvent, ...]:
         """Apply an event to its cluster, and return what follows from it."""
-        cluster = self.of(event.cluster)
-        following = cluster.apply(event, at_ms)
-        self._note_unfinished(event.cluster, cluster.state)
-        return following
-
-    def _note_unfinished(self, name: str, state: ClusterState) -> None:
-        if state.partly_decided:
-            self._with_unfinished.add(name)
-        else:
-            self._with_unfinished.discard(name)
-
-    def known(self, name: str) -> ManagedCluster | None:
-        """Return a cluster; None if nothing has happened to it yet."""
-        return self._clusters.get(name)
-
-    def with_unfinished(self) -> Iterable[str]:
-        """List the clusters in which a command is being decided in several records."""
-        return sorted(self._with_unfinished)
-
-    def partly_decided(self) -> frozenset[str]:
-        """List the clusters in which a command is being decided in several records."""
-        return frozenset(self._with_unfinished)
+        return self.of(event.cluster).apply(event, at_ms)
 
     def names(self) -> Iterable[str]:
         """List the clusters to which something has happened."""

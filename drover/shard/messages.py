@@ -1,12 +1,16 @@
 """Messages between shell and shard core: an arrival from the inbox, and a proposed batch."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
 
-from drover.events.codec import Malformed
+from drover.events.codec import CONTENT_TYPE_HEADER, Malformed, decode_command
 from drover.events.commands import AnyCommand
 from drover.events.records import Batch
+
+FORWARDED_HEADER = "drover-forwarded"
+MAX_HEADER_BYTES = 4096
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -23,6 +27,30 @@ class Arrival(msgspec.Struct, frozen=True):
     command: AnyCommand | Malformed
     forwarded: bool = False
     headers: tuple[tuple[str, bytes], ...] = ()
+
+
+def arrival_of(
+    topic_index: int, offset: int, timestamp_ms: int, payload: bytes, headers: Iterable[tuple[str, bytes]]
+) -> Arrival:
+    """Decode one record; what is no command travels on as a value that says why. The last header of a name counts."""
+    pairs = tuple(headers)
+    named = dict(pairs)
+    content_type = named.get(CONTENT_TYPE_HEADER)
+    return Arrival(
+        topic_index=topic_index,
+        offset=offset,
+        timestamp_ms=timestamp_ms,
+        payload=payload,
+        command=decode_command(payload, content_type.decode("latin-1") if content_type else None),
+        forwarded=FORWARDED_HEADER in named,
+        headers=_kept(pairs),
+    )
+
+
+def _kept(pairs: tuple[tuple[str, bytes], ...]) -> tuple[tuple[str, bytes], ...]:
+    """Return the headers to send on; none of them where they are larger than any that mean something."""
+    size = sum(len(name) + len(value) for name, value in pairs)
+    return pairs if size <= MAX_HEADER_BYTES else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,33 @@
 """The record that an owner proposes next, what follows it, and the deadline of the calls that it allows."""
 
-from drover.events.records import Cursor
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from drover.events.codec import encode_record
+from drover.events.records import SCHEMA_VERSION, AnyEvent, Batch, Cursor, Outcome
+from drover.events.references import as_recorded
 from drover.fold.log import ShardFold
+from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.messages import Moment
-from drover.shard.batch_records import Draft, proposed_batch
-from drover.shard.intake import Intake, following
-from drover.shard.messages import ProposedBatch
-from drover.state.hashing import is_hash_due
+from drover.shard.messages import Arrival, ProposedBatch
+from drover.shard.pipeline import Taken
+from drover.state.hashing import CURRENT_FORM, is_hash_due
 
 CALL_START_MS = 1000
+
+# A record of the log may have 8 MiB. What a decision adds beyond this goes into the next record.
+RECORD_BYTES = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The content of one record; `at_ms` is the log time at which its events were decided."""
+
+    at_ms: int
+    outcomes: tuple[Outcome, ...]
+    events: tuple[AnyEvent, ...]
 
 
 class Proposals:
@@ -58,7 +77,7 @@ class Proposals:
         return self._proved_ms + CALL_START_MS
 
     def propose(
-        self, drafts: tuple[Draft, ...], intake: Intake, now: Moment, *, with_hash: bool = False
+        self, drafts: tuple[Draft, ...], taken: Taken, now: Moment, *, with_hash: bool = False
     ) -> ProposedBatch:
         """Make the next record, of the first draft; the others are proposed by `propose_rest`, one at a time."""
         assert self.token is not None, "only the owner writes"
@@ -69,12 +88,12 @@ class Proposals:
         fold = self._fold
         has_hash = with_hash or is_hash_due(fold.sequence + 1, fold.state.clusters)
         state_hash = fold.state.hash() if has_hash else None
-        cursors = following(self._cursors, intake.taken)
-        return proposed_batch(fold, self.token, cursors, draft, intake, state_hash, self._snapshot_digest)
+        cursors = following(self._cursors, taken.arrivals)
+        return proposed_batch(fold, self.token, cursors, draft, taken, state_hash, self._snapshot_digest)
 
     def propose_rest(self, now: Moment) -> ProposedBatch:
         """Make the record of the next draft that is left."""
-        return self.propose(self._rest, Intake(), now)
+        return self.propose(self._rest, Taken(), now)
 
     def commit(self, proposed: ProposedBatch) -> None:
         """Note that the record is durable and was folded as valid."""
@@ -99,3 +118,70 @@ class Proposals:
     def at(self, now: Moment) -> Moment:
         """Return the same moment in log time, which never goes back."""
         return Moment(max(now.wall_ms, self._fold.at_ms), now.monotonic_ms)
+
+
+def following(cursors: Sequence[Cursor], taken: Iterable[Arrival]) -> tuple[Cursor, ...]:
+    """Move the cursors past the arrivals that a batch decides (R4); offsets that are skipped were proven empty."""
+    offsets = [cursor.next_offset for cursor in cursors]
+    for arrival in taken:
+        offsets[arrival.topic_index] = arrival.offset + 1
+    return tuple(Cursor(cursor.topic_id, offset) for cursor, offset in zip(cursors, offsets, strict=True))
+
+
+def divided(batch: BatchBuilder) -> tuple[Draft, ...]:
+    """Divide a batch into as many records as it takes: the outcomes and what was decided for them in the first.
+
+    Decisions take less than half of what a record may have, and come before what the capabilities say follows. Only the
+    latter is ever divided: each event of it leads from one possible state to the next, as in records of their own.
+    """
+    if batch.size <= RECORD_BYTES:
+        return (Draft(batch.at_ms, tuple(batch.outcomes), tuple(batch.events)),)
+    first, *others = _pieces(batch)
+    return (
+        Draft(batch.at_ms, tuple(batch.outcomes), first),
+        *(Draft(batch.at_ms, (), events) for events in others),
+    )
+
+
+def _pieces(batch: BatchBuilder) -> Iterator[tuple[AnyEvent, ...]]:
+    size = sum(len(msgspec.msgpack.encode(outcome)) for outcome in batch.outcomes)
+    piece: list[AnyEvent] = []
+    for number, event in enumerate(batch.events):
+        added = len(msgspec.msgpack.encode(as_recorded(event)))
+        if size + added > RECORD_BYTES and number >= batch.decided:
+            yield tuple(piece)
+            piece, size = [], 0
+        piece.append(event)
+        size += added
+    yield tuple(piece)
+
+
+def proposed_batch(
+    fold: ShardFold,
+    token: bytes,
+    cursors: tuple[Cursor, ...],
+    draft: Draft,
+    taken: Taken,
+    state_hash: bytes | None,
+    snapshot_digest: bytes | None,
+) -> ProposedBatch:
+    """Make the record that follows what is folded.
+
+    `state_hash` is of the state before it, `snapshot_digest` of a snapshot that was written; None in most records.
+    """
+    record = Batch(
+        schema=SCHEMA_VERSION,
+        token=token,
+        epoch=fold.epoch,
+        sequence=fold.sequence + 1,
+        at_ms=draft.at_ms,
+        cursors=cursors,
+        previous_hash=fold.chain,
+        outcomes=draft.outcomes,
+        events=draft.events,
+        state_hash=state_hash,
+        state_hash_form=1 if state_hash is None else CURRENT_FORM,
+        snapshot_digest=snapshot_digest,
+    )
+    aside = (tuple(taken.arrivals), tuple(taken.forward), tuple(taken.dead_letters))
+    return ProposedBatch(record, encode_record(record), *aside)

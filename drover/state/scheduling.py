@@ -8,7 +8,6 @@ from drover.events.clusters import Budgets, HoldRole, LimitValue
 from drover.events.healing import HealingLimits
 from drover.events.partitions import TopicPartition
 from drover.events.plans import Stepping
-from drover.events.waiting import PartitionRun
 from drover.state.declared import ClusterSlice, items_by_key, items_in_order, not_default, recorded
 
 
@@ -71,26 +70,6 @@ class HeldBroker(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.role is not (HoldRole.SOURCE if way == "in" else HoldRole.DESTINATION)
 
 
-class PartlyDecided(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A command that is decided in several records; see `drover.events.waiting.CommandBegun`.
-
-    `decided` of the partitions in `left` are decided.
-    """
-
-    payload: bytes
-    topic: str
-    offset: int
-    left: tuple[PartitionRun, ...]
-    part: int
-    withholds: bool = False
-    decided: int = 0
-
-    @property
-    def count(self) -> int:
-        """How many partitions were left by its first record."""
-        return sum(len(run.partitions) for run in self.left)
-
-
 class QueueEntry(Struct, frozen=True, gc=False, omit_defaults=True):
     """One partition in the queue of KIP-236, from the alter command `id` (`drover.events.waiting.QueueEntryAdded`)."""
 
@@ -107,13 +86,12 @@ class QueueEntry(Struct, frozen=True, gc=False, omit_defaults=True):
 
 @dataclass(eq=False)
 class SchedulingState(ClusterSlice):
-    """The limits, the freezes, the queue, and the command that is decided in several records.
+    """The limits, the freezes and the queue.
 
     `freeze` is the oldest of the freezes, None if there is none; `later_freezes` are those of other requesters, in the
     order in which they came. `limits` are those in force; `changed_limits` are those of them that commands have set, by
     name, whatever the settings say. `held_brokers` are those into or out of which no copy begins.
-    `queue` holds, in its order, what waits behind everything that was accepted. `partly_decided` has one entry at most,
-    by id.
+    `queue` holds, in its order, what waits behind everything that was accepted.
     """
 
     freeze: Freeze | None = recorded("freeze", told_as=("freeze",))
@@ -130,14 +108,11 @@ class SchedulingState(ClusterSlice):
     queue: dict[TopicPartition, QueueEntry] = recorded(
         "queue", factory=dict, content=items_in_order, told_as=("queue entry", "added", "removed")
     )
-    partly_decided: dict[str, PartlyDecided] = recorded(
-        "partly_decided", factory=dict, content=items_in_order, told_as=("large command", "begun", "decided")
-    )
 
     @property
     def is_withheld(self) -> bool:
-        """Whether nothing may start: the cluster is frozen, or a large cancel is being decided."""
-        return self.freeze is not None or any(begun.withholds for begun in self.partly_decided.values())
+        """Whether nothing may start: the cluster is frozen."""
+        return self.freeze is not None
 
     @property
     def held_destinations(self) -> frozenset[int]:

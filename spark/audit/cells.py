@@ -10,7 +10,7 @@ _SPANS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"))
 # Numbers that are names, not amounts.
 _PLAIN = frozenset({"offset", "began_offset", "partition", "shard"})
 _STATES = frozenset({"completed", "rolled-back", "stopped", "failed"})
-_VERDICTS = frozenset({"accepted", "refused", "duplicate", "part"})
+_VERDICTS = frozenset({"accepted", "refused", "duplicate"})
 
 
 class Cell(NamedTuple):

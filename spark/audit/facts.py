@@ -17,17 +17,12 @@ class ShardDamage(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """The decision on a command: outcome `number` of the record at `offset`, decided at `at_ms` (ms since epoch).
-
-    `verdict` is the outcome's, or `PART` if an earlier record holds the beginning of this outcome.
-    """
+    """The decision on a command: its outcome in the record at `offset`, decided at `at_ms` (ms since epoch)."""
 
     at_ms: int
     shard: int
     offset: int
-    number: int
     outcome: Outcome
-    verdict: str
 
 
 class ShardFacts(NamedTuple):

@@ -66,8 +66,8 @@ COMMANDS = Section(
         *(_AT, _SHARD, _OFFSET, _CLUSTER, _ID, _COMMAND, _BY, _REASON, _PLAN),
         _text(
             "verdict",
-            "accepted, refused, duplicate or part",
-            "what was decided; part: more of one decided before the part audited",
+            "accepted, refused or duplicate",
+            "what was decided",
         ),
         _number("accepted", "partitions", "that were accepted"),
         _number("unchanged", "partitions", "that were as asked already"),

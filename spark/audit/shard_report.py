@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from drover.spark.audit.facts import Decided, Row, ShardDamage, ShardFacts
 from drover.spark.audit.sections import SECTIONS
-from drover.spark.folding.records import PART
 
 REQUESTERS, PLANS, COMMANDS, REASSIGNMENTS, REFUSALS = SECTIONS
 # The totals that are sums.
@@ -81,34 +80,6 @@ class ShardReport(Struct, kw_only=True, tag="report"):
     completed_ms: list[int]
     requesters: dict[str, dict[str, int]]
     rows: dict[str, list[tuple[Any, ...]]]
-
-
-class _Command:
-    """A command of the audited part; one that was decided in several records counts once."""
-
-    __slots__ = ("counts", "decided", "topics")
-
-    def __init__(self, decided: Decided) -> None:
-        self.decided = decided
-        self.counts = {"accepted": 0, "unchanged": 0, "refused": 0}
-        self.topics: set[str | None] = set()
-        self.add(decided)
-
-    @property
-    def place(self) -> _Values:
-        """Where in the log it was decided first."""
-        return self.decided.offset, self.decided.number
-
-    def add(self, decided: Decided) -> None:
-        """Add a part of the command."""
-        outcome = decided.outcome
-        for name, found in (
-            ("accepted", outcome.accepted),
-            ("unchanged", outcome.unchanged),
-            ("refused", outcome.refusals),
-        ):
-            self.counts[name] += len(found)
-            self.topics.update(one.topic for one in found)
 
 
 class _Telling:
@@ -194,39 +165,28 @@ def _named(decided: Decided) -> Row:
 def _tell_commands(decided: Iterable[Decided], wanted: Wanted, telling: _Telling) -> set[_Values]:
     """Tell the commands that are asked for, and return the plans that they name."""
     plans: set[_Values] = set()
-    for command in _commands(decided):
-        outcome, verdict = command.decided.outcome, command.decided.verdict
-        if not wanted.has(outcome.cluster, outcome.plan, command.topics, (outcome.by,)):
+    for one in decided:
+        outcome = one.outcome
+        topics: set[str | None] = {partition.topic for partition in (*outcome.accepted, *outcome.unchanged)}
+        topics.update(refusal.topic for refusal in outcome.refusals)
+        if not wanted.has(outcome.cluster, outcome.plan, topics, (outcome.by,)):
             continue
         of = telling.of(outcome.by)
         _add(of, "commands")
         _add(telling.counts, "commands")
-        if verdict in _VERDICTS:
-            _add(telling.counts, _VERDICTS[verdict])
-        if verdict == "refused":
+        _add(telling.counts, _VERDICTS[outcome.verdict])
+        if outcome.verdict == "refused":
             _add(of, "refused_commands")
         if outcome.plan is not None:
             plans.add((outcome.cluster, outcome.plan))
         if COMMANDS in telling.rows:
-            telling.rows[COMMANDS].append(_named(command.decided) | {"verdict": verdict} | command.counts)
+            counts = {
+                "accepted": len(outcome.accepted),
+                "unchanged": len(outcome.unchanged),
+                "refused": len(outcome.refusals),
+            }
+            telling.rows[COMMANDS].append(_named(one) | {"verdict": outcome.verdict} | counts)
     return plans
-
-
-def _commands(decided: Iterable[Decided]) -> Iterable[_Command]:
-    """Return each command once, with all parts of its decision."""
-    commands: dict[_Values, _Command] = {}
-    first: dict[_Values, _Command] = {}
-    for one in decided:
-        name = (one.outcome.cluster, one.outcome.id)
-        before = first.get(name)
-        if one.verdict == PART and before is not None:
-            before.add(one)
-            continue
-        command = _Command(one)
-        if one.verdict != "duplicate":
-            first[name] = command
-        commands[command.place] = command
-    return commands.values()
 
 
 def _tell_refusals(decided: Iterable[Decided], wanted: Wanted, telling: _Telling) -> None:
@@ -247,7 +207,7 @@ def _with_causes(lives: Iterable[Row], decided: Iterable[Decided]) -> Iterator[R
     """Yield lives, with who cancelled those that had sent nothing: the record with the decision ended them, too."""
     by_offset: dict[int, list[Decided]] = {}
     for one in decided:
-        if one.verdict in {"accepted", PART}:
+        if one.outcome.verdict == "accepted":
             by_offset.setdefault(one.offset, []).append(one)
     causes: dict[int, dict[_Values, Decided]] = {}
     for life in lives:

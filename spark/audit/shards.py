@@ -21,7 +21,6 @@ from drover.spark.audit.parts import Wish
 from drover.spark.audit.shard_report import ShardReport, Wanted, shard_report
 from drover.spark.folding.carry import packed, unpacked
 from drover.spark.folding.parts import Stored
-from drover.spark.folding.records import verdicts
 from drover.spark.folding.shard import TELLING, TellingFold, Tellings, shards_by
 from drover.spark.tables.registry import tables_of
 from drover.spark.tables.sheet import Sheet
@@ -95,8 +94,7 @@ class AuditFold(TellingFold):
             # What ended before is not asked for.
             self.sheet.rows[_LIVES].clear()
         if self.first is not None:
-            for index, (outcome, verdict) in enumerate(zip(record.outcomes, verdicts(record), strict=True)):
-                self.decided.append(Decided(record.at_ms, self.shard, offset, index, outcome, verdict))
+            self.decided += (Decided(record.at_ms, self.shard, offset, outcome) for outcome in record.outcomes)
         self._note(offset, record)
         super().apply(offset, record)
 

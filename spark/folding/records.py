@@ -1,9 +1,6 @@
 """The tables about records of the log, whatever their events: who took over, what was fenced, asked for and refused."""
 
-from collections.abc import Iterator
-
 from drover.events.records import Batch, Record
-from drover.events.waiting import CommandAdvanced
 from drover.fold.log import RecordVerdict
 from drover.spark.tables.measures import window
 from drover.spark.tables.schema import CLUSTER, INTEGER, REQUESTER, TEXT, WINDOW, Table, count, key, known, most
@@ -72,8 +69,6 @@ UNDECODABLE_TABLE = Table(
 LOG_TABLES = (REQUESTS_TABLE, REFUSALS_TABLE, TAKEOVERS_TABLE, UNDECODABLE_TABLE)
 
 LOG, SAMPLES = "log", "samples"
-# The verdict of a further part of an outcome: the first one says what became of the command.
-PART = "part"
 ERROR_LENGTH = 300
 _COMMANDS = {"accepted": "accepted_commands", "refused": "refused_commands", "duplicate": "repeated_commands"}
 
@@ -101,25 +96,13 @@ def put_record(sheet: Sheet, shard: int, appended_ms: int, verdict: RecordVerdic
 
 def put_outcomes(sheet: Sheet, batch: Batch) -> None:
     """Count commands by what became of them, and refusals by their codes."""
-    for outcome, verdict in zip(batch.outcomes, verdicts(batch), strict=True):
+    for outcome in batch.outcomes:
         who = (outcome.cluster, window(batch.at_ms), outcome.by)
-        counted = _COMMANDS.get(verdict)
+        counted = _COMMANDS.get(outcome.verdict)
         if counted is not None:
             sheet.put("requests", who, **{counted: 1})
         for refusal in outcome.refusals:
             sheet.put("refusals", (*who, str(refusal.code)), refusals=1)
-
-
-def verdicts(batch: Batch) -> Iterator[str]:
-    """Yield the verdict of each outcome, `PART` for a further part of one that was begun in an earlier record.
-
-    The next part of a command comes before whatever is decided with it.
-    """
-    further = {(event.cluster, event.id) for event in batch.events if isinstance(event, CommandAdvanced)}
-    for outcome in batch.outcomes:
-        name = (outcome.cluster, outcome.id)
-        yield PART if name in further else outcome.verdict
-        further.discard(name)
 
 
 def put_unreadable(sheet: Sheet, source: str, shard: int, offset: int, error: str) -> None:

@@ -137,8 +137,6 @@ TABLES = CapabilityTables(
             clusters.ClusterUnfrozen,
             clusters.BrokerHeld,
             clusters.BrokerReleased,
-            waiting.CommandBegun,
-            waiting.CommandAdvanced,
         }
     ),
     memory=SchedulingMemory,

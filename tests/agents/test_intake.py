@@ -11,8 +11,7 @@ from drover.agents import alter, blacklist, broker_failed, cancel
 from drover.events.codec import CONTENT_TYPE_HEADER, JSON_CONTENT_TYPE, Malformed, encode_command
 from drover.events.commands import TYPES_BY_TOPIC, Freeze
 from drover.events.topics import COMMAND_KINDS
-from drover.shard.arriving import FORWARDED_HEADER, MAX_HEADER_BYTES
-from drover.shard.messages import Arrival
+from drover.shard.messages import FORWARDED_HEADER, MAX_HEADER_BYTES, Arrival
 
 FREEZE = Freeze(id="f1", cluster="c", by="me", reason="test")
 

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from drover.cli.plan_file import MAX_PARTITIONS, AlterRequest, alter_commands, parse_plan
+from drover.cli.plan_file import AlterRequest, alter_commands, parse_plan
 from drover.errors import ConfigurationError
+from drover.events.bounds import MAX_PARTITIONS
 from drover.events.codec import MAX_COMMAND_BYTES, encode_command
 from drover.events.commands import PartitionTarget
 
@@ -97,7 +98,7 @@ def test_a_small_plan_is_one_command_under_the_id() -> None:
 
 @pytest.mark.parametrize("name", ["t", "t" * 249])
 def test_a_large_plan_is_split_under_one_name_and_only_the_last_part_ends_it(name: str) -> None:
-    targets = [PartitionTarget(topic=name, partition=number, replicas=(1, 2, 3)) for number in range(12_000)]
+    targets = [PartitionTarget(topic=name, partition=number, replicas=(1, 2, 3)) for number in range(22_000)]
     commands = alter_commands(REQUEST, targets)
     assert [command.id for command in commands] == ["a1", *(f"a1.{part}" for part in range(2, len(commands) + 1))]
     assert len(commands) > 2

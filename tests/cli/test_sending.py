@@ -185,7 +185,7 @@ def test_a_report_about_a_broker_is_the_same_command_at_each_try(what: str, monk
 
 @pytest.mark.parametrize(
     ("partitions", "said"),
-    [(2, None), (12_000, "This takes 3 commands, a1 to a1.3.")],
+    [(2, None), (12_000, "This takes 2 commands, a1 to a1.2.")],
 )
 def test_a_plan_in_several_commands_names_them(
     partitions: int, said: str | None, monkeypatch: pytest.MonkeyPatch

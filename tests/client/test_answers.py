@@ -1,13 +1,10 @@
 """Finding what became of a command: only what counts is believed."""
 
-import msgspec
 import pytest
 
 from drover.client.answers import Answer, Answers, Sent
 from drover.events.commands import Freeze
-from drover.events.partitions import PartitionReference
 from drover.events.records import Outcome
-from drover.events.refusals import Refusal, RefusalCode
 from drover.fold.log import ShardFold
 from tests.client.log import CLUSTER, Writer, outcome
 
@@ -70,32 +67,6 @@ def test_what_a_fenced_owner_wrote_is_not_believed() -> None:
     found = answer_of(writer, sent("f", 3))
     assert found is not None
     assert found.outcome.verdict == "refused"
-
-
-def part(id_: str, offset: int, partition: int, *, more: bool, refused: bool = False) -> Outcome:
-    one = outcome(id_, offset)
-    here = (PartitionReference("orders", partition),)
-    refusal = Refusal(RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, "it ended", "orders", partition)
-    return msgspec.structs.replace(
-        one,
-        verdict="refused" if refused else "accepted",
-        accepted=() if refused else here,
-        refusals=(refusal,) if refused else (),
-        more=more,
-    )
-
-
-def test_an_outcome_in_several_records_is_there_when_its_last_part_is_and_is_one() -> None:
-    first, second = part("c", 4, 0, more=True, refused=True), part("c", 4, 1, more=True)
-    last = part("c", 4, 2, more=False)
-    wanted = sent("c", 4)
-    assert answer_of(recorded((first, second)), wanted) is None
-    answer = answer_of(recorded((first, second, last)), wanted)
-    assert answer is not None
-    assert answer.outcome.verdict == "accepted"
-    assert [one.partition for one in answer.outcome.accepted] == [1, 2]
-    assert [refusal.partition for refusal in answer.outcome.refusals] == [0]
-    assert not answer.outcome.more
 
 
 def test_awaiting_many_outcomes_looks_at_each_command_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:

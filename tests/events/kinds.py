@@ -18,6 +18,7 @@ NAMED_PARTS: dict[str, type[msgspec.Struct]] = {
     "outcome": records.Outcome,
     "refusal": Refusal,
     "cursor": records.Cursor,
+    "cancelled-partitions": records.CancelledPartitions,
 }
 
 

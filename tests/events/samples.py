@@ -193,17 +193,6 @@ EVENTS: dict[str, records.AnyEvent] = {
     "late-change-found": reassignments.LateChangeFound(
         cluster="local", topic="orders", partition=0, plan="friday", sent=(2, 3, 4), replicas=(2, 3, 4, 1)
     ),
-    "command-begun": waiting.CommandBegun(
-        cluster="local",
-        id="c-2",
-        payload=b"\x80",
-        topic="drover.cancel",
-        offset=19,
-        left=(waiting.PartitionRun("orders", (4, 5)), waiting.PartitionRun("payments", (0,))),
-        part=2,
-        withholds=True,
-    ),
-    "command-advanced": waiting.CommandAdvanced(cluster="local", id="c-2", decided=2),
     "queue-entry-added-for-one-incarnation": waiting.QueueEntryAdded(
         cluster="local",
         topic="orders",

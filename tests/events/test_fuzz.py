@@ -107,7 +107,7 @@ def test_finding_a_name_that_appears_twice_costs_the_names_and_not_the_square_of
 
 
 def test_the_largest_plan_is_read() -> None:
-    partitions = [{"topic": "t", "partition": number, "replicas": [1, 2, 3]} for number in range(25_000)]
+    partitions = [{"topic": "t", "partition": number, "replicas": [1, 2, 3]} for number in range(10_000)]
     content = {"type": "alter", "id": "a", "cluster": "local", "by": "a", "reason": "b", "partitions": partitions}
     payload: bytes = msgpack.packb(content)
     assert len(payload) <= MAX_COMMAND_BYTES

@@ -11,7 +11,7 @@ import msgspec
 from drover.events.codec import CONTENT_TYPE_HEADER, encode_command, encode_record
 from drover.events.commands import Alter, Cancel, Command, PartitionTarget
 from drover.events.records import SCHEMA_VERSION, Acquire, Batch, Cursor, Genesis
-from drover.shard.arriving import FORWARDED_HEADER
+from drover.shard.messages import FORWARDED_HEADER
 from tests.runtime.world import SHARDS, cluster_in
 
 TOPICS, PARTITIONS = 8, 500

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from drover.agents import dead_letters
-from drover.shard import batch_records, deciding, inbox, partly
+from drover.shard import inbox, pipeline, proposals
 from tests.hostile.checks import check
 from tests.hostile.play import Play
 
@@ -23,9 +23,8 @@ def narrowed(seed: int) -> Iterator[None]:
         # A busy machine is no reason to give letters up here.
         patch.setattr(dead_letters, "WRITE_TIMEOUT_S", 60.0)
         if seed % 2:
-            patch.setattr(deciding, "MAX_DECISION_BYTES", 64 * 1024)
-            patch.setattr(partly, "PART_BYTES", 16 * 1024)
-            patch.setattr(batch_records, "RECORD_BYTES", 256 * 1024)
+            patch.setattr(pipeline, "MAX_DECISION_BYTES", 64 * 1024)
+            patch.setattr(proposals, "RECORD_BYTES", 256 * 1024)
             # Reading pauses soon.
             patch.setattr(inbox, "HIGH_COUNT", 60)
             patch.setattr(inbox, "LOW_COUNT", 30)

@@ -9,7 +9,7 @@ from drover.agents.dead_letters import MAX_PAYLOAD_BYTES
 from drover.events.codec import encode_command
 from drover.events.topics import shard_of
 from drover.local import LocalCluster
-from drover.shard.arriving import FORWARDED_HEADER
+from drover.shard.messages import FORWARDED_HEADER
 from tests.kill.harness import SHARDS, drill, wait_for
 from tests.kill.verifier import verify
 

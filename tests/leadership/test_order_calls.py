@@ -21,7 +21,7 @@ from drover.events.reassignments import ReassignmentQueued
 from drover.facts import CallResult, PartitionFacts
 from drover.reconcile.leaders.judging import LeaveAlone, Wish, judge
 from drover.reconcile.messages import VersionsSeen
-from drover.shard.intake import MAX_CALL_WAIT_MS
+from drover.shard.pipeline import MAX_CALL_WAIT_MS
 from drover.spark.tables.leaders import TABLES
 from drover.spark.tables.registry import tables_of
 from drover.spark.tables.sheet import Sheet

@@ -103,8 +103,7 @@ class Log:
                 assert one is not None, "each record is read once"
                 if one.verdict is RecordVerdict.VALID and isinstance(one.record, Batch):
                     for outcome in one.record.outcomes:
-                        if not outcome.more:
-                            self.outcomes[outcome.topic, shard, outcome.offset].append(outcome)
+                        self.outcomes[outcome.topic, shard, outcome.offset].append(outcome)
 
     def undecided(self) -> list[Any]:
         """Return where commands are that nobody has decided; the end of a transaction is none."""

@@ -21,8 +21,7 @@ from drover.events.progress import Progress
 from drover.events.records import SCHEMA_VERSION, Acquire, Genesis
 from drover.service.metrics import Metrics
 from drover.settings.settings import LogSettings, Settings, WorkerSettings
-from drover.shard.arriving import arrival_of
-from drover.shard.messages import Arrival
+from drover.shard.messages import Arrival, arrival_of
 from drover.testing.memory_journal import MemoryBroker, StoredRecord
 from tests.runtime.slow_connections import BROKERS, Chance, Clusters, Driver, EndedError, Journal, LostError
 from tests.runtime.virtual_time import BEGIN_S, OWNER

@@ -16,7 +16,6 @@ from drover.events.reassignments import Blocker, CancelMode, SkipReason
 from drover.events.records import Cursor
 from drover.events.throttles import Entries, Rates
 from drover.events.traits import Completion, Retarget, Traits
-from drover.events.waiting import PartitionRun
 from drover.fold.known import KnownCommand
 from drover.fold.log import ShardFold
 from drover.fold.snapshot import encode_fold
@@ -26,7 +25,7 @@ from drover.state.identity import Outage
 from drover.state.phase import Phase
 from drover.state.plans import ClusterThrottle, Pause, Plan, PlanStatus
 from drover.state.reassignment import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
-from drover.state.scheduling import ChangedLimit, Freeze, HeldBroker, Limits, PartlyDecided, QueueEntry
+from drover.state.scheduling import ChangedLimit, Freeze, HeldBroker, Limits, QueueEntry
 from drover.state.throttles import BrokerThrottle, ConfigRefusal, Interference, TopicThrottle
 from drover.state.unmanaged import UnmanagedMove
 from tests.shard.snapshot_heals import with_a_heal, with_a_superseded_heal, with_brokers
@@ -150,18 +149,9 @@ def _with_a_heal() -> ShardFold:
     return with_a_heal(_on_its_way_back_by_steps())
 
 
-def _in_the_middle_of_a_large_cancel() -> ShardFold:
-    """A command is decided in several records."""
-    fold = _on_its_way_back_by_steps()
-    left = (PartitionRun("orders", (4, 5)), PartitionRun("payments", (0,)))
-    begun = PartlyDecided(b"\x80", "drover.cancel", 19, left, 2, withholds=True, decided=2)
-    fold.state.cluster("prod").partly_decided["cancel-9"] = begun
-    return fold
-
-
 def _with_void_records() -> ShardFold:
     """Somebody else has written to the log."""
-    fold = _in_the_middle_of_a_large_cancel()
+    fold = _on_its_way_back_by_steps()
     fold.void_records = 3
     return fold
 
@@ -350,7 +340,6 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_4": _with_a_cancel_held_off,
     "snapshot_5": _on_its_way_back_by_steps,
     "snapshot_healing": _with_a_heal,
-    "snapshot_large_command": _in_the_middle_of_a_large_cancel,
     "snapshot_void_records": _with_void_records,
     "snapshot_freezes": _frozen_by_several,
     "snapshot_outage": _out_of_reach,

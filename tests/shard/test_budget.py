@@ -3,7 +3,7 @@
 import pytest
 
 from drover.events.partitions import TopicPartition
-from drover.shard import batch_records
+from drover.shard import proposals
 from tests.shard.sound import sound
 from tests.shard.world import World, alter, rollback
 
@@ -11,7 +11,7 @@ from tests.shard.world import World, alter, rollback
 async def test_what_follows_from_a_decision_is_divided_into_records_and_nothing_is_called_in_between(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(batch_records, "RECORD_BYTES", 3000)
+    monkeypatch.setattr(proposals, "RECORD_BYTES", 3000)
     world = World(brokers=5)
     world.model.create_topic("orders", {number: [1, 2, 3] for number in range(10)}, partition_bytes=1000)
     keys = [TopicPartition("orders", number) for number in range(10)]
@@ -36,7 +36,7 @@ async def test_what_follows_from_a_decision_is_divided_into_records_and_nothing_
 async def test_an_owner_that_dies_between_two_such_records_loses_no_decision(
     turns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_records, "RECORD_BYTES", 3000)
+    monkeypatch.setattr(proposals, "RECORD_BYTES", 3000)
     world = World(brokers=5)
     world.model.create_topic("orders", {number: [1, 2, 3] for number in range(10)}, partition_bytes=1000)
     keys = [TopicPartition("orders", number) for number in range(10)]

@@ -318,5 +318,6 @@ def cancel(*keys: TopicPartition, **fields: Any) -> Cancel:
 
 def reconciler(made: World, kind: type[KindT]) -> KindT | None:
     """One reconciler of the cluster; None while the core knows nothing of it."""
-    known = made.core._clusters.known(CLUSTER)
-    return None if known is None else next(one for one in known._reconcilers if isinstance(one, kind))
+    if CLUSTER not in made.core._clusters.names():
+        return None
+    return next(one for one in made.core._clusters.of(CLUSTER)._reconcilers if isinstance(one, kind))

@@ -12,7 +12,8 @@ from tests.simulation.throttle_mutants import THROTTLE_MUTANTS
 FOLD = "drover/fold/log.py"
 CORE = "drover/shard/core.py"
 MANAGED = "drover/shard/managed.py"
-INTAKE = "drover/shard/intake.py"
+PIPELINE = "drover/shard/pipeline.py"
+PROPOSALS = "drover/shard/proposals.py"
 CONTRACT = "drover/reconcile/contract.py"
 INBOX = "drover/shard/inbox.py"
 OBSERVED = "drover/reconcile/observations.py"
@@ -62,9 +63,9 @@ MUTANTS = (
         layer="tests/shard/test_faults.py",
     ),
     # -- commands: none lost, none doubled
-    Mutant("advance-cursor-early", INTAKE, "= arrival.offset + 1", "= arrival.offset + 2"),
-    Mutant("forget-cursor", INTAKE, "= arrival.offset + 1", "= arrival.offset"),
-    Mutant("forget-digests", INTAKE, "index.deciding(identity) if earlier is None else earlier.digest", "None"),
+    Mutant("advance-cursor-early", PROPOSALS, "= arrival.offset + 1", "= arrival.offset + 2"),
+    Mutant("forget-cursor", PROPOSALS, "= arrival.offset + 1", "= arrival.offset"),
+    Mutant("forget-digests", PIPELINE, "self._index.deciding(identity) if earlier is None else earlier.digest", "None"),
     Mutant(
         "forget-what-was-fenced",
         HOSTING,
@@ -75,11 +76,11 @@ MUTANTS = (
         "decide-again", INBOX, "queue[0].offset < next_offset", "queue[0].offset < 0", layer="tests/shard/test_inbox.py"
     ),
     Mutant("give-back-backwards", INBOX, "for arrival in reversed(self._taken):", "for arrival in self._taken:"),
-    Mutant("bury-nothing", INTAKE, "    intake.dead_letters.append((arrival, malformed.detail))\n", ""),
+    Mutant("bury-nothing", PIPELINE, "self._taken.dead_letters.append((arrival, result.reason))", "pass"),
     Mutant(
         "forward-nothing",
-        INTAKE,
-        "intake.forward.append((arrival, shard_of(command.cluster, scope.shards)))",
+        PIPELINE,
+        "self._taken.forward.append((arrival, result.shard))",
         "pass",
     ),
     Mutant(
@@ -223,12 +224,6 @@ MUTANTS = (
         "drover/reconcile/unmanaged/reconciler.py",
         "(*self._others, *self.observed.begun)",
         "tuple(self._others)",
-    ),
-    Mutant(
-        "lose-unfinished-commands",
-        MANAGED,
-        "            self._with_unfinished.add(name)\n",
-        "            pass\n",
     ),
     Mutant(
         "leave-parked-what-has-room",

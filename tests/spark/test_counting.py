@@ -7,19 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from msgspec import msgpack
-from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
-from drover.events.partitions import PartitionReference
 from drover.events.plans import PlanOpened
 from drover.events.reassignments import ReassignmentQueued
-from drover.events.records import AnyEvent, Outcome
-from drover.events.refusals import Refusal, RefusalCode
-from drover.events.waiting import CommandAdvanced, CommandBegun, PartitionRun
+from drover.events.records import AnyEvent
 from drover.fold.log import ShardFold
-from drover.spark.audit.gathering import gather
-from drover.spark.audit.parts import Wish
-from drover.spark.audit.shard_report import Wanted
 from drover.spark.executing import contributions
 from drover.spark.folding.carry import unpacked
 from drover.spark.folding.contribution import CARRY, Contribution
@@ -132,35 +125,6 @@ def test_takeovers_and_what_they_fenced_are_counted_and_the_fenced_shows_nowhere
     assert {row["plan"] for row in job.table("plans")} == {"kept", "also-kept"}
     assert {row["plan"] for row in job.table("reassignments")} == {"kept", "also-kept"}
     assert sum(row["accepted"] for row in job.table("plans")) == 2
-
-
-def test_a_command_that_is_decided_in_several_records_is_counted_once(spark: SparkSession) -> None:
-    whole = Outcome(
-        id="away",
-        cluster="local",
-        type="cancel",
-        by="ann",
-        reason="r",
-        topic="drover.cancel",
-        offset=1,
-        verdict="accepted",
-        accepted=(PartitionReference("t", 0),),
-        more=True,
-    )
-    refused = Refusal(RefusalCode.NO_REASSIGNMENT_IN_PROGRESS, "it ended by itself", "t", 1)
-    left = (PartitionRun("t", (1,)),)
-    last = replace(whole, verdict="refused", accepted=(), refusals=(refused,), more=False)
-    begun = CommandBegun(cluster="local", id="away", payload=b"", topic="drover.cancel", offset=1, left=left, part=1)
-    advanced = CommandAdvanced(cluster="local", id="away", decided=1)
-    first = batch(1, begun, token=OLD, outcomes=(whole,))
-    log = shard(acquire(1, OLD), first, batch(2, advanced, token=OLD, outcomes=(last,), after=first))
-    job = SparkJob(spark).take(log)
-    assert difference(Oracle().read(log, NAMES.progress).tables(), tables_of(job.rows), ("requests", "refusals")) == []
-    (counted,) = job.table("requests")
-    assert (counted["accepted_commands"], counted["refused_commands"]) == (1, 0)
-    found = gather(frame(spark, log), Wish(), Wanted(), {0: 0}, {0: len(log)}).report
-    (command,) = found.sections["commands"]
-    assert (command["verdict"], command["accepted"], command["refused"]) == ("accepted", 1, 1)
 
 
 def test_records_of_a_shard_that_come_in_two_tasks_are_refused() -> None:

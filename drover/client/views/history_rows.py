@@ -26,8 +26,6 @@ from drover.events.reassignments import (
 )
 from drover.events.records import AnyEvent, OnePlanEvent, Outcome
 from drover.events.waiting import (
-    CommandAdvanced,
-    CommandBegun,
     QueueEntryAdded,
     QueueEntryRemoved,
 )
@@ -172,8 +170,6 @@ class Chronicle:
     def _cause(self, event: AnyEvent) -> _Cause:
         if isinstance(event, PartitionEvent):
             return self._cause_of_partition(event)
-        if isinstance(event, CommandBegun | CommandAdvanced):
-            return _Cause("", "")
         cause = _named_in(event)
         if isinstance(event, OnePlanEvent):
             return self._cause_of_plan(event, cause)
@@ -233,7 +229,7 @@ class Chronicle:
 
 
 def _command_of(event: AnyEvent) -> str | None:
-    if isinstance(event, CommandBegun | CommandAdvanced | QueueEntryAdded):
+    if isinstance(event, QueueEntryAdded):
         return event.id
     return getattr(event, "command", None)
 
@@ -266,8 +262,6 @@ def outcome_detail(outcome: Outcome) -> str:
     parts += [f"{refusal.key or 'all'}: {refusal.code.value}, {refusal.detail}" for refusal in outcome.refusals[:3]]
     if len(outcome.refusals) > 3:
         parts.append(f"and {len(outcome.refusals) - 3} more refused")
-    if outcome.more:
-        parts.append("the rest follows in the next record")
     parts += outcome.remarks
     return "; ".join(parts)
 

@@ -15,7 +15,7 @@ from drover.events.topics import TopicNames, shard_of
 from drover.fold.known import IDENTITY_RETENTION_MS
 from drover.fold.log import ShardFold
 from drover.reconcile.messages import Moment
-from drover.shard import deciding
+from drover.shard import pipeline
 from drover.shard.core import ShardCore
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.state.scheduling import Limits
@@ -334,7 +334,7 @@ def test_records_that_are_no_commands_are_taken_a_thousand_at_a_time() -> None:
 def test_a_decision_that_is_too_large_and_cannot_be_divided_is_refused_before_anything_is_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(deciding, "MAX_DECISION_BYTES", 2000)
+    monkeypatch.setattr(pipeline, "MAX_DECISION_BYTES", 2000)
     desk = Desk()
     many = Blacklist(**ANA, id="b1", brokers=tuple(range(9000)))
     assert only(desk.decide(desk.arrival(2, encoded(many)))) is RefusalCode.TOO_LARGE

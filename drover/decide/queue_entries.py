@@ -62,44 +62,6 @@ def withdraw(keys: Iterable[TopicPartition], cluster: str) -> tuple[QueueEntryRe
     return tuple(leave(key, QueueExit.WITHDRAWN, cluster) for key in keys)
 
 
-def why_closed(state: ClusterState) -> str | None:
-    """Say why nothing may be taken from the queue now; None if something may be."""
-    if state.mismatched_kafka_cluster_id is not None:
-        return f"another Kafka cluster ({state.mismatched_kafka_cluster_id}) answers under this name"
-    if state.freeze is not None:
-        return f"withheld, frozen by {state.freeze.by} ({state.freeze.reason}): `drover unfreeze`"
-    if len(state.moves.in_flight) >= state.limits.max_partitions_in_flight:
-        return f"a slot: {len(state.moves.in_flight)} partitions are in flight, the most allowed"
-    if waiting := _waiting_for_a_slot(state):
-        return f"its turn: {waiting} accepted before have not started"
-    return None
-
-
-def _waiting_for_a_slot(state: ClusterState) -> int:
-    """Count what was accepted and waits for a slot.
-
-    What is blocked, or of a paused plan, waits for something else, and must not hold up the queue for ever.
-    """
-    paused = sum(state.moves.unblocked_of.get(plan, 0) for plan in state.paused_plans)
-    return state.moves.unblocked_pending - paused
-
-
-def why_passed_over(key: TopicPartition, state: ClusterState) -> str | None:
-    """Say why this entry lets later ones go first; None if it does not."""
-    entry = state.queue[key]
-    target, active = entry.target, state.reassignments.get(key)
-    paused = state.paused_plans.get(entry.plan)
-    if paused is not None:
-        return f"withheld, plan {entry.plan} is paused by {paused.by} ({paused.reason}): `drover resume {entry.plan}`"
-    if active is None:
-        return "somebody else's move of the partition" if key in state.unmanaged else None
-    if active.target == target and not active.is_cancelled:
-        return f"its move to that very list in plan {active.plan}"
-    if active.replacement is not None and active.replacement.target == target:
-        return f"its move to that very list in plan {active.replacement.plan}"
-    return None
-
-
 def take(key: TopicPartition, state: ClusterState, facts: Facts) -> tuple[AnyEvent, ...]:
     """Decide an entry whose turn it is; nothing follows while somebody else is moving the partition.
 

@@ -35,11 +35,6 @@ class ClusterState(
         """Count the leaders on their way, by steps, by elections and by lists put into order for one (R435-8)."""
         return self.moves.leader_steps + self.leaders_under_way
 
-    @property
-    def begins_nothing(self) -> bool:
-        """Whether no step begins: the cluster is unknown or another one, it is being migrated, or it is withheld."""
-        return not self.is_right_cluster or self.is_migrating or self.is_withheld
-
     def copy(self) -> Self:
         """Return an independent twin; the values inside are frozen and shared."""
         twin = type(self)(self.name)

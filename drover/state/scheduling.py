@@ -110,11 +110,6 @@ class SchedulingState(ClusterSlice):
     )
 
     @property
-    def is_withheld(self) -> bool:
-        """Whether nothing may start: the cluster is frozen."""
-        return self.freeze is not None
-
-    @property
     def held_destinations(self) -> frozenset[int]:
         """The brokers into which no copy begins."""
         return frozenset(broker for broker, held in self.held_brokers.items() if held.holds("in"))

@@ -13,8 +13,9 @@ from drover.client.views.limit_rows import limit_rows
 from drover.client.views.log_rows import log_rows
 from drover.client.views.plan_rows import figures, plan_row, plan_rows
 from drover.client.views.shard_rows import contests, shard_rows
-from drover.client.views.status_rows import notices, unmanaged_rows
+from drover.client.views.status_rows import graded_notices, unmanaged_rows
 from drover.client.views.throttle_rows import broker_throttle_rows, topic_throttle_rows
+from drover.reconcile.gates import Severity
 from drover.state.cluster import ClusterState
 from drover.web.changes import Document
 from drover.web.move_parts import keyed, move_part, moves_page, queue_part
@@ -27,10 +28,7 @@ MOST_UNMANAGED = 50
 MOST_QUEUED = 50
 MOST_DEAD_LETTERS = 50
 SHOWN_PARTITIONS = 3
-# Notices that begin so are less than warnings, and more.
-_HARMLESS = ("brokers that should not lead", "limits that commands have set")
-_LEVELS = ("bad", "warn", "note")
-_BAD = ("Nobody owns", "has been out of reach", "another Kafka cluster", "brokers reported as failed")
+_WORST_FIRST = (Severity.BAD, Severity.WARN, Severity.NOTE)
 
 
 def document(present: Present, query: Query) -> Document:
@@ -46,7 +44,7 @@ def document(present: Present, query: Query) -> Document:
     stalled = parts.get("figures", {}).get("stalled", 0)
     if stalled:
         line = f"Copies have stalled: {stalled:,} copied nothing for a minute, and Drover knows no reason"
-        head["notices"] = [{"key": line, "level": "warn"}, *head["notices"]]
+        head["notices"] = [{"key": line, "level": Severity.WARN}, *head["notices"]]
     return {**head, **parts}
 
 
@@ -70,12 +68,14 @@ def _head(present: Present, state: ClusterState | None, shard: int) -> dict[str,
 
 
 def _notices(present: Present, state: ClusterState, shard: int) -> list[dict[str, Any]]:
-    said = list(_ownership(present, shard))
-    told = notices(state, present.view.projections.get(state.name))
-    for beginning in (f"{state.name} is ", f"{state.name}: ", f"{state.name} "):
-        told = [line.removeprefix(beginning) for line in told]
-    found = [*_contests(present), *({"key": line, "level": _level(line)} for line in (*said, *told))]
-    return sorted(found, key=lambda notice: _LEVELS.index(notice["level"]))
+    graded = list(_ownership(present, shard))
+    for severity, notice in graded_notices(state, present.view.projections.get(state.name)):
+        line = notice
+        for beginning in (f"{state.name} is ", f"{state.name}: ", f"{state.name} "):
+            line = line.removeprefix(beginning)
+        graded.append((severity, line))
+    rows = [*_contests(present), *({"key": line, "level": severity} for severity, line in graded)]
+    return sorted(rows, key=lambda notice: _WORST_FIRST.index(notice["level"]))
 
 
 def _contests(present: Present) -> Iterator[dict[str, Any]]:
@@ -84,27 +84,20 @@ def _contests(present: Present) -> Iterator[dict[str, Any]]:
     Of the past nothing is told: a fight that is over needs no remedy.
     """
     if present.at_ms is None:
-        yield from ({"key": line, "level": "bad"} for line in contests(shard_rows(present.view)))
+        yield from ({"key": line, "level": Severity.BAD} for line in contests(shard_rows(present.view)))
 
 
-def _ownership(present: Present, shard: int) -> Iterator[str]:
+def _ownership(present: Present, shard: int) -> Iterator[tuple[Severity, str]]:
     (row,) = (row for row in shard_rows(present.view) if row.shard == shard)
     # Of the past only the log tells: nobody is heard any more.
     if not row.owner or (present.at_ms is None and not row.is_owned):
         last = f" (the last was {row.owner})" if row.owner else ""
         waits = f", {row.undecided:,} commands wait" if row.undecided else ""
-        yield f"Nobody owns this cluster's shard{last}: nothing is decided until a worker starts{waits}"
+        line = f"Nobody owns this cluster's shard{last}: nothing is decided until a worker starts{waits}"
+        yield Severity.BAD, line
     elif present.at_ms is None and (silent_ms := row.silent_ms(present.view.now_ms)) is not None:
-        yield (
-            f"{row.owner}, which owns this cluster's shard, has been silent for {silent_ms // 1000} s: another worker "
-            "takes over after its session timeout"
-        )
-
-
-def _level(line: str) -> str:
-    if line.startswith(_BAD):
-        return "bad"
-    return "note" if line.startswith(_HARMLESS) else "warn"
+        silent = f"{row.owner}, which owns this cluster's shard, has been silent for {silent_ms // 1000} s"
+        yield Severity.WARN, f"{silent}: another worker takes over after its session timeout"
 
 
 def _now(present: Present, state: ClusterState, query: Query) -> dict[str, Any]:

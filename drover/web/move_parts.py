@@ -23,7 +23,7 @@ def move_part(state: ClusterState, view: View, key: TopicPartition) -> dict[str,
     entry = state.reassignments[key]
     row = status_row(state, entry, view.transfers, view.now_ms)
     reason = waiting_reason(state, key)
-    why, unblocks = (row.waiting, None) if reason is None else (reason.why, reason.unblocks)
+    why, remedy = (row.waiting, None) if reason is None else (reason.why, reason.remedy)
     document = row.document()
     del document["waiting"], document["cluster"]
     return {
@@ -31,7 +31,8 @@ def move_part(state: ClusterState, view: View, key: TopicPartition) -> dict[str,
         **document,
         "leader": None if entry.step is None else entry.step.leader,
         "why": why,
-        "unblocks": unblocks,
+        "remedy": remedy,
+        "severity": None if reason is None else reason.severity,
         "kind": _kind(entry).value,
         "marks": to_builtins(broker_marks(state, (*entry.original, *entry.target), key.topic)),
     }

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from drover.decide.cancellation import succession
 from drover.decide.commands import decide
-from drover.decide.queue_entries import take, why_passed_over
+from drover.decide.queue_entries import take
 from drover.events.commands import Alter, Cancel
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import (
@@ -21,6 +21,7 @@ from drover.events.reassignments import (
 from drover.events.records import AnyEvent
 from drover.fold.evolve import apply
 from drover.fold.plans import Ending
+from drover.reconcile.gates import entry_passed_over
 from drover.state.cluster import ClusterState
 from tests.reassignment.support import CLUSTER, accepted, alter, cancel, facts, intended, sight
 from tests.simulation.counting import plans_agree
@@ -75,7 +76,7 @@ class Ledger:
         self.fold(decide(command, self.state, seen).events)
 
     def take(self, key: TopicPartition) -> None:
-        if why_passed_over(key, self.state) is None:
+        if entry_passed_over(key, self.state) is None:
             self.fold(take(key, self.state, facts({key: sight(self.replicas[key])})))
 
     def end(self, key: TopicPartition, how: str) -> None:

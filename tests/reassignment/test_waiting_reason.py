@@ -40,7 +40,7 @@ def said(phase: Phase, cluster: dict[str, Any] | None = None, **fields: Any) -> 
     reason = waiting_reason(state_with(reassignment(phase, since_ms=77, **fields), **(cluster or {})), KEY)
     assert reason is not None, f"{phase} waits for no reason"
     assert reason.why
-    assert reason.unblocks
+    assert reason.remedy
     assert reason.since_ms >= 77
     return str(reason)
 
@@ -51,7 +51,7 @@ def test_every_phase_names_every_blocker_what_lifts_it_and_since_when(phase: Pha
     entry = reassignment(phase, block=Block(blocker, "bring it back", 99))
     reason = waiting_reason(state_with(entry), KEY)
     assert reason is not None
-    assert (reason.why, reason.unblocks, reason.since_ms) == (blocker.value, "bring it back", 99)
+    assert (reason.why, reason.remedy, reason.since_ms) == (blocker.value, "bring it back", 99)
 
 
 @pytest.mark.parametrize("phase", list(Phase))
@@ -94,16 +94,17 @@ def test_the_limit_that_holds_a_queued_one_is_named() -> None:
     reason = waiting_reason(state, KEY)
     assert reason is not None
     assert reason.why == "a slot, broker 4 has 1 of 1 copies in"
-    assert "max_moves_per_broker" in reason.unblocks
+    assert "max_moves_per_broker" in reason.remedy
 
 
 def test_between_two_steps_a_full_broker_is_named() -> None:
     state = state_with(
-        reassignment(Phase.CONFIRMED, current=(4, 2, 1), target=(4, 5, 1)), limits=Limits(max_moves_per_broker=0)
+        reassignment(Phase.CONFIRMED, current=(4, 2, 1), target=(4, 5, 1)), limits=Limits(max_moves_per_broker=1)
     )
+    state.put(reassignment(Phase.COPYING, key=OTHER))
     reason = waiting_reason(state, KEY)
     assert reason is not None
-    assert reason.why == "a slot, broker 1 has 0 of 0 copies out"
+    assert reason.why == "a slot, broker 1 has 1 of 1 copies out"
 
 
 def test_between_two_steps_a_full_leader_is_named() -> None:
@@ -132,7 +133,7 @@ def test_in_every_phase_what_holds_a_cancel_off_is_named_with_who_asked(phase: P
     reason = held_off_reason(entry)
     assert reason is not None
     assert reason.why == f"the {mode.value} that bob asked for (an alarm) is held off, below-min-isr"
-    assert (reason.since_ms, "1, 2, 3" in reason.unblocks) == (99, True)
+    assert (reason.since_ms, "1, 2, 3" in reason.remedy) == (99, True)
     assert held_off_reason(reassignment(phase, asked=entry.asked)) is None
 
 

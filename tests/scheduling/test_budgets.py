@@ -67,6 +67,24 @@ async def test_copies_of_the_whole_cluster_have_a_bound() -> None:
     assert running(made) == [1]
 
 
+async def test_a_step_with_many_copies_is_not_passed_by_smaller_ones_at_the_budget_of_the_cluster() -> None:
+    made = world(Budgets(max_replica_copies_in_flight=3), max_replicas_per_step=2)
+    made.model.create_topic("other", dict.fromkeys(range(2), (1, 2, 3)))
+    running_already, small = TopicPartition("other", 0), TopicPartition("other", 1)
+    await made.send(alter({KEYS[0]: [4, 5, 3], running_already: [6, 2, 3]}))
+    await made.run(1000)
+    assert made.state.moves.copies_in_flight == 3
+    await made.send(alter({KEYS[1]: [4, 5, 3]}))
+    await made.send(alter({small: [6, 2, 3]}))
+    made.model.join_isr(running_already, 6)
+    await made.run(1000)
+    assert set(made.state.moves.in_flight) == {KEYS[0]}
+    made.model.join_isr(KEYS[0], 4)
+    made.model.join_isr(KEYS[0], 5)
+    await made.run(1000)
+    assert set(made.state.moves.in_flight) == {KEYS[1], small}
+
+
 async def test_what_is_more_than_all_copies_at_once_goes_alone() -> None:
     made = world(Budgets(max_replica_copies_in_flight=1), max_replicas_per_step=3)
     await made.send(alter({key: [4, 5, 6] for key in KEYS}))

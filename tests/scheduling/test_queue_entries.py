@@ -7,7 +7,7 @@ import pytest
 
 from drover.decide.commands import decide
 from drover.decide.decision import Decision, Facts
-from drover.decide.queue_entries import take, why_closed, why_passed_over
+from drover.decide.queue_entries import take
 from drover.events.clusters import ClusterFrozen, LimitsSet
 from drover.events.commands import Alter, Cancel, PartitionTarget
 from drover.events.foreign import ForeignMoveSeen
@@ -16,6 +16,7 @@ from drover.events.reassignments import Blocker, ReassignmentBlocked
 from drover.events.waiting import QueueEntryRemoved
 from drover.facts import Move
 from drover.fold.evolve import apply
+from drover.reconcile.gates import entry_passed_over, queue_closed
 from drover.state.cluster import ClusterState
 from drover.state.scheduling import Limits
 from tests.reassignment.support import (
@@ -107,18 +108,21 @@ def test_a_null_beside_queued_partitions_stops_at_once() -> None:
 
 def test_an_entry_waits_for_what_was_accepted_before_it_unless_that_is_blocked() -> None:
     state = put({KEY: [4, 2, 1]})
-    assert why_closed(state) is None
+    assert str(queue_closed(state)) == "the cluster has not answered yet: its first answer"
+    state.kafka_cluster_id = "kafka"
+    assert queue_closed(state) is None
     apply(state, queued(OTHER, (2, 3, 1), (4, 3, 1), "q"), 2000)
-    assert why_closed(state) == "its turn: 1 accepted before have not started"
+    assert str(queue_closed(state)) == "its turn: 1 accepted before have not started"
     blocked = ReassignmentBlocked(
         cluster=CLUSTER, topic=OTHER.topic, partition=OTHER.partition, why=Blocker.NO_LEADER, detail="d"
     )
     apply(state, blocked, 2000)
-    assert why_closed(state) is None
+    assert queue_closed(state) is None
 
 
 def test_an_entry_waits_for_a_slot_and_for_the_unfreeze() -> None:
     state = put({OTHER: [4, 3, 1]}, copying())
+    state.kafka_cluster_id = "kafka"
     limits = Limits(max_partitions_in_flight=1)
     apply(
         state,
@@ -130,9 +134,11 @@ def test_an_entry_waits_for_a_slot_and_for_the_unfreeze() -> None:
         ),
         2000,
     )
-    assert why_closed(state) == "a slot: 1 partitions are in flight, the most allowed"
+    assert str(queue_closed(state)) == (
+        "a slot, 1 partitions are in flight: the end of one of them (max_partitions_in_flight is 1)"
+    )
     apply(state, ClusterFrozen(cluster=CLUSTER, by="ann", reason="incident"), 2000)
-    assert why_closed(state) == "withheld, frozen by ann (incident): `drover unfreeze`"
+    assert str(queue_closed(state)) == "withheld, frozen by ann (incident): `drover unfreeze`"
 
 
 def test_a_partition_that_does_not_move_is_queued_from_what_is_seen_then() -> None:
@@ -145,7 +151,7 @@ def test_a_partition_that_does_not_move_is_queued_from_what_is_seen_then() -> No
 def test_a_partition_that_moves_is_taken_back_first() -> None:
     """R236-12, X18."""
     state = put({KEY: [5, 2, 1]}, copying())
-    assert why_passed_over(KEY, state) is None
+    assert entry_passed_over(KEY, state) is None
     assert taken(state, facts({})) == ["queue-entry-removed", "rollback-requested", "target-replaced"]
     assert counts(state) == (0, 1, 0)
     replacement = state.reassignments[KEY].replacement
@@ -155,7 +161,7 @@ def test_a_partition_that_moves_is_taken_back_first() -> None:
 
 def test_a_move_to_the_very_list_is_waited_for_and_then_the_entry_is_done() -> None:
     state = put({KEY: [4, 2, 1]}, copying())
-    assert why_passed_over(KEY, state) == "its move to that very list in plan p"
+    assert str(entry_passed_over(KEY, state)) == "its move to that very list in plan p: its end"
     idle = put({KEY: [1, 2, 3]})
     assert taken(idle, facts()) == ["queue-entry-removed", "reassignment-queued", "reassignment-completed"]
     assert (counts(idle), idle.plans["q"].completed) == ((0, 0, 0), 1)
@@ -168,7 +174,7 @@ def test_a_target_that_waits_already_is_waited_for() -> None:
     for event in decision.events:
         apply(state, event, 2000)
     put({KEY: [5, 2, 1]}, state)
-    assert why_passed_over(KEY, state) == "its move to that very list in plan r"
+    assert str(entry_passed_over(KEY, state)) == "its move to that very list in plan r: its end"
 
 
 def test_a_foreign_move_is_waited_for() -> None:
@@ -181,7 +187,7 @@ def test_a_foreign_move_is_waited_for() -> None:
         cluster=CLUSTER, topic=KEY.topic, partition=KEY.partition, replicas=(4, 2, 1, 3), adding=(4,), removing=(3,)
     )
     apply(state, seen, 2000)
-    assert why_passed_over(KEY, state) == "somebody else's move of the partition"
+    assert str(entry_passed_over(KEY, state)) == "somebody else's move of the partition: its end"
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from drover.client.views.waiting_reason import waiting_reason
 from drover.events.clusters import Budgets
 from drover.events.commands import ChangeLimits
 from drover.events.partitions import TopicPartition
-from drover.reconcile.starts.rack_traffic import uplinks_of
-from drover.reconcile.starts.resources import Uplink
+from drover.reconcile.gates import Uplink
+from drover.reconcile.starts.room import uplinks_of
 from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter
 

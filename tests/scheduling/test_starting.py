@@ -1,15 +1,12 @@
 """Slots: how much runs at once, in which order, and what waits without a slot says."""
 
-import itertools
-
 import pytest
 
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import Blocker, CallIntended, ReassignmentCompleted
 from drover.reconcile.messages import Identified
-from drover.reconcile.starts import candidates
+from drover.reconcile.starts import starter as starts
 from drover.reconcile.starts.starter import Starter
-from drover.reconcile.starts.waiting_entry import Where
 from drover.state.phase import Phase
 from drover.state.ports import Port
 from drover.state.scheduling import Limits
@@ -178,23 +175,23 @@ async def test_a_slot_that_becomes_free_is_used_in_the_same_record() -> None:
     assert [event.partition for event in freeing.events if isinstance(event, CallIntended)] == [1]
 
 
-async def test_what_is_kept_for_one_is_a_slot_and_others_use_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One waits long for a full broker: where it comes from, others move meanwhile, but never in its slot."""
-    monkeypatch.setattr(candidates, "PATIENCE", 1)
-    made = world(Limits(max_moves_per_broker=2))
-    made.model.create_topic("full", {0: [2, 1, 3], 1: [3, 1, 2]})
-    full = [TopicPartition("full", number) for number in range(2)]
-    await made.send(alter({full[0]: [2, 1, 4], full[1]: [3, 1, 4]}))
-    await made.send(alter({KEYS[0]: [1, 2, 4], **{key: [1, 2, 5] for key in KEYS[1:4]}}))
+async def test_what_others_have_passed_too_often_gets_the_next_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its destination has a slot, its leader has none: at first others take the slot, and then it is kept."""
+    monkeypatch.setattr(starts, "PATIENCE", 1)
+    made = world(Limits(max_moves_per_broker=1))
+    made.model.create_topic("many", {0: [2, 1, 3], 1: [2, 1, 3]})
+    first, second = TopicPartition("many", 0), TopicPartition("many", 1)
+    await made.send(alter({KEYS[0]: [5, 2, 3]}))
     await made.run(1000)
-    for key, following in itertools.pairwise(KEYS[1:4]):
-        assert set(made.state.moves.in_flight) == {*full, key}
-        made.model.join_isr(key, 5)
-        await made.run(1000)
-        assert set(made.state.moves.in_flight) == {*full, following}
-    made.model.join_isr(full[0], 4)
+    await made.send(alter({KEYS[1]: [4, 2, 3], first: [4, 1, 3], second: [4, 1, 3]}))
     await made.run(1000)
-    assert set(made.state.moves.in_flight) == {full[1], KEYS[3], KEYS[0]}
+    assert set(made.state.moves.in_flight) == {KEYS[0], first}
+    made.model.join_isr(first, 4)
+    await made.run(1000)
+    assert set(made.state.moves.in_flight) == {KEYS[0]}
+    made.model.join_isr(KEYS[0], 5)
+    await made.run(1000)
+    assert set(made.state.moves.in_flight) == {KEYS[1]}
 
 
 async def test_room_at_a_leader_that_died_after_the_look_is_not_waited_for() -> None:
@@ -211,14 +208,15 @@ async def test_room_at_a_leader_that_died_after_the_look_is_not_waited_for() -> 
     await made.unfreeze()
     made.model.stop_broker(6)
     await made.run(0)
+    await made.look()
     starter = reconciler(made, Starter)
     assert starter is not None
-    assert starter.candidates.where(other) is Where.LOOKING
-    await made.look()
     kafka_cluster_id, live = made.state.kafka_cluster_id, starter.observed.live
     assert kafka_cluster_id is not None
     made.core.deliver(Identified(CLUSTER, kafka_cluster_id, tuple(live - {1}), made.model.now_ms))
     await made.turn()
-    assert starter.candidates.where(other) is not Where.PARKED
     await made.run(2000)
-    assert starter.candidates.where(other) is Where.PARKED, "broker 1 is alive after all"
+    assert made.reassignment(other).phase is Phase.PENDING
+    made.model.join_isr(KEYS[0], 5)
+    await made.run(2000)
+    assert made.reassignment(other).phase is Phase.COPYING, "broker 1 is alive after all"

@@ -2,7 +2,7 @@
 
 from drover.events.partitions import TopicPartition
 from drover.reconcile.messages import BytesSampled
-from drover.reconcile.starts.unsized import PATIENCE_MS
+from drover.reconcile.starts.starter import SIZE_PATIENCE_MS
 from drover.state.scheduling import Limits
 from drover.state.slot_share import WHOLE_SLOT_BYTES
 from tests.shard.world import CLUSTER, World, alter
@@ -43,7 +43,7 @@ async def test_the_largest_copy_is_the_first_that_begins() -> None:
 async def test_sizes_that_do_not_come_are_not_waited_for() -> None:
     made = world(Limits(max_moves_per_broker=1), reads_sizes=True)
     await move_all(made)
-    await made.run(PATIENCE_MS)
+    await made.run(SIZE_PATIENCE_MS)
     assert set(made.state.moves.in_flight) == {KEYS[0]}
 
 

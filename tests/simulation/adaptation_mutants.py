@@ -78,16 +78,16 @@ ADAPTATION_MUTANTS = (
     ),
     Mutant(
         "begin-while-too-few-are-in-sync",
-        "drover/reconcile/starts/step_needs.py",
-        "        if step.adding and state.is_suspended(key):\n",
-        "        if step.adding and state.is_suspended(key) and state.is_withheld:\n",
+        "drover/reconcile/gates.py",
+        "return start.copies > 0 and view.state.is_suspended(start.key)",
+        "return start.copies > 0 and view.state.is_suspended(start.key) and view.state.freeze is not None",
         layer=ADAPTING,
     ),
     Mutant(
         "use-all-slots-of-a-lowered-broker",
-        "drover/reconcile/starts/room.py",
-        "state.slots_of(port.broker, limit_of(state.limits, port)), state.moves.slots",
-        "limit_of(state.limits, port), state.moves.slots",
+        "drover/reconcile/gates.py",
+        "        slots = state.slots_of(port.broker, limit_of(state.limits, port))",
+        "        slots = limit_of(state.limits, port)",
         layer=ADAPTING,
     ),
     Mutant(

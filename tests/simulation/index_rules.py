@@ -4,11 +4,10 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from drover.decide import queue_entries
 from drover.events.throttles import Entries
+from drover.reconcile.gates import entry_passed_over
 from drover.reconcile.starts.queue_reconciler import QueueReconciler
 from drover.reconcile.starts.starter import Starter
-from drover.reconcile.starts.waiting_entry import Where
 from drover.reconcile.throttles.ahead import MAX_ENTRIES_PER_TOPIC, entries_ahead
 from drover.reconcile.throttles.demand import TopicDemand, need_of
 from drover.reconcile.throttles.reconciler import ThrottlingReconciler
@@ -111,32 +110,23 @@ def _differences_agree(demand: TopicDemand, present: Entries) -> None:
 
 def _queue_agrees(queue: QueueReconciler) -> None:
     state = queue.state
-    scanned = [key for key in state.queue if queue_entries.why_passed_over(key, state) is None]
+    scanned = [key for key in state.queue if entry_passed_over(key, state) is None]
     assert queue.next_entries(len(scanned) + 1) == scanned, "S7: whose turn it is in the queue"
 
 
 def _starter_agrees(starter: Starter) -> None:
-    state, candidates = starter.state, starter.candidates
-    waiting = {*state.moves.pending, *state.moves.before_step}
-    assert set(candidates._entries) == waiting, "S7: what waits for a step"
-    looking = {key for key in waiting if candidates.where(key) is Where.LOOKING}
-    assert set(candidates.looks) == looking, "S7: what is looked at"
-    items = ((group, item) for group, lanes in candidates._parked.items() for item in lanes.items())
-    parked = {key: (needs, share) for (needs, share), (_, turn, key) in items if candidates._is_current(key, turn)}
-    assert set(parked) == {key for key in waiting if candidates.where(key) is Where.PARKED}, "S7: what is parked"
-    assert set(candidates.reserved.values()) <= waiting, "S7: what is reserved for nobody who waits"
-    entries = {key: candidates._entries[key] for key in waiting}
-    assert Counter(entry.rank.plan for entry in entries.values()) == candidates.shares._waiting, "S7: who waits"
-    ports = Counter(port for known, _ in starter.ranking.backlog._entries.values() for port in known)
-    assert set(starter.ranking.backlog._entries) == set(state.moves.pending), "S7: the backlog"
-    assert set(starter.ranking.backlog._bytes) == set(ports), "S7: the ports of the backlog"
-    woken = {entry.woken_by for entry in candidates._entries.values()}
-    for key, (needs, share) in parked.items():
-        assert candidates._entries[key].share == share, "S7: the share of a slot that it waits for"
-        comes_back = any(candidates._full.get(one, share + 1) <= share or one in woken for one in needs)
-        assert comes_back, f"S7: nothing will wake {key}, which needs {needs}"
-    if starter._live == starter.observed.live:
-        noticed = woken | candidates._freed.keys()
-        for key, (needs, share) in parked.items():
-            may_begin = not starter._room.lacking(needs, key, share)
-            assert not may_begin or noticed & set(needs), f"S7: nobody has noticed that {key} has room again"
+    state, waiting = starter.state, starter.waiting
+    known = {*state.moves.pending, *state.moves.before_step}
+    assert set(starter._known) == known, "S7: what waits for a step"
+    # Until it is put into its lane anew, a move stays in the one that it is in.
+    places = {*waiting.keys(), *starter.unplaced, *starter.put_off, *starter.unsized}
+    assert places == known, "S7: every move that waits comes back"
+    elsewhere = Counter((*waiting.keys(), *starter.put_off, *starter.unsized))
+    assert all(count == 1 for count in elsewhere.values()), "S7: a move waits in one place"
+    assert set(starter._looks) <= set(waiting.keys()), "S7: what is looked at"
+    assert set(starter._passed) <= known, "S7: what is kept for a move that does not wait"
+    plans = Counter(state.reassignments[key].plan for key in tuple(waiting.keys()))
+    assert plans == waiting.shares._waiting, "S7: who waits"
+    ports = Counter(port for ports, _ in waiting.backlog.entries.values() for port in ports)
+    assert set(waiting.backlog.entries) == set(state.moves.pending), "S7: the backlog"
+    assert set(waiting.backlog.bytes) == set(ports), "S7: the ports of the backlog"

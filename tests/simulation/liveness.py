@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drover.decide.queue_entries import why_closed, why_passed_over
 from drover.events.codec import decode_command
 from drover.events.commands import HoldBroker, PausePlan
 from drover.events.partitions import TopicPartition
 from drover.fold.log import ShardFold
+from drover.reconcile.gates import entry_passed_over, queue_closed
 from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
 from drover.state.plans import PlanStatus
@@ -161,7 +161,7 @@ def l1_everything_ends_or_is_blocked(world: World, state: ClusterState) -> None:
         if reassignment.block is not None:
             assert reassignment.block.detail, f"L8: {reassignment} does not say what would unblock it"
     for key, entry in state.queue.items():
-        waits = why_closed(state) or why_passed_over(key, state)
+        waits = queue_closed(state) or entry_passed_over(key, state)
         assert state.reassignments or state.unmanaged, f"L1: {key}: {entry} waits for {waits or 'nothing'}"
     for plan in state.plans.values():
         if plan.status is PlanStatus.OPEN:

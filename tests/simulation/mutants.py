@@ -18,6 +18,7 @@ CONTRACT = "drover/reconcile/contract.py"
 INBOX = "drover/shard/inbox.py"
 OBSERVED = "drover/reconcile/observations.py"
 UNCONFIRMED = "drover/reconcile/unconfirmed.py"
+GATES = "drover/reconcile/gates.py"
 STARTER = "drover/reconcile/starts/starter.py"
 PLANS = "drover/reconcile/plans/reconciler.py"
 HOSTING = "agents/shards.py"
@@ -148,16 +149,21 @@ MUTANTS = (
     # -- steps and limits
     Mutant(
         "drop-freeze-check",
-        STARTER,
-        "if state.begins_nothing:\n",
-        "if not state.is_right_cluster or state.is_migrating:\n",
+        GATES,
+        "(CLUSTER_KNOWN, NOT_FROZEN, NOT_MIGRATING)",
+        "(CLUSTER_KNOWN, NOT_MIGRATING)",
     ),
-    Mutant("count-slots-wrong", STARTER, "self._room.partitions <= 0", "self._room.partitions < 0"),
+    Mutant(
+        "count-slots-wrong",
+        GATES,
+        "len(state.moves.in_flight) >= state.limits.max_partitions_in_flight",
+        "len(state.moves.in_flight) > state.limits.max_partitions_in_flight",
+    ),
     Mutant(
         "forget-loads",
         STARTER,
-        "return self._needs.of(reassignment, step, ports, self._room.left, held)",
-        "return (), []",
+        "return self._shut(start, this) is None",
+        "return True",
     ),
     Mutant(
         "grow-at-once",
@@ -226,10 +232,10 @@ MUTANTS = (
         "tuple(self._others)",
     ),
     Mutant(
-        "leave-parked-what-has-room",
+        "take-no-more-what-was-tried-in-vain",
         STARTER,
-        "        self.candidates.wake_parked(self._room)\n",
-        "",
+        "            if self.put_off.get(key) == due_ms:\n",
+        "            if self.put_off.get(key) is None:\n",
     ),
     Mutant(
         "keep-the-load-of-what-ended",

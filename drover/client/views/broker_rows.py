@@ -7,7 +7,7 @@ from typing import Any
 from drover.client.transfers import Transfers
 from drover.client.views.status_rows import COPYING
 from drover.events.throttles import Rates
-from drover.reconcile.starts.room import limit_of
+from drover.reconcile.gates import limit_of
 from drover.state.cluster import ClusterState
 from drover.state.ports import Port, Ports
 from drover.state.slot_share import WHOLE_SLOT

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from drover.client.differences import plain
 from drover.events.healing import BrakeReason, HealChoice, HealingLimits
+from drover.reconcile.gates import NOT_FROZEN, Start, View
 from drover.reconcile.healing.timers import bytes_of_a_day
 from drover.state.cluster import ClusterState
 from drover.state.healing import Absence
@@ -92,8 +93,8 @@ def _said(state: ClusterState, broker: int, outage: Absence) -> str:
     for brake in state.healing_brakes.values():
         if brake.broker in {None, broker}:
             return f"held back, {brake.why.value}: {brake.detail}"
-    if state.freeze is not None:
-        return f"held back: frozen by {state.freeze.by}"
+    if frozen := NOT_FROZEN.blocked(Start(), View(state)):
+        return str(frozen)
     if outage.choice is HealChoice.START:
         return "is to be healed now"
     return "alarmed about" if outage.is_alarmed else "away"

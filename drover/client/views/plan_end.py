@@ -61,7 +61,7 @@ def _rest(state: ClusterState, plan: Plan, tally: Tally) -> int | None:
         return 0
     copied = state.copied.get(plan.name, Copied())
     measured = copied.partitions + tally.sampled
-    if state.is_withheld or plan.name in state.paused_plans or not measured:
+    if state.freeze is not None or plan.name in state.paused_plans or not measured:
         return None
     return round(count * (copied.bytes + tally.bytes_total) / measured)
 

@@ -14,6 +14,7 @@ from drover.client.views.throttle_rows import notices_of_throttles
 from drover.client.views.waiting_reason import held_off_reason, waiting_reason
 from drover.events.clusters import HoldRole
 from drover.events.progress import ProjectionSample
+from drover.reconcile.gates import BROKER_OPEN, CLUSTER_KNOWN, ENOUGH_IN_SYNC, NOT_FROZEN, PLAN_RUNNING, Severity
 from drover.state.cluster import ClusterState
 from drover.state.destinations import target_of
 from drover.state.limit_names import in_words
@@ -246,74 +247,93 @@ def _plan(plan: Any) -> dict[str, Any]:
     return dict(msgspec.to_builtins(plan))
 
 
-def _notices_of_health(state: ClusterState) -> Iterable[str]:
+def _notices_of_health(state: ClusterState) -> Iterable[tuple[Severity, str]]:
     """Tell which brokers copy less, or that nothing starts, because replicas are out of sync."""
     if state.suspension is not None:
         first = state.suspension.partitions[0]
         yield (
-            f"{state.name}: {first} has fewer replicas in sync than min.insync.replicas, one of "
-            f"{state.suspension.count:,}: only they are copied (`drover limits set adapts_to_health=false`)"
+            ENOUGH_IN_SYNC.severity,
+            (
+                f"{state.name}: {first} has fewer replicas in sync than min.insync.replicas, one of "
+                f"{state.suspension.count:,}: only they are copied (`drover limits set adapts_to_health=false`)"
+            ),
         )
     for broker, known in sorted(state.allowances.items()):
-        yield f"{state.name}: broker {broker} may use 1/{1 << known.halvings} of its slots: {known.detail}"
+        yield (
+            Severity.WARN,
+            f"{state.name}: broker {broker} may use 1/{1 << known.halvings} of its slots: {known.detail}",
+        )
 
 
-def _notices_of_brokers(state: ClusterState) -> Iterable[str]:
+def _notices_of_brokers(state: ClusterState) -> Iterable[tuple[Severity, str]]:
     """Tell which brokers are reported, unreachable, away, or healed and still away."""
     if state.failed_brokers:
         reported = ", ".join(map(str, sorted(state.failed_brokers)))
-        yield f"{state.name}: brokers reported as failed: {reported}: `drover broker returned` takes a report back"
+        remedy = "`drover broker returned` takes a report back"
+        yield Severity.BAD, f"{state.name}: brokers reported as failed: {reported}: {remedy}"
     if state.unreachable_brokers:
-        yield f"{state.name}: {unreachable_in_words(state.unreachable_brokers)}"
+        yield Severity.WARN, f"{state.name}: {unreachable_in_words(state.unreachable_brokers)}"
     if state.absent_brokers:
         away = ", ".join(map(str, sorted(state.absent_brokers)))
-        yield f"{state.name}: brokers that are away: {away}: `drover heal status`"
+        yield Severity.WARN, f"{state.name}: brokers that are away: {away}: `drover heal status`"
     if state.emptied_brokers and state.limits.healing is not None:
         healed = ", ".join(map(str, sorted(state.emptied_brokers)))
-        yield f"{state.name}: brokers that were healed and are still away: {healed}: `drover heal status`"
+        yield (
+            Severity.WARN,
+            f"{state.name}: brokers that were healed and are still away: {healed}: `drover heal status`",
+        )
 
 
 def notices(
     state: ClusterState, projection: ProjectionSample | None = None, now_ms: int | None = None
 ) -> Iterable[str]:
     """Yield the lines that an operator should read before the table; durations end at `now_ms` (wall clock)."""
+    return (line for _, line in graded_notices(state, projection, now_ms))
+
+
+def graded_notices(
+    state: ClusterState, projection: ProjectionSample | None = None, now_ms: int | None = None
+) -> Iterable[tuple[Severity, str]]:
+    """Yield the same lines with how bad each of them is."""
     if state.outage is not None:
         lasted = "" if now_ms is None else f" for {max(0, now_ms - state.outage.since_ms) // 1000:,} s"
-        yield f"{state.name} has been out of reach{lasted}: {state.outage.detail}"
+        yield Severity.BAD, f"{state.name} has been out of reach{lasted}: {state.outage.detail}"
     if state.mismatched_kafka_cluster_id is not None:
-        yield (
-            f"{state.name}: another Kafka cluster answers ({state.mismatched_kafka_cluster_id} instead of "
-            f"{state.kafka_cluster_id}); Drover makes no calls"
+        line = (
+            f"another Kafka cluster answers ({state.mismatched_kafka_cluster_id} instead of {state.kafka_cluster_id})"
         )
+        yield CLUSTER_KNOWN.severity, f"{state.name}: {line}; Drover makes no calls"
     if state.traits is not None and not state.traits.is_known:
-        yield f"{state.name}: {state.traits}"
+        yield Severity.WARN, f"{state.name}: {state.traits}"
     for freeze in state.freezes:
-        yield f"{state.name} is frozen by {freeze.by}: {freeze.reason}"
+        yield NOT_FROZEN.severity, f"{state.name} is frozen by {freeze.by}: {freeze.reason}"
     for plan, paused in sorted(state.paused_plans.items()):
-        yield f"{state.name}: plan {plan} is paused by {paused.by}: {paused.reason}: `drover resume {plan}`"
+        line = f"plan {plan} is paused by {paused.by}: {paused.reason}: `drover resume {plan}`"
+        yield PLAN_RUNNING.severity, f"{state.name}: {line}"
     for broker, held in sorted(state.held_brokers.items()):
         spared = "" if held.role is HoldRole.BOTH else f" as a {held.role.value}"
-        yield f"{state.name}: broker {broker} is held{spared} by {held.by}: {held.reason}"
+        yield BROKER_OPEN.severity, f"{state.name}: broker {broker} is held{spared} by {held.by}: {held.reason}"
     yield from _notices_of_health(state)
     if state.changed_limits:
         changed = ", ".join(
             f"{name} {in_words(one.value)} ({one.by})" for name, one in sorted(state.changed_limits.items())
         )
-        yield f"{state.name}: limits that commands have set: {changed}: `drover limits show`"
+        yield Severity.NOTE, f"{state.name}: limits that commands have set: {changed}: `drover limits show`"
     if state.blacklist:
-        yield f"{state.name}: brokers that should not lead: {', '.join(map(str, state.blacklist))}"
+        listed = ", ".join(map(str, state.blacklist))
+        yield Severity.NOTE, f"{state.name}: brokers that should not lead: {listed}"
     yield from _notices_of_brokers(state)
     stuck = sum(bool(move.never_ends) for move in state.unmanaged.values())
     if stuck:
         why = "a broker is both added and removed"
-        yield f"{state.name}: {stuck} moves of others may never end ({why}): `drover repair`"
+        yield Severity.WARN, f"{state.name}: {stuck} moves of others may never end ({why}): `drover repair`"
     if state.broker_throttles and not state.reassignments:
         brokers = ", ".join(map(str, sorted(state.broker_throttles)))
         when = "on one that is dead or unreachable, once it is listed again"
-        yield f"{state.name}: throttles must still be put back on broker {brokers} ({when})"
-    yield from notices_of_throttles(state)
+        yield Severity.WARN, f"{state.name}: throttles must still be put back on broker {brokers} ({when})"
+    yield from ((Severity.WARN, line) for line in notices_of_throttles(state))
     if projection is not None and (projection.error or projection.lag_ms > SHOWN_LAG_MS):
         said = (
             f"{state.name}: ZooKeeper is {projection.lag_events:,} events and {projection.lag_ms / 1000:.0f} s behind"
         )
-        yield said if projection.error is None else f"{said}: {projection.error}"
+        yield Severity.WARN, said if projection.error is None else f"{said}: {projection.error}"

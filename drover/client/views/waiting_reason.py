@@ -1,34 +1,22 @@
-"""Why a reassignment waits: what holds it, what would let it go on, and since when; for every state there is (L8)."""
-
-from dataclasses import dataclass
+"""PURE: why a reassignment waits: what holds it, what would let it go on, and since when; for every state (L8)."""
 
 from drover.decide.replica_sets import adding
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import CancelMode
+from drover.reconcile.gates import CLUSTER_GATES, CLUSTER_KNOWN, STEP_GATES, Severity, Start, View, Waiting, waiting_at
 from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
 from drover.state.ports import ports_of
 from drover.state.reassignment import Reassignment
-from drover.state.slot_share import WHOLE_SLOT
 
 # Before its next step; a rollback or stop goes on also while the cluster is frozen.
 _STARTING = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
+# A prepared step has passed the gates of steps.
+_GATED = _STARTING - {Phase.PREPARED}
+_CALL_ENDS = "at most 4 s, and 5 s when its owner has changed"
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingReason:
-    """What a reassignment waits for: `why`, what `unblocks` it, and since when (ms since epoch)."""
-
-    why: str
-    unblocks: str
-    since_ms: int
-
-    def __str__(self) -> str:
-        """Say both in one line."""
-        return f"{self.why}: {self.unblocks}"
-
-
-def held_off_reason(entry: Reassignment) -> WaitingReason | None:
+def held_off_reason(entry: Reassignment) -> Waiting | None:
     """Say why a rollback or stop that was asked for is not carried out, and what changes that; None if none waits.
 
     The reassignment goes on meanwhile, so this is no reason why it waits itself.
@@ -37,91 +25,85 @@ def held_off_reason(entry: Reassignment) -> WaitingReason | None:
     if asked is None or entry.held_off is None:
         return None
     back = entry.fallback if asked.mode is CancelMode.ROLLBACK else entry.current
-    return WaitingReason(
-        f"the {asked.mode.value} that {asked.by} asked for ({asked.reason}) is held off, {entry.held_off.value}",
+    why = f"the {asked.mode.value} that {asked.by} asked for ({asked.reason}) is held off, {entry.held_off.value}"
+    remedy = (
         f"it is tried again when enough of replicas {', '.join(map(str, back))} are in sync; until then the move goes "
-        "on, and an alter with the same target withdraws it",
-        asked.since_ms,
+        "on, and an alter with the same target withdraws it"
     )
+    return Waiting("cancel-held-off", Severity.WARN, why, remedy, asked.since_ms)
 
 
-def waiting_reason(state: ClusterState, key: TopicPartition) -> WaitingReason | None:
+def waiting_reason(state: ClusterState, key: TopicPartition) -> Waiting | None:
     """Say what a reassignment that has not ended waits for; None while it is being worked on.
 
     Worked on is what copies, and what the next look at the cluster carries further (every 150 ms, an answer that does
     not fit twice within 2 s).
     """
     entry = state.reassignments[key]
+    start, view = _start_of(state, entry), View(state)
     if state.mismatched_kafka_cluster_id is not None:
-        why = f"another Kafka cluster ({state.mismatched_kafka_cluster_id}) answers under this name"
-        return WaitingReason(why, "correct the bootstrap address; until then nothing is sent", entry.since_ms)
+        return CLUSTER_KNOWN.blocked(start, view)
     if entry.block is not None:
-        return WaitingReason(entry.block.why.value, entry.block.detail, entry.block.since_ms)
-    if entry.call_open:
-        why = f"the answer to its {entry.call.value} call"
-        return WaitingReason(why, "at most 4 s, and 5 s when its owner has changed", entry.since_ms)
-    if key in state.elections:
-        why = "the election of the leader that its last step brought in"
-        return WaitingReason(why, "at most 4 s, and 5 s when its owner has changed", state.elections[key].since_ms)
-    if key in state.intended_orders:
-        why = "the answer to the call that changes the order of its list"
-        return WaitingReason(
-            why, "at most 4 s, and 5 s when its owner has changed", state.intended_orders[key].since_ms
-        )
-    if entry.unsure:
-        why = "the last call's answer was lost"
-        return WaitingReason(why, "the cluster is looked at to see what it did", entry.since_ms)
-    if state.freeze is not None and entry.phase in _STARTING:
-        why = f"withheld, frozen by {state.freeze.by} ({state.freeze.reason})"
-        return WaitingReason(why, "`drover unfreeze`", max(entry.since_ms, state.freeze.since_ms))
-    if state.is_migrating and entry.phase in _STARTING:
-        why = "withheld, the cluster is being migrated from ZooKeeper to KRaft"
-        return WaitingReason(why, "the end of the migration", entry.since_ms)
-    paused = state.paused_plans.get(entry.plan)
-    if paused is not None and entry.phase in {Phase.PENDING, Phase.CONFIRMED}:
-        why = f"withheld, plan {entry.plan} is paused by {paused.by} ({paused.reason})"
-        return WaitingReason(why, f"`drover resume {entry.plan}`", max(entry.since_ms, paused.since_ms))
-    suspension = state.suspension
-    if suspension is not None and entry.phase in {Phase.PENDING, Phase.CONFIRMED} and state.is_suspended(key):
-        have = "partition has" if suspension.count == 1 else "partitions have"
-        why = f"withheld, {suspension.count} {have} fewer replicas in sync than min.insync.replicas"
-        since_ms = max(entry.since_ms, suspension.since_ms)
-        return WaitingReason(why, "their repair, or `drover limits set adapts_to_health=false`", since_ms)
-    if entry.attempts and entry.phase not in {Phase.PENDING, Phase.CONFIRMED}:
+        return Waiting("blocked", Severity.BAD, entry.block.why.value, entry.block.detail, entry.block.since_ms)
+    if call := _open_call(state, entry):
+        return call
+    if entry.phase in _STARTING and (waiting := waiting_at(start, view, CLUSTER_GATES[1:])):
+        return waiting
+    if entry.phase in _GATED:
+        return waiting_at(start, view, STEP_GATES) or _turn(state, entry)
+    if entry.attempts:
         why = f"a pause after {entry.attempts} calls without effect"
-        return WaitingReason(why, "the next try follows within 5 s", entry.since_ms)
-    return _before_a_step(state, entry)
+        return Waiting("backoff", Severity.WARN, why, "the next try follows within 5 s", entry.since_ms)
+    return _throttle(state, entry) if entry.phase is Phase.PREPARED else None
 
 
-def _before_a_step(state: ClusterState, entry: Reassignment) -> WaitingReason | None:
-    if entry.phase is Phase.PREPARED:
-        return _throttle(state, entry)
-    if entry.phase is Phase.CONFIRMED:
-        return _full_brokers(state, entry) or _next_step(state, entry)
-    if entry.phase is not Phase.PENDING:
+def _start_of(state: ClusterState, entry: Reassignment) -> Start:
+    """Return what its next step needs, as far as the log tells: neither racks nor sizes of what waits are in it."""
+    added = adding(entry.current, entry.heading)
+    leader = None if entry.step is None else entry.step.leader
+    return Start(
+        key=entry.key,
+        plan=entry.plan,
+        since_ms=entry.since_ms,
+        ports=tuple(dict.fromkeys(ports_of(added, leader))) if added else (),
+        copies=min(len(added), state.limits.max_replicas_per_step),
+        moves_leader=bool(added) and entry.current[0] != entry.heading[0],
+        is_pending=entry.phase is Phase.PENDING,
+    )
+
+
+def _open_call(state: ClusterState, entry: Reassignment) -> Waiting | None:
+    key, since_ms = entry.key, entry.since_ms
+    if entry.call_open:
+        why, remedy = f"the answer to its {entry.call.value} call", _CALL_ENDS
+    elif key in state.elections:
+        why, remedy = "the election of the leader that its last step brought in", _CALL_ENDS
+        since_ms = state.elections[key].since_ms
+    elif key in state.intended_orders:
+        why, remedy = "the answer to the call that changes the order of its list", _CALL_ENDS
+        since_ms = state.intended_orders[key].since_ms
+    elif entry.unsure:
+        why, remedy = "the last call's answer was lost", "the cluster is looked at to see what it did"
+    else:
         return None
-    limit = state.limits.max_partitions_in_flight
-    if len(state.moves.in_flight) >= limit:
-        why = f"a slot, {len(state.moves.in_flight)} partitions are in flight"
-        unblocks = f"the end of one of them (max_partitions_in_flight is {limit})"
-        return WaitingReason(why, unblocks, entry.since_ms)
-    full = _full_brokers(state, entry)
-    if full is not None:
-        return full
-    unblocks = f"what was accepted earlier comes first{_other_ends(state, entry)}"
-    return WaitingReason("a slot", unblocks, entry.since_ms)
+    return Waiting("call-open", Severity.NOTE, why, remedy, since_ms)
 
 
-def _next_step(state: ClusterState, entry: Reassignment) -> WaitingReason:
-    """Between two steps: it keeps its slot, but takes room on brokers only when there is room on all it needs.
+def _turn(state: ClusterState, entry: Reassignment) -> Waiting:
+    """Every gate that the log knows is open: its turn, or a gate of which the log tells nothing.
 
-    Holding some while waiting for others could stop two such reassignments for ever. It goes before what is pending.
+    Between two steps it keeps its slot, but takes room on brokers only when there is room on all it needs: holding some
+    while waiting for others could stop two such reassignments for ever. It goes before what is pending.
     """
-    unblocks = f"a look at the partition, and room on its leader, before all that is queued{_other_ends(state, entry)}"
-    return WaitingReason("its next step", unblocks, entry.since_ms)
+    others = _other_gates(state, entry)
+    if entry.phase is Phase.CONFIRMED:
+        remedy = f"a look at the partition, and room on its leader, before all that is queued{others}"
+        return Waiting("turn", Severity.NOTE, "its next step", remedy, entry.since_ms)
+    remedy = f"what was accepted earlier comes first{others}"
+    return Waiting("turn", Severity.NOTE, "a slot", remedy, entry.since_ms)
 
 
-def _other_ends(state: ClusterState, entry: Reassignment) -> str:
+def _other_gates(state: ClusterState, entry: Reassignment) -> str:
     """Name what may hold it up as well; the log does not say which rack or list is full, nor who leads."""
     between_racks, throttled = state.limits.budgets.max_moves_per_rack, state.rate_of(entry.plan) is not None
     of_racks = "" if between_racks is None else f", or a rack's uplink is full (max_moves_per_rack is {between_racks})"
@@ -141,56 +123,9 @@ def _held_leaders(state: ClusterState, entry: Reassignment) -> str:
     )
 
 
-def _throttle(state: ClusterState, entry: Reassignment) -> WaitingReason:
+def _throttle(state: ClusterState, entry: Reassignment) -> Waiting:
     brokers = () if entry.step is None else (*entry.step.expected, *entry.step.adding)
     owed = [str(broker) for broker in brokers if (known := state.broker_throttles.get(broker)) and known.pending]
     where = f" on broker {', '.join(owed)}" if owed else ""
-    return WaitingReason(
-        f"its throttle is being set{where}", "it starts when that is done; dead brokers are not waited for",
-        entry.since_ms,
-    )  # fmt: skip
-
-
-def _full_brokers(state: ClusterState, entry: Reassignment) -> WaitingReason | None:
-    """Name the first way into or out of a broker, or else the budget, that has no room for a copy that it needs."""
-    added = adding(entry.current, entry.heading)
-    leader = None if entry.step is None else entry.step.leader
-    limits = state.limits
-    for port in ports_of(added, leader) if added else ():
-        held = state.held_brokers.get(port.broker)
-        if held is not None and held.holds(port.way):
-            role = "destination" if port.way == "in" else "source"
-            why = f"withheld, broker {port.broker} is held as a {role} by {held.by} ({held.reason})"
-            unblocks = f"`drover broker release {port.broker}`"
-            return WaitingReason(why, unblocks, max(entry.since_ms, held.since_ms))
-        taken, limit = state.moves.slots.get(port, 0), limits.max_incoming if port.way == "in" else limits.max_outgoing
-        limit, lowered = state.slots_of(port.broker, limit), state.allowances.get(port.broker)
-        if taken > (limit - 1) * WHOLE_SLOT:
-            of_way = limits.budgets.max_incoming_per_broker, limits.budgets.max_outgoing_per_broker
-            own = of_way[port.way == "out"] is not None
-            name = f"max_{'incoming' if port.way == 'in' else 'outgoing'}_per_broker" if own else "max_moves_per_broker"
-            copies = state.moves.loads.get(port, 0)
-            why = f"a slot, broker {port.broker} has {copies} of {limit} copies {port.way}"
-            if taken < copies * WHOLE_SLOT:
-                slots = f"{taken / WHOLE_SLOT:.1f} of {limit} slots"
-                why = f"a slot, {copies} copies {port.way} take {slots} of broker {port.broker}"
-            cause = f"{name} is {limit}" if lowered is None else f"lowered for a time: {lowered.detail}"
-            return WaitingReason(why, f"the end of one of them ({cause})", entry.since_ms)
-    return _full_budget(state, entry, min(len(added), limits.max_replicas_per_step)) if added else None
-
-
-def _full_budget(state: ClusterState, entry: Reassignment, needed: int) -> WaitingReason | None:
-    budgets = state.limits.budgets
-    copies, most = state.moves.copies_in_flight, budgets.max_replica_copies_in_flight
-    if most is not None and copies and copies + needed > most:
-        unblocks = f"the end of one of them (max_replica_copies_in_flight is {most})"
-        return WaitingReason(f"a slot, {copies} copies are under way", unblocks, entry.since_ms)
-    size, most = state.moves.bytes_in_flight, budgets.max_bytes_in_flight
-    if most is not None and size >= most:
-        unblocks = f"the end of some of their copies (max_bytes_in_flight is {most:,})"
-        return WaitingReason(f"a slot, {size:,} bytes are being copied", unblocks, entry.since_ms)
-    leaders, most = state.leader_movements, state.limits.max_leader_movements
-    if leaders >= most and entry.current[0] != entry.heading[0]:
-        unblocks = f"one of them has arrived (max_leader_movements is {most})"
-        return WaitingReason(f"a slot, {leaders} leaders are on their way", unblocks, entry.since_ms)
-    return None
+    remedy = "it starts when that is done; dead brokers are not waited for"
+    return Waiting("throttle-pending", Severity.NOTE, f"its throttle is being set{where}", remedy, entry.since_ms)

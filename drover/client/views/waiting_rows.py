@@ -3,8 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from drover.decide.queue_entries import why_closed, why_passed_over
-from drover.events.partitions import TopicPartition
+from drover.reconcile.gates import entry_passed_over, queue_closed
 from drover.state.cluster import ClusterState
 
 
@@ -28,7 +27,7 @@ class QueueRow:
 
 def queue_rows(state: ClusterState) -> list[QueueRow]:
     """Return what waits in a cluster's queue, in its order."""
-    closed = why_closed(state)
+    closed = queue_closed(state)
     rows: list[QueueRow] = []
     for key, entry in state.queue.items():
         rows.append(
@@ -40,11 +39,11 @@ def queue_rows(state: ClusterState) -> list[QueueRow]:
                 plan=entry.plan,
                 target=entry.target,
                 since_ms=entry.since_ms,
-                waiting=closed or _why_waiting(key, state, before=len(rows)),
+                waiting=str(closed or entry_passed_over(key, state) or _turn(len(rows))),
             )
         )
     return rows
 
 
-def _why_waiting(key: TopicPartition, state: ClusterState, before: int) -> str:
-    return why_passed_over(key, state) or ("its turn: it is next" if not before else f"its turn: {before} ahead of it")
+def _turn(before: int) -> str:
+    return f"its turn: {before} ahead of it" if before else "its turn: it is next"

@@ -15,6 +15,7 @@ from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
 from drover.facts import Move, Observation
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Reconciler, Urgency
+from drover.reconcile.gates import entry_passed_over, queue_closed
 from drover.reconcile.messages import Input, Moment
 from drover.reconcile.observations import FRESH_MS, FRESH_TO_START_MS, ObservationCache
 from drover.state.cluster import ClusterState
@@ -84,7 +85,7 @@ class QueueReconciler(Reconciler):
             del self._of_plan[plan]
 
     def _place(self, key: TopicPartition) -> None:
-        if queue_entries.why_passed_over(key, self.state) is not None:
+        if entry_passed_over(key, self.state) is not None:
             self._is_next.discard(key)
         elif key not in self._is_next:
             self._is_next.add(key)
@@ -115,7 +116,7 @@ class QueueReconciler(Reconciler):
         for plan in paused:
             for key in self._of_plan.get(plan, ()):
                 self._place(key)
-        if not state.queue or state.kafka_cluster_id is None or queue_entries.why_closed(state) is not None:
+        if not state.queue or queue_closed(state) is not None:
             return
         waits = False
         room = min(AT_ONCE, state.limits.max_partitions_in_flight - len(state.moves.in_flight))

@@ -21,6 +21,7 @@ class Shares:
     priority_of: Callable[[str], Priority]
     _served: dict[str, int] = field(default_factory=dict)
     _waiting: dict[str, int] = field(default_factory=dict)
+    _expected: dict[str, int] = field(default_factory=dict)
     _now: int = 0
 
     def enter(self, plan: str) -> None:
@@ -39,11 +40,22 @@ class Shares:
                 del self._served[plan]
 
     def served(self, plan: str) -> int:
-        """Return what a plan was served: the least comes first."""
-        return self._served.get(plan, self._now)
+        """Return what a plan was served, with what it is expected to be: the least comes first."""
+        return self._served.get(plan, self._now) + self._expected.get(plan, 0)
+
+    def begin(self) -> None:
+        """Expect nothing: a pass begins."""
+        self._expected.clear()
+
+    def expect(self, plan: str, copies: int) -> None:
+        """Count a start of a plan that follows once its partition was observed."""
+        self._expected[plan] = self._expected.get(plan, 0) + self._cost(plan, copies)
+
+    def _cost(self, plan: str, copies: int) -> int:
+        return max(1, copies) * HIGHEST_WEIGHT // WEIGHTS[self.priority_of(plan)]
 
     def start(self, plan: str, copies: int) -> None:
         """Charge a plan for a start."""
-        before = self.served(plan)
+        before = self._served.get(plan, self._now)
         self._now = max(self._now, before)
-        self._served[plan] = before + max(1, copies) * HIGHEST_WEIGHT // WEIGHTS[self.priority_of(plan)]
+        self._served[plan] = before + self._cost(plan, copies)

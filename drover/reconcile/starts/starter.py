@@ -1,6 +1,8 @@
 """Starting steps: what may begin now, plans by turns, within the limits and behind the throttles."""
 
-from collections.abc import Iterator, Mapping
+import heapq
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 
 from msgspec.structs import replace
@@ -9,16 +11,29 @@ from drover.decide.cancellation import postponed
 from drover.decide.verdict import Context, gone
 from drover.events.adaptation import StartsSuspended
 from drover.events.base import PartitionEvent
-from drover.events.clusters import BrokerHeld, LimitsChanged, LimitsSet
-from drover.events.leadership import LeaderElectionEnded, LeaderOrdersAnswered
+from drover.events.clusters import LimitsChanged, LimitsSet
+from drover.events.leadership import LeaderOrdersAnswered
 from drover.events.partitions import TopicPartition
 from drover.events.plans import Priority
+from drover.events.reassignments import ReassignmentUnblocked
 from drover.events.records import AnyEvent
 from drover.facts import Move, Observation, PartitionFacts
 from drover.fold.plans import is_ending
 from drover.reconcile.backoff import Backoff
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Reconciler, Urgency
+from drover.reconcile.gates import (
+    BUDGET_GATES,
+    LEADER_MOVEMENTS,
+    PARTITION_SLOTS,
+    SLOT_GATES,
+    STEP_GATES,
+    Gate,
+    Start,
+    Uplink,
+    begins_nothing,
+    first_shut,
+)
 from drover.reconcile.messages import BytesSampled, Input, Moment
 from drover.reconcile.moves.call_pace import CallPace
 from drover.reconcile.moves.context import context_of
@@ -26,35 +41,55 @@ from drover.reconcile.moves.copy_sizes import CopySizes
 from drover.reconcile.moves.next_calls import LookAgain, SendStep, Wait
 from drover.reconcile.moves.route import next_call
 from drover.reconcile.observations import FRESH_TO_START_MS, ObservationCache
-from drover.reconcile.starts.candidates import Candidate, Candidates
-from drover.reconcile.starts.held_ports import HeldPorts
-from drover.reconcile.starts.likely_step import likely_step
-from drover.reconcile.starts.preparing import election_after
-from drover.reconcile.starts.rack_traffic import RackTraffic
-from drover.reconcile.starts.rank import Rank
-from drover.reconcile.starts.ranking import Ranking
-from drover.reconcile.starts.resources import Budget, Needs, Resource
 from drover.reconcile.starts.room import Room
 from drover.reconcile.starts.shares import Shares
 from drover.reconcile.starts.start_pace import StartPace
-from drover.reconcile.starts.step_needs import StepNeeds
-from drover.reconcile.starts.steps import held_up, intend_step, is_prepared, prepare_step, waiting_for_throttle
+from drover.reconcile.starts.steps import (
+    election_after,
+    held_up,
+    intend_step,
+    is_prepared,
+    likely_step,
+    prepare_step,
+    waiting_for_throttle,
+)
 from drover.reconcile.starts.throttles import Throttles
-from drover.reconcile.starts.unsized import Unsized
-from drover.reconcile.starts.waiting_entry import Where
+from drover.reconcile.starts.waiting_list import LEAST_BYTES, Turn, WaitingList
 from drover.reconcile.unconfirmed import Unconfirmed
 from drover.state.cluster import ClusterState
-from drover.state.ports import without
+from drover.state.ports import Port, without
 from drover.state.reassignment import Reassignment, Step
+from drover.state.slot_share import share_of
 
-# How many waiting partitions are looked at in the cluster at a time: twice as many as there is room for, within these.
+# How many waiting partitions are observed at a time: twice as many as there is room for, within these.
 MIN_LOOKS, MAX_LOOKS = 20, 500
-# How many are tried in vain in one batch, and for how many a look is asked: the rest follows in the next one.
-MAX_VAIN_TRIES, MAX_ASKED = 40, 200
-# How many are ranked anew in one batch because their sizes are known now.
-MAX_RANKED = 1000
+# How many are tried in vain in one pass, and how many are put into lanes: the rest follows in the next one.
+MAX_VAIN_TRIES, MAX_PLACED = 40, 300
+# A move that others have passed in so many passes is passed no more: the slots that it needs are kept for it.
+PATIENCE = 100
+# How long nothing begins for want of a size (monotonic): sizes are read every second.
+SIZE_PATIENCE_MS = 2000
 # No election is open for longer.
 ELECTION_MS = 10_000
+# What has no room on its brokers is not looked at, whether or not a partition may begin: that gate is the last one.
+_GATES = (*(gate for gate in STEP_GATES if gate is not PARTITION_SLOTS), PARTITION_SLOTS)
+# No slots are kept for a move that waits at one of these.
+_KEEPS_NOTHING = tuple(gate for gate in _GATES[:-1] if gate not in SLOT_GATES)
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One pass over the lanes: how many steps it may begin and looks it may ask for, and what it has found full."""
+
+    most_starts: int
+    most_looks: int
+    starts: int = 0
+    vain: int = 0
+    exhausted: dict[Gate, None] = field(default_factory=dict)
+    tried: set[TopicPartition] = field(default_factory=set)
+    # The first moves that lacked slots, and the latest turn of a step that began, by each slot that it took.
+    lacking: list[tuple[Turn, Start]] = field(default_factory=list)
+    latest: dict[Port | Uplink, Turn] = field(default_factory=dict)
 
 
 class Starter(Reconciler):
@@ -75,197 +110,350 @@ class Starter(Reconciler):
         self._backoff = backoff
         self._sizes = sizes
         self._throttles = throttles
+        self._throttles_version = 0
         self._unconfirmed = Unconfirmed()
-        self.candidates = Candidates(Shares(lambda plan: state.priorities.get(plan, Priority.NORMAL)))
-        self.ranking = Ranking(state, sizes)
-        self._unsized = Unsized(state, sizes)
-        self._racks = RackTraffic(state, observed)
-        self._room = Room(state, observed, throttles, self.candidates, self._racks)
-        self._needs = StepNeeds(state, sizes, self._unsized, self._racks)
-        # Those that are ranked anew beside what came with them.
-        self._fresh: dict[TopicPartition, None] = {}
-        self._lacked: list[Resource] = []
+        self.room = Room(state, observed, throttles)
+        self.waiting = WaitingList(Shares(lambda plan: state.priorities.get(plan, Priority.NORMAL)))
+        # Every move that waits is in a lane, or in one of the next three: it is still to be put into a lane, it was
+        # tried in vain and waits until a moment (monotonic), or its size is waited for.
+        self.unplaced: dict[TopicPartition, None] = {}
+        self.put_off: dict[TopicPartition, int] = {}
+        self.unsized: dict[TopicPartition, None] = {}
+        self._put_off_heap: list[tuple[int, TopicPartition]] = []
+        # Until when (monotonic) the size of a pending move is waited for.
+        self._sized_by: dict[TopicPartition, int] = {}
+        # The phase and the number under which a move waits, so that another one of its partition is noticed.
+        self._known: dict[TopicPartition, tuple[bool, int]] = {}
+        self._trying: TopicPartition | None = None
+        self._looks: dict[TopicPartition, None] = {}
+        # In how many passes others have passed a move.
+        self._passed: dict[TopicPartition, int] = {}
         # The step after which an election was held, of what is between two steps.
         self._elected: dict[TopicPartition, int] = {}
-        # Who led a waiting partition when it was last observed: a hint, so that nothing without room is observed.
+        # The leader of a waiting partition when it was last observed: a hint, so that only what has room is observed.
         self._leaders: dict[TopicPartition, int] = {}
         # Prepared steps whose throttle is not in force yet.
         self._unthrottled: dict[TopicPartition, None] = {}
-        self._throttles_version = 0
-        self._held_ports = HeldPorts(state)
+        self._repairs: frozenset[TopicPartition] = frozenset()
         self._live: frozenset[int] = frozenset()
+        self._racks: Mapping[int, str | None] = {}
         self._is_behind = False
+        # Whether as many looks were asked for in this pass as it may ask for.
+        self._is_informed = False
 
     def begin(self, now: Moment) -> None:
-        """Index everything that waits for a step."""
+        """Note everything that waits for a step."""
         del now
-        self._racks.refresh()
-        self._limit_looks(MAX_LOOKS)
-        for key in self.state.moves.in_flight:
-            self._held_ports.follow(key)
         for key in (*self.state.moves.before_step, *self.state.moves.pending):
-            self._offer(key)
+            self._note(key)
 
     # -- in
 
     def handle(self, entry: Input, batch: BatchBuilder) -> None:
-        """Try again what was observed."""
+        """Try again what was observed, and weigh anew what was measured."""
         del batch
         if isinstance(entry, Observation):
-            self.candidates.seen(entry.partitions)
+            for key in self.put_off.keys() & entry.partitions.keys():
+                self._place_again(key)
         elif isinstance(entry, BytesSampled):
-            self.ranking.sampled(entry.sizes)
+            pending, backlog = self.state.moves.pending, self.waiting.backlog
+            for key, copies in entry.sizes.items():
+                if key not in pending:
+                    continue
+                known, size = backlog.size(key), max(LEAST_BYTES, *copies.values(), LEAST_BYTES)
+                # Any first size is news, since a copy of next to nothing takes less room.
+                if self._sized_by.pop(key, None) is not None or not known // 2 < size < known * 2:
+                    self._note(key)
 
     def applied(self, event: AnyEvent) -> None:
         """Follow which reassignments begin and cease to wait for a step."""
         if isinstance(event, PartitionEvent):
             key = event.key
-            self._racks.follow(key)
-            self.candidates.free(self._held_ports.follow(key))
-            if key in self.state.moves.pending or key in self.state.moves.before_step:
-                if key not in self.candidates or self.ranking.is_outdated(key, self.candidates.rank(key)):
-                    # What it needs is found out once it is ranked beside what came with it.
-                    self._fresh[key] = None
-                    self.candidates.offer(key, self._weigh(key))
-            else:
+            if key not in self.state.moves.pending and key not in self.state.moves.before_step:
                 self._drop(key)
+            elif key != self._trying or type(event) is ReassignmentUnblocked or self._known[key] != self._identity(key):
+                self._note(key)
             if is_ending(event):
                 self._unconfirmed.forget(key)
-            elif type(event) is LeaderElectionEnded:
-                self.ranking.offer_again(self.candidates, (key,))
-            return
-        self.candidates.free_all()
-        if isinstance(event, LeaderOrdersAnswered):
-            self.ranking.offer_again(self.candidates, event.keys)
-        elif isinstance(event, LimitsSet | LimitsChanged | StartsSuspended | BrokerHeld):
-            self.candidates.offer_looked_at()
-            self.candidates.recheck_parked()
+        elif isinstance(event, LeaderOrdersAnswered):
+            for key in event.keys:
+                if key in self._known:
+                    self._place_again(key)
+        elif isinstance(event, LimitsSet | LimitsChanged):
+            self.unplaced.update(dict.fromkeys(self._known))
+        elif isinstance(event, StartsSuspended):
+            self._place_repairs()
 
-    def _weigh(self, key: TopicPartition) -> Rank:
-        """Note what a reassignment is to copy, and rank it."""
-        seen = self.observed.partitions.get(key)
-        if seen is not None and seen.facts is not None and seen.facts.leader is not None:
-            self._leaders[key] = seen.facts.leader
-        self.ranking.weigh(key, self._leaders.get(key))
-        return self.ranking.rank(key)
+    def _identity(self, key: TopicPartition) -> tuple[bool, int]:
+        return key in self.state.moves.pending, self.state.reassignments[key].number
 
-    def _offer(self, key: TopicPartition) -> None:
-        rank = self._weigh(key)
-        if not self._park_if_full(key, rank, self._likely_step(self.state.reassignments[key])):
-            self.candidates.offer(key, rank)
+    def _note(self, key: TopicPartition) -> None:
+        """Note that a move waits, and how much it is to copy, from its leader or else from the first of its list."""
+        self._known[key] = is_pending, _ = self._identity(key)
+        if is_pending:
+            entry = self.state.reassignments[key]
+            seen = self.observed.partitions.get(key)
+            if seen is not None and seen.facts is not None and seen.facts.leader is not None:
+                self._leaders[key] = seen.facts.leader
+            step = Step(0, final=True, expected=entry.current, replicas=entry.heading, leader=self._leader_of(entry))
+            self.waiting.backlog.put(key, step.load, self._sizes.copy_bytes(key))
+        else:
+            self.waiting.backlog.drop(key)
+        self._place_again(key)
+
+    def _leader_of(self, entry: Reassignment) -> int:
+        return self._leaders.get(entry.key, entry.current[0])
+
+    def _place_again(self, key: TopicPartition) -> None:
+        self.put_off.pop(key, None)
+        self.unsized.pop(key, None)
+        self.unplaced[key] = None
+
+    def _place_repairs(self) -> None:
+        """Move the partitions that the suspension of starts concerns into lanes of their own, or out of them."""
+        concerned = frozenset(self.state.below_min_isr) if self.state.suspension is not None else frozenset()
+        for key in concerned ^ self._repairs:
+            if key in self._known:
+                self._place_again(key)
+        self._repairs = concerned
 
     def _drop(self, key: TopicPartition) -> None:
-        self.candidates.drop(key)
-        self.ranking.forget(key)
-        self._unsized.forget(key)
-        self._leaders.pop(key, None)
-        self._unthrottled.pop(key, None)
-        self._elected.pop(key, None)
+        if self._known.pop(key, None) is None:
+            return
+        self.waiting.remove(key)
+        self.waiting.backlog.drop(key)
+        for flags in (self.unplaced, self.unsized, self._looks, self._unthrottled):
+            flags.pop(key, None)
+        for figures in (self.put_off, self._sized_by, self._passed, self._elected, self._leaders):
+            figures.pop(key, None)
+
+    # -- into lanes
+
+    def _place_some(self, now_ms: int) -> None:
+        """Put moves into their lanes, those in flight first."""
+        if not self.unplaced:
+            return
+        first = [key for key in self.state.moves.before_step if key in self.unplaced]
+        for key in (*first, *islice(self.unplaced, MAX_PLACED)):
+            if self.unplaced.pop(key, self) is None:
+                self._place(key, now_ms)
+
+    def _place(self, key: TopicPartition, now_ms: int) -> None:
+        entry = self.state.reassignments[key]
+        is_pending, number = self._known[key]
+        self.put_off.pop(key, None)
+        self.unsized.pop(key, None)
+        # What is blocked is tried whatever it needs, so that its block ends when its reason does.
+        step = (
+            None if entry.block is not None else likely_step(self.state, self.observed, entry, self._leaders.get(key))
+        )
+        if step is None:
+            self.waiting.put(Start(key, is_pending=is_pending), entry.plan, number)
+        elif is_pending and step.adding and self._awaits_size(key, now_ms):
+            self.waiting.remove(key)
+            self.unsized[key] = None
+        else:
+            self.waiting.put(self._start_of(entry, step), entry.plan, number, repairs=key in self._repairs)
+
+    def _start_of(self, entry: Reassignment, step: Step) -> Start:
+        return Start(
+            key=entry.key,
+            plan=entry.plan,
+            since_ms=entry.since_ms,
+            ports=step.load,
+            uplinks=self.room.uplinks(step),
+            copies=len(step.adding),
+            moves_leader=step.moves_leader,
+            share=share_of(self._sizes.of_next(entry)),
+            is_pending=self._known[entry.key][0],
+        )
+
+    def _awaits_size(self, key: TopicPartition, now_ms: int) -> bool:
+        """Whether a move is held back until its size is known, so that the first starts follow the order, too.
+
+        Where everything may begin at once, or nobody reads sizes, nothing is held; nor for longer than a moment.
+        """
+        limits, pending = self.state.limits, self.state.moves.pending
+        if self._sizes.copy_bytes(key) is not None:
+            self._sized_by.pop(key, None)
+            return False
+        by_ms = self._sized_by.setdefault(key, now_ms + SIZE_PATIENCE_MS)
+        may_wait = self._sizes.is_read and len(pending) > min(limits.max_incoming, limits.max_outgoing)
+        return may_wait and now_ms < by_ms
 
     # -- what follows
 
     def reconcile(self, batch: BatchBuilder) -> None:
         """Start whatever may start. While the cluster is frozen no step starts (R236-9); steps under way go on."""
-        state = self.state
-        if state.begins_nothing:
+        self._is_behind = self._is_informed = False
+        if begins_nothing(self.state):
+            self._looks = {}
             return
         now_ms = batch.now.monotonic_ms
-        self._is_behind, most_starts = False, min(self._pace.room, self._starts.room(now_ms))
+        most_starts = min(self._pace.room, self._starts.room(now_ms))
         if not most_starts:
             return  # the answers to open calls wake it, or the time
-        self._limit_looks(most_starts)
-        is_ranked = self._rank_anew()
-        self._is_behind = self._wake(batch.now) or not is_ranked
-        vain_tries = asked = starts = 0
-        for candidate in self.candidates.ready():
-            # The rank it was given among the others: by now less waits at its ports, and theirs are not made anew.
-            key, rank = candidate.key, self.candidates.rank(candidate.key)
-            is_over = vain_tries >= MAX_VAIN_TRIES or asked >= MAX_ASKED or starts >= most_starts
-            is_full = key in state.moves.pending and self._room.partitions <= 0
-            if is_over or (is_full and self.candidates.is_looked_enough):
-                self._is_behind = self._is_behind or is_over
-                self.candidates.offer(key, rank, candidate.woken_by)
-                break
-            if is_full:
-                # Stay informed about those that are next, so that the draft that frees a slot can use it.
-                self._look(state.reassignments[key], rank)
-                continue
-            events = len(batch.events)
-            self._try(candidate, batch)
-            if len(batch.events) > events:
-                starts += 1
-            elif self.candidates.where(key) is Where.LOOKING:
-                asked += 1
-            else:
-                vain_tries += 1
-        self._is_behind = self._is_behind or self.candidates.budget_lines.is_behind
-        self._limit_looks(most_starts - starts)
-        self.candidates.wake_line()
-        self._starts.begin(starts, now_ms)
+        self._wake(batch.now)
+        self._place_some(now_ms)
+        self.room.begin()
+        self.waiting.shares.begin()
+        kept = self._keep_slots()
+        most_looks = min(MAX_LOOKS, MIN_LOOKS + min(most_starts, 2 * max(0, self.room.partitions)))
+        this = _Pass(most_starts, most_looks)
+        self._run(this, kept, batch)
+        self._count_passed(this)
+        self._is_behind = self._is_behind or bool(self.unplaced)
+        self._starts.begin(this.starts, now_ms)
 
-    def _rank_anew(self) -> bool:
-        """Rank some of what came beside what came with it, and some of what has a size now; the rest follows."""
-        if not (self._fresh or self.ranking.has_resized):
-            return True
-        fresh = tuple(islice(self._fresh, MAX_RANKED))
-        for key in fresh:
-            del self._fresh[key]
-        for key in (*fresh, *self.ranking.take_resized(MAX_RANKED)):
-            if self.candidates.where(key) in {Where.READY, Where.PARKED}:
-                self._offer(key)
-        return not (self._fresh or self.ranking.has_resized)
-
-    def _limit_looks(self, most_starts: int) -> None:
-        """Look at no more than may start before the look is too old."""
-        slots = min(max(0, self._room.partitions), self._room.copies)
-        self.candidates.max_looks = min(MAX_LOOKS, MIN_LOOKS + min(most_starts, 2 * slots))
-
-    def _wake(self, now: Moment) -> bool:
-        """Offer what may have become possible; return whether that is more than one batch can try."""
+    def _wake(self, now: Moment) -> None:
+        """Note again what may have become possible, or another step than before."""
         now_ms = now.monotonic_ms
-        if self._racks.refresh():
-            self.candidates.recheck_parked()
-        if self.observed.live != self._live:
-            # Which replica a step adds, and whether it can be added at all, depends on who is alive.
-            self._live = self.observed.live
-            self.candidates.free_all()
-            self.candidates.recheck_parked()
+        if self.observed.live != self._live or self.room.racks != self._racks:
+            # Which replica a step adds, and whether it can be added at all, depends on the brokers that are alive.
+            self._live, self._racks = self.observed.live, self.room.racks
+            self.unplaced.update(dict.fromkeys(self._known))
         if self._throttles.version != self._throttles_version:
             self._throttles_version = self._throttles.version
             for key in tuple(self._unthrottled):
                 if self._throttles.is_ready(self.state.reassignments[key], now):
                     del self._unthrottled[key]
-                    self._offer(key)
-        for key in self._unsized.overdue(now_ms):
-            self._offer(key)
-        self.candidates.wake_due(now_ms)
-        self.candidates.wake_parked(self._room)
-        return self.candidates.wake_rechecked(MAX_VAIN_TRIES)
+                    self._place_again(key)
+        for key in tuple(islice(self.unsized, MAX_PLACED)):
+            if self._sized_by.get(key, 0) > now_ms:
+                break
+            self._place_again(key)
+        while self._put_off_heap and self._put_off_heap[0][0] <= now_ms:
+            due_ms, key = heapq.heappop(self._put_off_heap)
+            if self.put_off.get(key) == due_ms:
+                self._place_again(key)
 
-    def _try(self, candidate: Candidate, batch: BatchBuilder) -> None:
-        self._lacked = []
-        self._try_start(self.state.reassignments[candidate.key], batch)
-        self.candidates.give_up(candidate.key)
-        # What lacks more of the very resource that has room lets nobody pass.
-        if candidate.woken_by is not None and candidate.woken_by not in self._lacked:
-            self.candidates.wake_next(candidate.woken_by, self._room)
+    def _keep_slots(self) -> list[TopicPartition]:
+        """Keep slots for the moves that were passed too often, unless they wait for something else; return them."""
+        kept: list[TopicPartition] = []
+        for key, count in self._passed.items():
+            start = self.waiting.start(key) if count >= PATIENCE else None
+            if start is not None and first_shut(start, self.room, _KEEPS_NOTHING) is None and self.room.keep(start):
+                kept.append(key)
+        return kept
 
-    def _try_start(self, reassignment: Reassignment, batch: BatchBuilder) -> None:
-        key, now_ms = reassignment.key, batch.now.monotonic_ms
-        rank = self.candidates.rank(key)
-        if key in self.state.elections or key in self.state.intended_orders:
-            # Its end offers the reassignment again.
-            self.candidates.put_off(key, rank, now_ms + ELECTION_MS)
+    def _run(self, this: _Pass, kept: Sequence[TopicPartition], batch: BatchBuilder) -> None:
+        """Take moves in their turn: start them, ask for a look at them, or pass over them for want of room.
+
+        Those that were looked at for it come first. So a look is never in vain because the order has changed since.
+        """
+        waiting, now_ms = self.waiting, batch.now.monotonic_ms
+        looked, self._looks = self._looks, {}
+        turns = ((turn, key) for key in looked if (turn := waiting.turn_of(key)) is not None)
+        for turn, key in sorted(turns):
+            if self._is_over(this):
+                return
+            start = waiting.start(key)
+            if start is not None and self._shut(start, this) is None and self._is_seen(key, now_ms):
+                self._try_one(start, turn, this, batch)
+                this.tried.add(key)
+        order = waiting.turns(waiting.window(self.room.takes_copies, kept))
+        while (first := order.first()) is not None and not self._is_over(this):
+            turn, lane, item = first
+            key = item[2]
+            if key not in this.tried and not self._take(key, turn, this, batch):
+                if self._is_informed:
+                    return
+                order.drop(lane)
+            else:
+                order.skip(lane, item)
+
+    def _is_over(self, this: _Pass) -> bool:
+        """Whether this pass has done enough: the rest follows in the next one, at once."""
+        if this.starts < this.most_starts and this.vain < MAX_VAIN_TRIES:
+            return False
+        self._is_behind = True
+        return True
+
+    def _take(self, key: TopicPartition, turn: Turn, this: _Pass, batch: BatchBuilder) -> bool:
+        """Try a move whose turn it is, or ask for a look at it first; return whether the next one of its lane follows.
+
+        Where no more partitions may be in flight, the next ones are looked at nevertheless, so that the pass in which a
+        slot becomes free can use it.
+        """
+        start, now_ms = self.waiting.start(key), batch.now.monotonic_ms
+        assert start is not None, "a move in a lane has a start"
+        gate = self._shut(start, this)
+        if gate is None and self._is_seen(key, now_ms):
+            self._try_one(start, turn, this, batch)
+            return True
+        if gate is None or gate is PARTITION_SLOTS:
+            self._is_informed = len(self._looks) >= (MIN_LOOKS if gate else this.most_looks)
+            if not self._is_informed and self._may_try(key, now_ms):
+                self._look(start)
+            return not self._is_informed
+        if gate in SLOT_GATES:
+            this.lacking.append((turn, start))
+        elif gate in BUDGET_GATES:
+            this.exhausted[gate] = None
+        return False
+
+    def _shut(self, start: Start, this: _Pass) -> Gate | None:
+        """Return the budget that an earlier step waits for, or the first gate that is shut for this one."""
+        for budget in this.exhausted:
+            # Leaders are one budget, copies and their bytes are the others.
+            if start.moves_leader if budget is LEADER_MOVEMENTS else start.copies:
+                return budget
+        return first_shut(start, self.room, _GATES)
+
+    def _is_seen(self, key: TopicPartition, now_ms: int) -> bool:
+        return self.observed.fresh(key, now_ms, FRESH_TO_START_MS) is not None
+
+    def _look(self, start: Start) -> None:
+        """Ask for a look at a partition, and leave room for its step."""
+        self._looks[start.key] = None
+        self.room.expect(start)
+        if start.is_pending:
+            self.waiting.shares.expect(self.state.reassignments[start.key].plan, start.copies)
+
+    def _try_one(self, start: Start, turn: Turn, this: _Pass, batch: BatchBuilder) -> None:
+        """Try a move, and note what it has taken."""
+        events = len(batch.events)
+        held = self.state.reassignments[start.key].weighing_step
+        self._try(start.key, this, batch)
+        if len(batch.events) == events:
+            this.vain += 1
             return
+        this.starts += 1
+        begun = self.state.reassignments.get(start.key)
+        self.room.begun(held, None if begun is None else begun.weighing_step)
+        for resource in start.slots:
+            this.latest[resource] = max(turn, this.latest.get(resource, turn))
+
+    def _count_passed(self, this: _Pass) -> None:
+        """Count the moves that lacked slots of which later ones have taken some."""
+        for turn, start in this.lacking:
+            if any(this.latest.get(resource, turn) > turn for resource in start.slots):
+                self._passed[start.key] = self._passed.get(start.key, 0) + 1
+
+    def _may_try(self, key: TopicPartition, now_ms: int) -> bool:
+        """Whether nothing about the partition is open or too recent; else its end, or the time, brings it back."""
+        if key in self.state.elections or key in self.state.intended_orders:
+            self._put_off_until(key, now_ms + ELECTION_MS)
+            return False
         if not self._backoff.may_try(key, now_ms):
-            self.candidates.put_off(key, rank, self._backoff.due_ms(key))
+            self._put_off_until(key, self._backoff.due_ms(key))
+            return False
+        return True
+
+    def _put_off_until(self, key: TopicPartition, due_ms: int) -> None:
+        self.waiting.remove(key)
+        self.put_off[key] = due_ms
+        heapq.heappush(self._put_off_heap, (due_ms, key))
+
+    def _try(self, key: TopicPartition, this: _Pass, batch: BatchBuilder) -> None:
+        reassignment, now_ms = self.state.reassignments[key], batch.now.monotonic_ms
+        if not self._may_try(key, now_ms):
             return
         seen = self.observed.fresh(key, now_ms, FRESH_TO_START_MS)
-        if seen is None:
-            self._look(reassignment, rank)
-            return
+        assert seen is not None, "what is tried was observed"
         # Until there is something to wait for, try again when the observation is too old.
-        self.candidates.put_off(key, rank, seen.ended_ms + FRESH_TO_START_MS + 1)
+        self._put_off_until(key, seen.ended_ms + FRESH_TO_START_MS + 1)
+        self._trying = key
         persisted = self._unconfirmed.has_persisted(key, seen)
         context = context_of(
             self.state, reassignment, self.observed, self._sizes, at_ms=batch.at_ms, persisted=persisted
@@ -274,103 +462,75 @@ class Starter(Reconciler):
             verdict = gone(reassignment, seen.facts, context)
             self._unconfirmed.note(key, seen.ended_ms, unconfirmed=verdict.unconfirmed)
             batch.emit_all(verdict.events)
-            return
-        if self._elects(reassignment, seen.facts, context, rank, batch):
-            return
-        found = next_call(reassignment, seen.facts, context)
-        self._unconfirmed.note(key, seen.ended_ms, unconfirmed=isinstance(found, LookAgain))
-        if isinstance(found, Wait):
-            batch.emit_all(held_up(reassignment, found.block, self.state.name))
-        elif isinstance(found, SendStep):
-            self._start(reassignment, found.step, rank, batch)
+        elif not self._elects(reassignment, seen.facts, context, batch):
+            call = next_call(reassignment, seen.facts, context)
+            self._unconfirmed.note(key, seen.ended_ms, unconfirmed=isinstance(call, LookAgain))
+            if isinstance(call, Wait):
+                batch.emit_all(held_up(reassignment, call.block, self.state.name))
+            elif isinstance(call, SendStep):
+                self._start(reassignment, call.step, this, batch)
+        self._trying = None
 
-    def _elects(
-        self, reassignment: Reassignment, seen: PartitionFacts, context: Context, rank: Rank, batch: BatchBuilder
-    ) -> bool:
+    def _elects(self, reassignment: Reassignment, seen: PartitionFacts, context: Context, batch: BatchBuilder) -> bool:
         """Hold the election that the last step prepared, once: if it fails, the steps go on without it."""
         key, step = reassignment.key, reassignment.step
         election = election_after(reassignment, seen, context)
         if election is None or step is None or self._elected.get(key) == step.number:
             return False
-        needs = (Budget.LEADERS,)
-        self._lacked = self._room.left(needs, key, self._needs.share(reassignment))
-        if self._lacked:
-            self.candidates.park(key, rank, needs, self._lacked)
-        else:
+        if first_shut(Start(key, moves_leader=True), self.room, BUDGET_GATES) is None:
             self._elected[key] = step.number
             batch.emit(election)
         return True
 
-    def _look(self, reassignment: Reassignment, rank: Rank) -> None:
-        """Look before the start, if there is room for what the next step would be."""
-        step = self._likely_step(reassignment)
-        if not self._park_if_full(reassignment.key, rank, step):
-            load: Needs = () if step is None else self._expected(step)
-            self.candidates.look(reassignment.key, rank, load, self._needs.share(reassignment))
-
-    def _expected(self, step: Step) -> Needs:
-        return (*step.load, *self._racks.uplinks(step), *self._needs.budgets(step))
-
-    def _likely_step(self, reassignment: Reassignment) -> Step | None:
-        return likely_step(self.state, self.observed, reassignment, self._leaders.get(reassignment.key))
-
-    def _park_if_full(self, key: TopicPartition, rank: Rank, step: Step | None) -> bool:
-        """Park it if what the step needs has no room at live brokers; return whether that is so."""
-        if step is None:
-            return False
-        reassignment = self.state.reassignments[key]
-        needs, full = self._needs.of(reassignment, step, step.load, self._room.lacking)
-        if full:
-            self.candidates.park(key, rank, needs, full, self._needs.share(reassignment))
-        return bool(full)
-
-    def _start(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
-        self._lacked = self._lacking(reassignment, step)
-        if self._lacked:
-            self._wait_for_room(reassignment, step, rank, batch)
-        else:
-            self._begin(reassignment, step, rank, batch)
+    def _start(self, reassignment: Reassignment, step: Step, this: _Pass, batch: BatchBuilder) -> None:
+        if is_prepared(reassignment, step) or self._has_room(reassignment, step, this):
+            self._begin(reassignment, step, batch)
+        elif given_up := postponed(reassignment, self.state.name):
+            # Others may wait for the room of a prepared step.
+            batch.emit_all(given_up)
+        elif step.leader is not None:
+            self._leaders[reassignment.key] = step.leader
+            self._place_if_shut(reassignment, step)
         now = self.state.reassignments[reassignment.key]
         refusal = self._throttles.refusal_block(now, batch.at_ms)
         batch.emit_all(waiting_for_throttle(now, refusal, self.state.name))
 
-    def _wait_for_room(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
-        """Park it, but not for room at a dead leader. A prepared step gives up its own, which others may wait for."""
-        if given_up := postponed(reassignment, self.state.name):
-            batch.emit_all(given_up)
-            self._offer(reassignment.key)
-        else:
-            self._park_if_full(reassignment.key, rank, step)
+    def _place_if_shut(self, reassignment: Reassignment, step: Step) -> None:
+        """Put what lacks room into the lane of the step that it needs, unless it would be tried in vain there."""
+        start = self._start_of(reassignment, step)
+        if first_shut(start, self.room, STEP_GATES) is not None:
+            self.put_off.pop(start.key, None)
+            self.waiting.put(start, reassignment.plan, reassignment.number, repairs=start.key in self._repairs)
 
-    def _lacking(self, reassignment: Reassignment, step: Step) -> list[Resource]:
-        """List what is full of what the step needs beside the room that it holds.
+    def _has_room(self, reassignment: Reassignment, step: Step, this: _Pass) -> bool:
+        """Whether every gate is open for what a step needs beside the room that it holds."""
+        held, whole = reassignment.weighing_step, self._start_of(reassignment, step)
+        throttled = step.adding and self._throttles.is_throttled(reassignment)
+        start = whole._replace(
+            ports=without(whole.ports, reassignment.load),
+            uplinks=without(whole.uplinks, self.room.uplinks(held)),
+            copies=whole.copies if held is None else max(0, whole.copies - len(held.adding)),
+            moves_leader=whole.moves_leader and not (held is not None and held.moves_leader),
+            entries=len(step.expected) if throttled else 0,
+            is_observed=True,
+        )
+        return self._shut(start, this) is None
 
-        A prepared step has its room already; one that is planned anew has it where it copies to the same brokers.
-        """
-        if is_prepared(reassignment, step):
-            return []
-        ports, held = without(step.load, reassignment.load), reassignment.weighing_step
-        return self._needs.of(reassignment, step, ports, self._room.left, held)[1]
-
-    def _begin(self, reassignment: Reassignment, step: Step, rank: Rank, batch: BatchBuilder) -> None:
+    def _begin(self, reassignment: Reassignment, step: Step, batch: BatchBuilder) -> None:
         """Take the slot; the call follows at once, or when the plan's throttle is in force."""
         key, cluster = reassignment.key, self.state.name
         if step.adding:
             # What was prepared has its room: it counts as it was counted then.
-            prepared = reassignment.step if is_prepared(reassignment, step) else None
+            was_prepared = is_prepared(reassignment, step)
             step = replace(step, copy_bytes=self._sizes.of_next(reassignment))
-            if prepared is None:
-                self.candidates.pass_by(key, rank, (*step.load, *self._needs.budgets(step)))
-                self.candidates.shares.start(reassignment.plan, len(step.adding))
-        if step.adding and self._throttles.is_throttled(reassignment):
-            if not is_prepared(reassignment, step):
-                if not self._room.may_throttle(key.topic, len(step.expected)):
-                    self.candidates.park(key, rank, (key.topic,), (key.topic,))
+            if not was_prepared:
+                self.waiting.shares.start(reassignment.plan, len(step.adding))
+            if self._throttles.is_throttled(reassignment):
+                if not was_prepared:
+                    batch.emit(prepare_step(cluster, key, step))
+                if not self._throttles.is_ready(self.state.reassignments[key], batch.now):
+                    self._unthrottled[key] = None
                     return
-                batch.emit(prepare_step(cluster, key, step))
-            if not self._throttles.is_ready(self.state.reassignments[key], batch.now):
-                self._unthrottled[key] = None
-                return
         batch.emit(intend_step(cluster, key, step))
 
     # -- out
@@ -378,21 +538,25 @@ class Starter(Reconciler):
     def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
         """Look at those whose turn it is, and again at what did not fit."""
         del moves, now
-        yield from self.candidates.looks
+        yield from self._looks
         yield from (key for key in self._unconfirmed.partitions() if key in self.state.reassignments)
 
     def due_ms(self, now: Moment) -> int | None:
         """Wake when something that was put off may be tried again; what ends a standstill wakes it by itself."""
-        if self.state.begins_nothing or not self._pace.room:
+        now_ms = now.monotonic_ms
+        if not self._pace.room or begins_nothing(self.state):
             return None
-        paced_ms = self._starts.due_ms(now.monotonic_ms)
-        if paced_ms is not None and self.candidates:
+        paced_ms = self._starts.due_ms(now_ms)
+        if paced_ms is not None and self._known:
             return paced_ms
         if self._is_behind:
-            return now.monotonic_ms
-        moments = (self.candidates.next_due_ms(), self._unsized.due_ms(now.monotonic_ms))
-        return min((due for due in moments if due is not None), default=None)
+            return now_ms
+        while self._put_off_heap and self.put_off.get(self._put_off_heap[0][1]) != self._put_off_heap[0][0]:
+            heapq.heappop(self._put_off_heap)
+        moments = [self._put_off_heap[0][0]] if self._put_off_heap else []
+        moments += [self._sized_by.get(key, now_ms) for key in islice(self.unsized, 1)]
+        return min(moments, default=None)
 
     def urgency(self) -> Urgency:
         """Watch closely what is about to start."""
-        return Urgency.BUSY if self.candidates.looks else Urgency.IDLE
+        return Urgency.BUSY if self._looks else Urgency.IDLE

@@ -1,10 +1,11 @@
-"""The events with which a step begins, and whether its room was taken before."""
+"""The steps that come next, the events with which one begins, and the election between two of them."""
 
 from typing import TypedDict
 
 from drover.decide.cancellation import postponed
 from drover.decide.order_endings import is_reorder
-from drover.decide.verdict import blocked, event_name
+from drover.decide.verdict import Context, blocked, event_name
+from drover.events.leadership import LeaderElectionIntended
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import (
     Blocker,
@@ -16,6 +17,12 @@ from drover.events.reassignments import (
     StepPrepared,
 )
 from drover.events.records import ReassignmentEvent
+from drover.facts import PartitionFacts
+from drover.reconcile.moves.context import completion_of, stepping_of
+from drover.reconcile.moves.start import todays_heading
+from drover.reconcile.moves.stepping import Situation, next_step
+from drover.reconcile.observations import ObservationCache
+from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
 from drover.state.reassignment import Block, Reassignment, Step
 
@@ -85,3 +92,59 @@ def is_prepared(reassignment: Reassignment, step: Step) -> bool:
     if reassignment.phase is not Phase.PREPARED or prepared is None or step.moves_leader > prepared.moves_leader:
         return False
     return set(step.adding) <= set(prepared.adding)
+
+
+def likely_step(
+    state: ClusterState, observed: ObservationCache, reassignment: Reassignment, leader: int | None
+) -> Step | None:
+    """Tell what the next step is likely to be; None if that is not known. `leader` led when it was last seen.
+
+    A prepared step has its room; and that a destination is dead must be found out, room or not.
+    """
+    live = observed.live
+    if reassignment.phase is Phase.PREPARED or not live:
+        return None
+    topic = reassignment.key.topic
+    listed = state.listed_for(topic)
+    # As if all were in sync: what is not makes other steps likely only where replicas are lacking.
+    now = Situation(
+        current=reassignment.current,
+        target=todays_heading(reassignment, listed),
+        original=reassignment.original,
+        live=live,
+        isr=reassignment.current,
+        leader=leader,
+        min_isr=observed.min_isr.get(topic, 1),
+        max_replicas_per_step=state.limits.max_replicas_per_step,
+        drops_last=reassignment.returning_to is not None,
+        listed=listed,
+        completion=completion_of(state),
+        racks=observed.racks,
+    )
+    step = next_step(reassignment, stepping_of(state, reassignment), now)
+    if step is None or any(broker not in live for broker in step.adding):
+        return None
+    return step
+
+
+def election_after(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> LeaderElectionIntended | None:
+    """Return the election that is due between two steps (R435-3); None if none was prepared, or it cannot be held.
+
+    The first of the list is the target's first, was added by the last step, is in sync and alive, and does not lead. A
+    broker that should not lead is not elected (X8): Kafka makes it the leader when nobody else is left.
+    """
+    step, head = reassignment.step, reassignment.current[0]
+    is_prepared = (
+        reassignment.phase is Phase.CONFIRMED
+        and reassignment.returning_to is None
+        and step is not None
+        and step.replicas == reassignment.current == seen.replicas
+        and head in step.adding
+        and head == todays_heading(reassignment, context.listed)[0]
+    )
+    can_lead = head in seen.isr and head in context.live and head not in context.listed
+    if not is_prepared or not can_lead or seen.leader in {None, head} or seen.move is not None:
+        return None
+    name = event_name(context.cluster, reassignment.key)
+    replicas = reassignment.current
+    return LeaderElectionIntended(**name, topic_id=reassignment.topic_id, replicas=replicas, leader=seen.leader)

@@ -114,7 +114,7 @@ export function why(move, then = null) {
     parts.push(
       h("b", {}, move.why),
       move.kind !== "moving" && [" for ", then === null ? age(move.since_ms) : duration(then - move.since_ms)],
-      move.unblocks && `. ${sentence(move.unblocks)}`,
+      move.remedy && `. ${sentence(move.remedy)}`,
     );
   }
   if (move.held_off) parts.push(parts.length ? " · " : "", h("span", { class: "heldoff" }, move.held_off));

@@ -66,7 +66,7 @@ def test_each_absence_says_what_is_done_about_it() -> None:
     assert found[5] == "is healed by drover-heal-7"
     assert found[6] == "held back, flapping: it came back 4 times"
     state.freeze = Freeze("ana", "incident 7", 0)
-    assert said(state)[2] == "held back: frozen by ana"
+    assert said(state)[2].startswith("withheld, frozen by ana (")
 
 
 def test_what_goes_on_and_what_is_left_is_told() -> None:

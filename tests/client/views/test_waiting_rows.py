@@ -39,6 +39,7 @@ FROZEN = ClusterFrozen(cluster=CLUSTER, by="ann", reason="lunch")
 def folded(*events: AnyEvent) -> tuple[ClusterState, View]:
     fold = ShardFold(0, 1)
     state = fold.state.cluster(CLUSTER)
+    state.kafka_cluster_id = "kafka"
     for event in (PlanOpened(cluster=CLUSTER, plan="p", by="ann", reason="r"), *events):
         apply(state, event, 1000)
     return state, View(FoldedLog({0: fold}), Transfers())
@@ -68,7 +69,7 @@ def test_what_was_accepted_before_and_a_move_to_the_same_list_are_waited_for() -
     assert [row.waiting for row in queue_rows(waiting)] == ["its turn: 1 accepted before have not started"]
     same, _ = folded(MOVING, PREPARED, added(9), added(0))
     assert [row.waiting for row in queue_rows(same)] == [
-        "its move to that very list in plan p",
+        "its move to that very list in plan p: its end",
         "its turn: 1 ahead of it",
     ]
 

@@ -108,7 +108,7 @@ def _duration_ms(life: Row) -> int | None:
 def shard_report(facts: ShardFacts, wanted: Wanted) -> ShardReport:
     """Make the report of a shard, with the rows that are wanted."""
     telling = _Telling(wanted)
-    decided = sorted(facts.decided, key=lambda one: one[:4])
+    decided = sorted(facts.decided, key=lambda one: one[:3])
     named = _tell_commands(decided, wanted, telling)
     _tell_refusals(decided, wanted, telling)
     lives = [

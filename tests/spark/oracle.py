@@ -197,7 +197,9 @@ class Oracle:
 
     def _step(self, event: dict[str, Any], move: dict[str, Any], cluster: str) -> None:
         tag, call, cancelled = str(event["type"]), str(event.get("call")), move["cancelled"]
-        if tag in UNBLOCKING:
+        # A cancel that was adopted is no answer to a call: what keeps the move from going on is as it was.
+        is_adopted = tag == "call-accepted" and call == "cancel" and event.get("adopted")
+        if tag in UNBLOCKING and not is_adopted:
             move["reason"] = move["detail"] = None
         if tag == "step-prepared" or (tag == "call-intended" and call == "step"):
             move["step"] = event.get("step", 0)
@@ -213,7 +215,7 @@ class Oracle:
                 move |= {"state": "confirmed", "step": event["step"] - 1, "lists": None}
             case "call-intended":
                 move["state"] = AFTER_INTENT[call]
-            case "call-accepted" if call == "cancel" and event.get("adopted"):
+            case "call-accepted" if is_adopted:
                 pass  # nothing was under way: what comes next is as it was
             case "call-accepted" | "call-outcome-lost":
                 move["state"] = "rolling-back" if call == "step" and cancelled else AFTER_ANSWER[call]

@@ -93,7 +93,8 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     even noted. `max_leader_movements` is how many leaders may be on their way to another broker. With
     `lazy_leadership` a change of the list of brokers that should not lead moves no leadership by itself (R491-4).
     `balances_after_return` lets a balance of leaders begin when a broker is back. With `adapts_to_health`
-    brokers get fewer slots while replicas there lag, see `drover.events.adaptation`.
+    brokers get fewer slots while replicas there lag, see `drover.events.adaptation`. `windows` says when steps may
+    begin, see `drover.windows`; None: at any time.
     """
 
     max_partitions_in_flight: int
@@ -107,6 +108,18 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     balances_after_return: bool = False
     budgets: Budgets | None = None
     adapts_to_health: bool = False
+    windows: str | None = None
+
+
+class WindowClosed(Event, frozen=True, kw_only=True, omit_defaults=True, tag="window-closed"):
+    """No maintenance window is open: no step begins until the next one opens, at `opens_at_ms`; what runs goes on."""
+
+    windows: str
+    opens_at_ms: int
+
+
+class WindowOpened(Event, frozen=True, kw_only=True, omit_defaults=True, tag="window-opened"):
+    """A maintenance window is open, or there are none any more: steps may begin."""
 
 
 # A number, a switch or a word; None is no bound.

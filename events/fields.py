@@ -19,7 +19,7 @@ Milliseconds = Annotated[int, Meta(ge=0, le=2**53)]
 LAST_MS = 253_402_300_799_999
 LimitName = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,127}\Z")]
 # Which values a limit takes is decided with the command.
-GivenLimit = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | bool | Annotated[str, Meta(max_length=64)] | None
+GivenLimit = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | bool | Annotated[str, Meta(max_length=256)] | None
 
 
 Rate = Annotated[int, Meta(ge=1, le=2**63 - 1)]

@@ -23,6 +23,8 @@ from drover.events.clusters import (
     LimitsChanged,
     LimitsSet,
     UnreachableBrokersChanged,
+    WindowClosed,
+    WindowOpened,
 )
 from drover.events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from drover.events.healing import HealingEvent
@@ -91,7 +93,7 @@ SCHEMA_VERSION = 1
 
 FreezeEvent = ClusterFrozen | FreezeEnded | ClusterUnfrozen | BrokerHeld | BrokerReleased
 ReachEvent = ClusterOutOfReach | ClusterWithinReach
-LimitsEvent = LimitsSet | LimitsChanged
+LimitsEvent = LimitsSet | LimitsChanged | WindowClosed | WindowOpened
 IdentityEvent = (
     BrokersSeen | ClusterIdentified | ClusterMismatched | ClusterMatched | ClusterTraitsSeen | UnreachableBrokersChanged
 )

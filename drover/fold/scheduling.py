@@ -15,6 +15,8 @@ from drover.events.clusters import (
     FreezeEnded,
     LimitsChanged,
     LimitsSet,
+    WindowClosed,
+    WindowOpened,
 )
 from drover.events.waiting import (
     QueueEntryAdded,
@@ -26,6 +28,7 @@ from drover.state.cluster import ClusterState
 from drover.state.limit_names import in_force, of_settings, value_of
 from drover.state.scheduling import (
     ChangedLimit,
+    ClosedWindow,
     Freeze,
     HeldBroker,
     Limits,
@@ -48,6 +51,7 @@ def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
         event.balances_after_return,
         event.budgets or Budgets(),
         event.adapts_to_health,
+        event.windows,
     )
     for name, changed in state.changed_limits.items():
         state.changed_limits[name] = replace(changed, settings_value=value_of(settings, name))
@@ -62,6 +66,15 @@ def _limits_changed(state: SchedulingState, event: LimitsChanged, at_ms: int) ->
     for change in event.reset:
         state.changed_limits.pop(change.name, None)
     state.limits = in_force(settings, state.changed_limits)
+
+
+def _window_closed(state: SchedulingState, event: WindowClosed, at_ms: int) -> None:
+    before = state.closed_window
+    state.closed_window = ClosedWindow(event.windows, event.opens_at_ms, at_ms if before is None else before.since_ms)
+
+
+def _window_opened(state: SchedulingState, _event: WindowOpened, _at_ms: int) -> None:
+    state.closed_window = None
 
 
 def _held(state: SchedulingState, event: BrokerHeld, at_ms: int) -> None:
@@ -116,6 +129,8 @@ def _unqueued(state: ClusterState, event: QueueEntryRemoved, at_ms: int) -> None
 
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     LimitsSet: _limits_set,
+    WindowClosed: _window_closed,
+    WindowOpened: _window_opened,
     LimitsChanged: _limits_changed,
     BrokerHeld: _held,
     BrokerReleased: _broker_released,

@@ -15,6 +15,7 @@ from drover.state.cluster import ClusterState
 from drover.state.ports import Port, Ports
 from drover.state.scheduling import Limits
 from drover.state.slot_share import WHOLE_SLOT
+from drover.windows import in_words
 
 NO_PARTITION = TopicPartition("", -1)
 
@@ -173,6 +174,21 @@ def _not_frozen_words(_start: Start, view: View) -> tuple[str, str, int]:
 
 
 NOT_FROZEN = Gate("frozen", Severity.WARN, _not_frozen_shut, _not_frozen_words)
+
+
+# A maintenance window is open, or there are none.
+def _in_window_shut(_start: Start, view: View) -> bool:
+    return view.state.closed_window is not None
+
+
+def _in_window_words(_start: Start, view: View) -> tuple[str, str, int]:
+    closed = view.state.closed_window
+    assert closed is not None, "the gate is shut"
+    why = f"withheld, no maintenance window is open ({closed.windows})"
+    return why, f"the next one opens at {in_words(closed.opens_at_ms)}", closed.since_ms
+
+
+IN_WINDOW = Gate("window-closed", Severity.NOTE, _in_window_shut, _in_window_words)
 
 
 # The cluster is not on its way from ZooKeeper to KRaft.
@@ -386,8 +402,9 @@ def _throttle_room_words(start: Start, _view: View) -> tuple[str, str, int]:
 THROTTLE_ROOM = Gate("throttled-replicas-full", Severity.NOTE, _throttle_room_shut, _throttle_room_words)
 
 
-# Shut for everything on the cluster.
-CLUSTER_GATES: tuple[Gate, ...] = (CLUSTER_KNOWN, NOT_FROZEN, NOT_MIGRATING)
+# Shut for every change of the cluster; and for every step.
+CHANGE_GATES: tuple[Gate, ...] = (CLUSTER_KNOWN, NOT_FROZEN, NOT_MIGRATING)
+CLUSTER_GATES: tuple[Gate, ...] = (*CHANGE_GATES, IN_WINDOW)
 # Those that open when a copy ends at a broker or on an uplink; and those that open when any copy or leader arrives.
 SLOT_GATES: tuple[Gate, ...] = (BROKER_SLOTS, RACK_SLOTS)
 BUDGET_GATES: tuple[Gate, ...] = (COPIES_IN_FLIGHT, BYTES_IN_FLIGHT, LEADER_MOVEMENTS)
@@ -421,8 +438,13 @@ def waiting_at(start: Start, view: View, gates: tuple[Gate, ...] = GATES) -> Wai
     return None if gate is None else gate.blocked(start, view)
 
 
+def changes_nothing(state: ClusterState) -> bool:
+    """Whether a gate is shut for every change of the cluster."""
+    return first_shut(_ANYTHING, View(state), CHANGE_GATES) is not None
+
+
 def begins_nothing(state: ClusterState) -> bool:
-    """Whether a gate is shut for everything on the cluster."""
+    """Whether a gate is shut for every step."""
     return first_shut(_ANYTHING, View(state), CLUSTER_GATES) is not None
 
 

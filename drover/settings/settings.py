@@ -226,6 +226,7 @@ class ClusterSettings:
     max_bytes_in_flight: int | None = None
     max_moves_per_rack: int | None = None
     adapts_to_health: bool = True
+    windows: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no address, and limits under which nothing could ever move."""
@@ -253,6 +254,7 @@ class ClusterSettings:
                 self.max_moves_per_rack,
             ),
             self.adapts_to_health,
+            self.windows,
         )
 
 

@@ -18,6 +18,7 @@ from drover.events.clusters import Budgets, LimitValue
 from drover.events.healing import HealingLimits
 from drover.events.plans import Stepping
 from drover.state.scheduling import ChangedLimit, Limits, SchedulingState
+from drover.windows import parse
 
 HEALING = "heal."
 MOST_COUNT = 2**31 - 1
@@ -37,6 +38,7 @@ class Unit(Enum):
     PERCENT = "percent"
     SWITCH = "true or false"
     STEPPING = "grow, swap or single"
+    WINDOWS = "maintenance windows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,11 @@ class KnownLimit:
             if value not in tuple(Stepping):
                 raise ValueError(f"{name} must be {self.unit.value}, and is {value!r}")
             return str(Stepping(str(value)).value)
+        if self.unit is Unit.WINDOWS:
+            if not isinstance(value, str):
+                raise ValueError(f"{name} must be {self.unit.value}, and is {value!r}")
+            parse(value)
+            return value
         if isinstance(value, bool) or not isinstance(value, int):
             raise ValueError(f"{name} must be {self.unit.value}, and is {value!r}")  # noqa: TRY004 - one kind of fault
         if value < self.least:
@@ -148,6 +155,7 @@ KNOWN: tuple[KnownLimit, ...] = (
     ),
     KnownLimit("lazy_leadership", "whether a listed broker keeps what it leads until an election", Unit.SWITCH),
     KnownLimit("balances_after_return", "whether leaders are balanced when a broker is back", Unit.SWITCH),
+    KnownLimit("windows", "when steps may begin", Unit.WINDOWS, none_means="at any time"),
     KnownLimit("adapts_to_health", "whether brokers get fewer slots while replicas there lag", Unit.SWITCH),
     KnownLimit(
         "heal.failure_interval_ms",

@@ -25,6 +25,7 @@ class Limits(Struct, frozen=True, gc=False):
     balances_after_return: bool = False
     budgets: Budgets = Budgets()
     adapts_to_health: bool = False
+    windows: str | None = None
 
     @property
     def max_incoming(self) -> int:
@@ -54,6 +55,14 @@ class Freeze(Struct, frozen=True, gc=False, omit_defaults=True):
 
     by: str
     reason: str
+    since_ms: int
+
+
+class ClosedWindow(Struct, frozen=True, gc=False):
+    """Maintenance windows of which none is open, when the next one opens, and since when (ms of log time)."""
+
+    windows: str
+    opens_at_ms: int
     since_ms: int
 
 
@@ -102,6 +111,7 @@ class SchedulingState(ClusterSlice):
     changed_limits: dict[str, ChangedLimit] = recorded(
         "changed_limits", factory=dict, content=items_by_key, told_as=("limit", "set", "reset")
     )
+    closed_window: ClosedWindow | None = recorded("closed_window", told_as=("closed window",))
     held_brokers: dict[int, HeldBroker] = recorded(
         "held_brokers", factory=dict, content=items_by_key, told_as=("held broker", "held", "released")
     )

@@ -16,6 +16,7 @@ from drover.events.partitions import TopicPartition
 from drover.facts import Survey
 from drover.reconcile.adaptation.judging import LOWER_EVERY_MS, RECOVER_EVERY_MS
 from drover.reconcile.adaptation.reconciler import MOST_ASKED, SURVEY_EVERY_MS, SURVEY_SHARE
+from drover.reconcile.messages import MAX_AHEAD_MS
 from drover.state.ports import Port
 from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter
@@ -246,7 +247,7 @@ async def test_a_broker_that_a_clock_ahead_has_restricted_has_its_slots_back_onc
     await made.run(TWO_LOOKS_MS)
     assert made.state.allowances[1].halvings == 1
     made.clock_ahead_ms = 0
-    await made.run(LOOK_MS)
+    await made.run(MAX_AHEAD_MS + LOOK_MS)
     assert made.state.allowances[1].halvings == 2, "the cause is still there"
     catch_up(made)
     await made.run(2 * (RECOVER_EVERY_MS + LOOK_MS))

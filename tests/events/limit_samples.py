@@ -18,6 +18,10 @@ EVENTS: dict[str, records.AnyEvent] = {
         max_replicas_per_step=1,
         budgets=clusters.Budgets(max_moves_per_rack=20),
     ),
+    "window-closed": clusters.WindowClosed(
+        cluster="local", windows="mon-fri 22:00-05:00 Europe/Berlin", opens_at_ms=1_772_485_200_000
+    ),
+    "window-opened": clusters.WindowOpened(cluster="local"),
     "limits-changed": clusters.LimitsChanged(
         cluster="local",
         by="ann",

@@ -13,7 +13,7 @@ from drover.state.adaptation import Suspension
 from drover.state.cluster import ClusterState
 from drover.state.plans import Pause
 from drover.state.ports import Port, ports_of
-from drover.state.scheduling import Freeze, HeldBroker, Limits
+from drover.state.scheduling import ClosedWindow, Freeze, HeldBroker, Limits
 from drover.state.slot_share import WHOLE_SLOT
 
 KEY = TopicPartition("orders", 0)
@@ -63,6 +63,10 @@ def freeze(state: ClusterState) -> None:
     state.freeze = Freeze("ann", "incident", 9)
 
 
+def close(state: ClusterState) -> None:
+    state.closed_window = ClosedWindow("sat 00:00-24:00", 1_772_841_600_000, 9)
+
+
 def migrate(state: ClusterState) -> None:
     state.traits = Traits(
         kafka="3.9", completion=Completion.ADDED, retarget=Retarget.ORIGINAL, is_known=True, zookeeper_mode=True,
@@ -89,6 +93,7 @@ def forget(state: ClusterState) -> None:
 SHUT: dict[str, tuple[Callable[[ClusterState], None], str]] = {
     "cluster-unknown": (forget, "has not answered"),
     "frozen": (freeze, "frozen by ann (incident): `drover unfreeze`"),
+    "window-closed": (close, "(sat 00:00-24:00): the next one opens at 2026-03-07T00:00Z"),
     "migrating": (migrate, "migrated from ZooKeeper"),
     "plan-paused": (pause, "paused by ann (busy): `drover resume friday`"),
     "below-min-isr": (suspend, "1 partition has fewer replicas in sync"),

@@ -14,7 +14,17 @@ from drover.client.views.throttle_rows import notices_of_throttles
 from drover.client.views.waiting_reason import held_off_reason, waiting_reason
 from drover.events.clusters import HoldRole
 from drover.events.progress import ProjectionSample
-from drover.reconcile.gates import BROKER_OPEN, CLUSTER_KNOWN, ENOUGH_IN_SYNC, NOT_FROZEN, PLAN_RUNNING, Severity
+from drover.reconcile.gates import (
+    BROKER_OPEN,
+    CLUSTER_KNOWN,
+    ENOUGH_IN_SYNC,
+    IN_WINDOW,
+    NOT_FROZEN,
+    PLAN_RUNNING,
+    Severity,
+    Start,
+    View,
+)
 from drover.state.cluster import ClusterState
 from drover.state.destinations import target_of
 from drover.state.limit_names import in_words
@@ -307,6 +317,8 @@ def graded_notices(
         yield Severity.WARN, f"{state.name}: {state.traits}"
     for freeze in state.freezes:
         yield NOT_FROZEN.severity, f"{state.name} is frozen by {freeze.by}: {freeze.reason}"
+    if (waiting := IN_WINDOW.blocked(Start(), View(state))) is not None:
+        yield waiting.severity, f"{state.name}: {waiting}"
     for plan, paused in sorted(state.paused_plans.items()):
         line = f"plan {plan} is paused by {paused.by}: {paused.reason}: `drover resume {plan}`"
         yield PLAN_RUNNING.severity, f"{state.name}: {line}"

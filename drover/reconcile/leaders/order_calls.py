@@ -13,7 +13,7 @@ from drover.events.leadership import LeaderOrdersAnswered, LeaderOrdersIntended,
 from drover.events.partitions import TopicPartition
 from drover.facts import NONE, PartitionFacts
 from drover.reconcile.contract import TAKEOVER_WAIT_MS
-from drover.reconcile.gates import begins_nothing
+from drover.reconcile.gates import changes_nothing
 from drover.reconcile.leaders.gathering import Gathering
 from drover.reconcile.leaders.judging import Reorder
 from drover.reconcile.messages import AlterPartitions, CallEnded, Moment
@@ -44,7 +44,7 @@ def may_be_sent_alone(state: ClusterState, seen: PartitionFacts) -> bool:
     on one partition after the other: there a reorder is a reassignment.
     """
     is_slow = state.traits is not None and state.traits.zookeeper_mode
-    return not (is_slow or begins_nothing(state)) and len(seen.isr) == len(seen.replicas)
+    return not (is_slow or changes_nothing(state)) and len(seen.isr) == len(seen.replicas)
 
 
 class OrderCalls:

@@ -1,26 +1,51 @@
-"""Settings that decisions use are events: a replay must not depend on a file."""
+"""What decisions use of the settings and of the clock are events: a replay must not depend on a file or a time zone."""
 
-from drover.events.clusters import Budgets, LimitsSet
+from drover.events.clusters import Budgets, LimitsSet, WindowClosed, WindowOpened
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Reconciler
+from drover.reconcile.messages import Moment
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
 from drover.state.limit_names import of_settings
 from drover.state.scheduling import Limits
+from drover.windows import is_open, opens_ms
+
+# Windows open and close on the minute.
+MINUTE_MS = 60_000
 
 
 class LimitsReconciler(Reconciler):
-    """Records the limits of the settings when they have changed; None if the cluster is not configured."""
+    """Records the limits of the settings when they have changed, and when maintenance windows close and open.
+
+    `limits` is None if the cluster is not configured.
+    """
 
     def __init__(self, state: ClusterState, observed: ObservationCache, limits: Limits | None) -> None:
         super().__init__(state, observed)
         self._limits = limits
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Compare the limits in the settings with those in the state."""
+        """Compare the limits in the settings with those in the state, and the windows with the time."""
         limits = self._limits
-        if limits is None or limits == of_settings(self.state):
+        if limits is not None and limits != of_settings(self.state):
+            self._set(limits, batch)
+        windows, closed = self.state.limits.windows, self.state.closed_window
+        if is_open(windows, batch.at_ms):
+            if closed is not None:
+                batch.emit(WindowOpened(cluster=self.state.name))
             return
+        opens_at_ms = opens_ms(windows, batch.at_ms)
+        if closed is None or (closed.windows, closed.opens_at_ms) != (windows, opens_at_ms):
+            assert windows is not None, "without windows all is open"
+            batch.emit(WindowClosed(cluster=self.state.name, windows=windows, opens_at_ms=opens_at_ms))
+
+    def due_ms(self, now: Moment) -> int | None:
+        """Wake at the next minute where there are windows."""
+        if self.state.limits.windows is None:
+            return None
+        return now.monotonic_ms + MINUTE_MS - now.wall_ms % MINUTE_MS
+
+    def _set(self, limits: Limits, batch: BatchBuilder) -> None:
         batch.emit(
             LimitsSet(
                 cluster=self.state.name,
@@ -35,5 +60,6 @@ class LimitsReconciler(Reconciler):
                 balances_after_return=limits.balances_after_return,
                 budgets=None if limits.budgets == Budgets() else limits.budgets,
                 adapts_to_health=limits.adapts_to_health,
+                windows=limits.windows,
             )
         )

@@ -12,6 +12,7 @@ from rich.live import Live
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.output import console, is_terminal, plural, print_line, say, timestamp
 from drover.cli.status_view import Choice, layout, summary
+from drover.client.views.present import clusters_of
 from drover.client.views.shard_rows import shard_rows
 from drover.client.views.status_rows import StatusRow
 from drover.client.watching import View, watch
@@ -26,8 +27,9 @@ OTHER_LINES = 8
 
 
 def follow_status(connection: LogConnection, choice: Choice, output: str) -> None:
-    """Show what is meant until Ctrl-C."""
-    asyncio.run(_show(watch(connection, choice.cluster, PAUSE_S), choice, output, lambda _: False))
+    """Show the chosen reassignments until Ctrl-C, or those of a plan until it has ended."""
+    ended = (lambda _: False) if choice.plan is None else PlanEnd(choice.cluster, choice.plan)
+    asyncio.run(_show(watch(connection, choice.cluster, PAUSE_S), choice, output, ended))
 
 
 def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str) -> ExitCode:
@@ -35,50 +37,59 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
 
     Raises `Failure` for one whose end is forgotten, as of a command that repeats an old one.
     """
-    last: list[Plan] = []
-    deadline_s = time.monotonic() + FOUND_WITHIN_S
-
-    def ended(view: View) -> bool:
-        found = plan_of(view, cluster, plan)
-        if found is None:
-            # Only plans that have ended are forgotten.
-            return bool(last) or time.monotonic() > deadline_s
-        last[:] = [found]
-        return found.is_idle and not found.more
-
+    end = PlanEnd(cluster, plan)
     try:
-        asyncio.run(_show(watch(connection, cluster, PAUSE_S), Choice(cluster, plan), output, ended))
+        asyncio.run(_show(watch(connection, cluster, PAUSE_S), Choice(cluster, plan), output, end))
     except KeyboardInterrupt:
         say(
-            f"Detached; plan {plan} goes on. Look again with: drover status --cluster {cluster} --follow, "
+            f"Detached; plan {plan} goes on. "
+            f"Look again with: drover status --cluster {cluster} --plan {plan} --follow, "
             f"or drover history --cluster {cluster} --plan {plan}",
             err=True,
         )
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
-    if not last:
+    if not end.last:
         raise Failure(
             f"plan {plan} ended long ago, and Drover no longer keeps it; to see how it ended, run: "
             f"drover history --cluster {cluster} --plan {plan}"
         )
-    (found,) = last
+    (ended,) = end.last
     say(
-        f"Plan {plan} has ended: {plural(found.completed, 'partition')} completed, {found.rolled_back} rolled back, "
-        f"{found.stopped} stopped, {found.failed} failed, {found.withdrawn} withdrawn.",
+        f"Plan {plan} has ended: {plural(ended.completed, 'partition')} completed, {ended.rolled_back} rolled back, "
+        f"{ended.stopped} stopped, {ended.failed} failed, {ended.withdrawn} withdrawn.",
         err=True,
     )
-    if not (found.rolled_back or found.stopped or found.failed or found.withdrawn):
+    if not (ended.rolled_back or ended.stopped or ended.failed or ended.withdrawn):
         return ExitCode.DONE
     say(f"What was not completed, and why: drover history --cluster {cluster} --plan {plan}", err=True)
     return ExitCode.FAILED
 
 
-def plan_of(view: View, cluster: str, plan: str) -> Plan | None:
-    """Find a plan in the folded log."""
-    for fold in view.log.folds.values():
-        state = fold.state.clusters.get(cluster)
-        if state is not None and plan in state.plans:
-            return state.plans[plan]
-    return None
+class PlanEnd:
+    """Tells from one view after another whether a plan has ended, in one cluster or in all that have it.
+
+    `last` holds the plan as it was seen last, once for each cluster. A plan that is in no view has ended long ago,
+    since only plans that have ended are forgotten; it gets `FOUND_WITHIN_S` to appear, because a broker may lag.
+    """
+
+    def __init__(self, cluster: str | None, plan: str) -> None:
+        self.last: list[Plan] = []
+        self._cluster = cluster
+        self._plan = plan
+        self._deadline_s = time.monotonic() + FOUND_WITHIN_S
+
+    def __call__(self, view: View) -> bool:
+        """Whether the plan has ended by this view."""
+        plans = self._plans(view)
+        if not plans:
+            return bool(self.last) or time.monotonic() > self._deadline_s
+        self.last = plans
+        return all(plan.is_idle and not plan.more for plan in plans)
+
+    def _plans(self, view: View) -> list[Plan]:
+        return [
+            state.plans[self._plan] for state, _, _ in clusters_of(view, self._cluster) if self._plan in state.plans
+        ]
 
 
 async def _show(views: AsyncGenerator[View, None], choice: Choice, output: str, ended: Callable[[View], bool]) -> None:

@@ -20,7 +20,11 @@ STOCK = "stock"
 
 
 @click.command()
-@click.option("--follow", is_flag=True, help="Keep showing until Ctrl-C: live in a terminal, else a line per change.")
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Keep showing until Ctrl-C, with --plan until that ends: live in a terminal, else a line per change.",
+)
 @click.option("--plan", metavar="NAME", help="Only this plan.")
 @click.option("--topic", metavar="T", help="Only this topic's partitions.")
 @click.option("--state", type=click.Choice([phase.value for phase in Phase]), help="Only what is in this state.")

@@ -38,7 +38,7 @@ def _number(name: str, unit: str, meaning: str) -> Field:
 
 _MS = "ms since epoch"
 _BROKERS = "broker ids, by comma"
-_CLUSTER = _text("cluster", "name", "the cluster, by the operator's name for it")
+_CLUSTER = _text("cluster", "name", "the cluster's name")
 _TOPIC = _text("topic", "name", "the topic")
 _PARTITION = _number("partition", "number", "the partition's number")
 _PLAN = _text("plan", "name", "the plan it belongs to")

@@ -99,7 +99,7 @@ def known(name: str, kind: Kind, unit: str, meaning: str) -> Column:
 
 
 # Columns that several tables have.
-CLUSTER = key("cluster", TEXT, "name", "the cluster, by the operator's name for it")
+CLUSTER = key("cluster", TEXT, "name", "the cluster's name")
 TOPIC = key("topic", TEXT, "name", "the topic")
 PARTITION = key("partition", INTEGER, "number", "the partition's number")
 WINDOW = key("window_ms", INTEGER, "ms since epoch", "beginning of the window of one minute")

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from drover.cli import following
 from drover.cli.exits import ExitCode, Failure
-from drover.cli.following import follow_plan
+from drover.cli.following import follow_plan, follow_status
 from drover.cli.output import print_document
+from drover.cli.status_view import Choice
 from drover.client.watching import View
 from drover.events.plans import PlanOpened
 from drover.events.reassignments import FailureReason, ReassignmentCompleted, ReassignmentFailed, ReassignmentQueued
@@ -134,3 +135,18 @@ def test_a_plan_that_is_forgotten_while_it_is_followed_has_ended(
     monkeypatch.setattr(following, "watch", _Endless(is_seen=True).watch)
     followed("json")
     assert "Plan p has ended" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("cluster", [CLUSTER, None])
+def test_the_status_of_a_plan_is_followed_until_the_plan_has_ended(
+    cluster: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(following, "watch", _Endless(is_seen=True).watch)
+    follow_status(LogConnection("kafka:9092"), Choice(cluster, "p"), "table")
+    assert "No reassignment is under way." in capsys.readouterr().out
+
+
+def test_the_status_of_a_plan_that_is_not_there_is_not_followed_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "FOUND_WITHIN_S", 0.1)
+    monkeypatch.setattr(following, "watch", _Endless(is_seen=False).watch)
+    follow_status(LogConnection("kafka:9092"), Choice(CLUSTER, "elsewhere"), "table")

@@ -203,6 +203,7 @@ def test_the_limits_of_a_cluster_are_told_under_their_first_names() -> None:
         "balances_after_return": False,
         "budgets": dict.fromkeys(Budgets.__struct_fields__),
         "adapts_to_health": False,
+        "windows": None,
     }
     state.limits = replace(state.limits, stepping=Stepping.SWAP)
     assert cluster_document(state, "w-1", 1)["limits"]["stepping"] == "swap"

@@ -43,6 +43,8 @@ def _by_ana(name: str, cluster: str, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 _RUN = ("run", 1000)
+# Longer than a takeover: what was sent before is decided. Cancels go before alters that wait, so people wait for these.
+_DECIDED = ("run", 20_000)
 
 SCENARIOS = (
     Scenario("one-step", _PLAIN, (_alter("move", ("orders", 0, [5, 2, 3])), _RUN)),
@@ -66,22 +68,22 @@ SCENARIOS = (
     Scenario(
         "rolled-back-while-copying",
         _ENDLESS,
-        (_alter("move", ("orders", 0, [5, 2, 3])), _RUN, _cancel("back", all=True), _RUN),
+        (_alter("move", ("orders", 0, [5, 2, 3])), _DECIDED, _cancel("back", all=True), _RUN),
     ),
     Scenario(
         "rolled-back-behind-a-throttle",
         _ENDLESS,
         (
             _alter("move", ("orders", 0, [5, 6, 3]), throttle_bytes_per_second=100_000),
-            _RUN,
+            _DECIDED,
             _cancel("back", plan="move"),
             _RUN,
         ),
     ),
     Scenario(
         "rolled-back-after-a-step",
-        Settings(copy_bytes_per_second=200_000, partition_bytes=300_000),
-        (_alter("move", ("orders", 0, [5, 6, 4])), ("run", 2000), _cancel("back", topics=["orders"]), _RUN),
+        Settings(copy_bytes_per_second=20_000, partition_bytes=300_000),
+        (_alter("move", ("orders", 0, [5, 6, 4])), _DECIDED, _cancel("back", topics=["orders"]), _RUN),
     ),
     Scenario(
         "one-at-a-time",
@@ -97,7 +99,7 @@ SCENARIOS = (
         (
             _alter("first", ("orders", 0, [5, 2, 3])),
             _alter("second", ("orders", 1, [6, 3, 4])),
-            _RUN,
+            _DECIDED,
             _cancel("back", plan="second"),
             _cancel("both", plan="first"),
             _RUN,
@@ -131,7 +133,7 @@ SCENARIOS = (
         Settings(copy_bytes_per_second=1, heals_brokers=False),
         (
             _alter("move", ("orders", 0, [5, 2, 3])),
-            ("run", 500),
+            _DECIDED,
             ("stop-broker", "east", 1),
             ("run", 3000),
             ("unregister", "east", 1),
@@ -155,7 +157,7 @@ SCENARIOS = (
         _ENDLESS,
         (
             _alter("move", ("orders", 0, [5, 2, 3])),
-            _RUN,
+            _DECIDED,
             ("lose", "east", Loss.UNANSWERED.value),
             _cancel("back", all=True),
             _RUN,

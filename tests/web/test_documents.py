@@ -62,9 +62,10 @@ def test_the_end_of_a_plan_counts_what_waits_and_a_plan_that_has_ended_says_what
     scene.sample(orders[0], BYTES // 2, 100_000_000)
     scene.breathe()
     now = document(Present(scene.view), Query(ViewName.NOW))
-    # 6 GB of one copy and 36 GB that wait, at 100 MB/s.
-    assert now["plans"][0]["tally"]["latest_ms"] == 420_000
-    assert (now["figures"]["latest_ms"], now["figures"]["rest_bytes"]) == (420_000, 3 * BYTES)
+    # 6 GB of one copy and 36 GB that wait, at about 100 MB/s: samples have the time at which they were taken.
+    latest_ms = now["plans"][0]["tally"]["latest_ms"]
+    assert latest_ms == pytest.approx(420_000, rel=0.1)
+    assert (now["figures"]["latest_ms"], now["figures"]["rest_bytes"]) == (latest_ms, 3 * BYTES)
     assert now["plans"][0]["took_ms"] is None
     scene.start(*orders[1:])
     scene.complete(*orders)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from drover.cli.audit import SECTIONS as AUDITED
-from drover.cli.progress import TABLES as SHOWN
+from drover.cli.spark import TABLES as SHOWN
 from drover.fold.log import Rule
 from drover.spark.audit.sections import SECTIONS
 from drover.spark.schema import TABLES

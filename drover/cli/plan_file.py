@@ -29,7 +29,6 @@ MAX_SHOWN = 300
 _TEXT_OF_CRUISE_CONTROL = re.compile(r"\{[^{}\"\n]*, oldLeader: ")
 _LINE_OF_A_MAP = re.compile(r"^[ \t]*(?=\{)", re.MULTILINE)
 ANY_LOG_DIRECTORY = "any"
-# A decision says more about each partition than the command does, and has a bound of its own.
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -14,6 +14,7 @@ from drover.cli.output import console, listed, plural, print_document, say, tabl
 from drover.cli.parameters import RATE, check_rate
 from drover.cli.plan_file import name_of, plan_file_type, read_plans, split
 from drover.cli.submission import (
+    NO_ADDITIONS,
     Request,
     checked,
     connect,
@@ -33,7 +34,6 @@ from drover.events.plans import Priority, Stepping
 from drover.journal.connection import LogConnection
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-NOTHING: Mapping[str, Any] = {}
 
 
 # The options of a plan.
@@ -104,11 +104,11 @@ def submit(
     request: Request,
     *,
     follow: bool,
-    told: Mapping[str, Any] = NOTHING,
+    additions: Mapping[str, Any] = NO_ADDITIONS,
 ) -> None:
     """Send the commands of one plan, print their outcomes and end with their exit code.
 
-    `told` goes into the document for programs before the outcomes.
+    `additions` go into the document for programs before the outcomes.
     """
     if follow and request.timeout_s is None:
         raise click.UsageError("--follow waits and --no-wait does not: choose one")
@@ -117,7 +117,7 @@ def submit(
     answers = _as_one(send(connection, commands, request))
     if request.timeout_s is None:
         return
-    print_answers(answers, request.output, told)
+    print_answers(answers, request.output, additions)
     code = exit_code(answers)
     if follow and any(answer.outcome.accepted for answer in answers):
         from drover.cli.status import follow_plan  # noqa: PLC0415
@@ -134,13 +134,13 @@ def _as_one(answers: tuple[Answer, ...]) -> tuple[Answer, ...]:
     return (replace(answers[-1], outcome=whole, repeated=all(answer.repeated for answer in answers)),)
 
 
-def show_commands(commands: Sequence[Alter], output: str, told: Mapping[str, Any] = NOTHING) -> ExitCode:
-    """Print what would be sent, and send nothing; `told` goes into the document for programs."""
+def show_commands(commands: Sequence[Alter], output: str, additions: Mapping[str, Any] = NO_ADDITIONS) -> ExitCode:
+    """Print what would be sent, and send nothing; `additions` go into the document for programs."""
     for command in commands:
         checked(command)
     if output != "table":
         rows = [plain(command) for command in commands]
-        print_document({"commands": rows, **told}, rows, output)
+        print_document({"commands": rows, **additions}, rows, output)
         return ExitCode.DONE
     lines = [_target_cells(target) for command in commands for target in command.partitions]
     console().print(table(("partition", "replicas", "expected now"), lines))

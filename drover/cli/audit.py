@@ -40,6 +40,14 @@ FINDING_COLUMNS = ("shard", "offset", "appended", "rule", "what is wrong")
 SHARD_COLUMNS = ("shard", "records", "batches", "fenced", "findings", "hashes agree", "not checked", "state hash")
 
 
+def comparison_lines(comparison: "Comparison") -> list[str]:
+    """List every difference between a tree and the log, and a line that sums up."""
+    differences = comparison.differences
+    verdict = plural(len(differences), "difference") if differences else "no difference"
+    summary = f"{plural(comparison.nodes, 'node')}, {verdict}, {plural(comparison.behind, 'event')} behind."
+    return [*(f"{difference.path} {difference.what}" for difference in differences), summary]
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """One cluster's tree, compared with the fold of the log up to the tree's place; or why it could not be."""
@@ -57,13 +65,7 @@ class Compared:
         """List every difference, and a line that sums up."""
         if self.comparison is None:
             return [f"{self.cluster} in ZooKeeper: not compared: {self.why_not}"]
-        found = self.comparison
-        verdict = plural(len(found.differences), "difference") if found.differences else "no difference"
-        summary = f"{plural(found.nodes, 'node')}, {verdict}, {plural(found.behind, 'event')} behind."
-        return [
-            *(f"{self.cluster} in ZooKeeper: {difference.path} {difference.what}" for difference in found.differences),
-            f"{self.cluster} in ZooKeeper: {summary}",
-        ]
+        return [f"{self.cluster} in ZooKeeper: {line}" for line in comparison_lines(self.comparison)]
 
     def document(self) -> dict[str, Any]:
         """Return it for programs; fields may be added and never changed."""

@@ -180,8 +180,8 @@ def print_rows(rows: Sequence[Row]) -> None:
     kept = [index for index in range(len(columns)) if any(line[index] for line in lines)]
     names = [columns[index] for index in kept]
     right = RIGHT - {"replicas"} if isinstance(rows[0], PartitionRow) else RIGHT
-    told = [[line[index] for index in kept] for line in lines]
-    console().print(table(names, told, right=tuple(right), fit=fit))
+    cells_kept = [[line[index] for index in kept] for line in lines]
+    console().print(table(names, cells_kept, right=tuple(right), fit=fit))
     say()
 
 

@@ -229,5 +229,5 @@ def _difference(plan: PlanFile, name: str, wanted: str, model: ClusterModel) -> 
     if made_for != wanted:
         return f"{name} is not the plan {wanted}: its hash is {made_for}; nothing was submitted"
     found = changes(plan.proposal.basis, basis_of(model, lists))
-    told = "".join(f"\n  {change}" for change in found)
-    return f"the cluster is not what {name} was made for; nothing was submitted: {again}{told}"
+    differences = "".join(f"\n  {change}" for change in found)
+    return f"the cluster is not what {name} was made for; nothing was submitted: {again}{differences}"

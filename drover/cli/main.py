@@ -83,10 +83,10 @@ class LazyGroup(click.Group):
                 raise
             raise failure_of(error) from error
         except OSError as error:
-            told = unwritable(error) if error.errno in NO_ROOM else directory_gone(error)
-            if told is None or ctx.ensure_object(Invocation).debug:
+            failure = unwritable(error) if error.errno in NO_ROOM else directory_gone(error)
+            if failure is None or ctx.ensure_object(Invocation).debug:
                 raise
-            raise told from error
+            raise failure from error
         except KeyboardInterrupt:
             say("Interrupted.", err=True)
             ctx.exit(ExitCode.INTERRUPTED)

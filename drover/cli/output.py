@@ -222,11 +222,11 @@ class FittedTable:
         drawn = self._part(arrangement)
         for row in self.rows:
             drawn.add_row(*(row.cells[number] for number in arrangement.widths), style=row.style)
-            told = [number for number in arrangement.below if row.cells[number]]
-            if told:
+            beneath = [number for number in arrangement.below if row.cells[number]]
+            if beneath:
                 # A table has no line across its columns: it ends here, and another one goes on with the same widths.
                 yield drawn
-                for number in told:
+                for number in beneath:
                     line = styled(f"{self.columns[number]}: ").append_text(cast("Text", row.cells[number]))
                     yield Padding(line, (0, 0, 0, 2), style=row.style, expand=False)
                 drawn = self._part(arrangement, show_header=False)

@@ -205,12 +205,12 @@ def _apply(
     sent = make_request(invocation, "plan", cluster, options)
     internal = options["include_internal"]
     commands = make_commands(sent, targets, options, allow_drover_topics=internal, **request.goal)
-    told: dict[str, Any] = {}
+    additions: dict[str, Any] = {}
     if options["output"] == "table":
         print_proposal(proposal, request, model)
     else:
-        told["proposal"] = proposal_document(proposal, request, model)
-    submit(connection, commands, sent, follow=options["follow"], told=told)
+        additions["proposal"] = proposal_document(proposal, request, model)
+    submit(connection, commands, sent, follow=options["follow"], additions=additions)
 
 
 def _cluster(invocation: Invocation, options: dict[str, Any]) -> str | None:

@@ -14,6 +14,8 @@ from drover.cli.output import output_option, plural, print_document, say
 from drover.cli.parameters import ADDRESS
 from drover.settings.settings import Settings
 
+LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
+
 
 @click.command()
 @click.option("--name", help="The owner's name in the log.  [default: host-pid]")
@@ -91,6 +93,7 @@ def verify(invocation: Invocation, output: str) -> None:
     """Compare a cluster's tree with the log, up to where the tree follows it; exit code 1 if they differ."""
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
+    from drover.cli.audit import comparison_lines  # noqa: PLC0415 - see project
     from drover.projections.projecting import compare_tree  # noqa: PLC0415 - see project
 
     found = asyncio.run(compare_tree(settings, cluster))
@@ -98,14 +101,9 @@ def verify(invocation: Invocation, output: str) -> None:
         rows = [asdict(difference) for difference in found.differences]
         print_document({**asdict(found), "differences": rows}, rows, output)
     else:
-        for difference in found.differences:
-            say(f"{difference.path} {difference.what}")
-        verdict = plural(len(found.differences), "difference") if found.differences else "no difference"
-        say(f"{cluster}: {plural(found.nodes, 'node')}, {verdict}, {plural(found.behind, 'event')} behind.")
+        for line in comparison_lines(found):
+            say(f"{cluster}: {line}")
     raise click.exceptions.Exit(ExitCode.FAILED if found.differences else ExitCode.DONE)
-
-
-LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
 @click.command()

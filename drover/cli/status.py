@@ -146,8 +146,8 @@ def _shards(view: View, states: Sequence[ClusterState]) -> list[ShardRow]:
     """Choose the shards to name: those with something in them, and those without an owner if there is nothing else."""
     rows = shard_rows(view)
     homes = {shard for shard, fold in view.log.folds.items() if any(fold.state.clusters.get(it.name) for it in states)}
-    told = [row for row in rows if row.shard in homes or row.undecided]
-    return told or [row for row in rows if not row.is_owned][:1]
+    named = [row for row in rows if row.shard in homes or row.undecided]
+    return named or [row for row in rows if not row.is_owned][:1]
 
 
 def _style_of(row: ShardRow, now_ms: int) -> str:

@@ -34,7 +34,7 @@ QUIET_S = 5
 # What a command that is only shown gives as its reason, if none was given.
 DRY_RUN_REASON = "dry run"
 AnyCommandType = TypeVar("AnyCommandType", bound=Command)
-NOTHING_ELSE: Mapping[str, Any] = {}
+NO_ADDITIONS: Mapping[str, Any] = {}
 # Refusals by a rule that protects the cluster: the request was understood, but something has to be corrected first.
 GUARDS = frozenset(
     {
@@ -323,11 +323,11 @@ def exit_code(answers: Sequence[Answer]) -> ExitCode:
     return ExitCode.FAILED
 
 
-def print_answers(answers: Sequence[Answer], output: str, told: Mapping[str, Any] = NOTHING_ELSE) -> None:
-    """Print outcomes: a sentence each, then one line per refusal; `told` goes before them in a document."""
+def print_answers(answers: Sequence[Answer], output: str, additions: Mapping[str, Any] = NO_ADDITIONS) -> None:
+    """Print outcomes: a sentence each, then one line per refusal; `additions` go before them in a document."""
     if output != "table":
         rows = [answer_row(answer) for answer in answers]
-        print_document({**told, "outcomes": rows}, rows, output)
+        print_document({**additions, "outcomes": rows}, rows, output)
         return
     for answer in answers:
         say(sentence(answer))

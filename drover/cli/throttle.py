@@ -74,11 +74,11 @@ def show_throttles(invocation: Invocation, output: str) -> None:
         ]
         console().print(table(("broker", "out", "in", "whose", ""), cells, right=("broker", "out", "in")))
     if found.entries:
-        told = [
+        lists = [
             (row.topic, _first_entries(row.leader), _first_entries(row.follower), row.whose, row.says)
             for row in found.entries
         ]
-        console().print(table(("topic", "leaders", "followers", "whose", ""), told))
+        console().print(table(("topic", "leaders", "followers", "whose", ""), lists))
     if not found.rates and not found.entries:
         say("No broker has a throttle, and no topic has throttled replicas.")
     strays = sum(row.whose == "stray" for row in found.rates) + sum(row.whose == "stray" for row in found.entries)

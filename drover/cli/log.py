@@ -20,17 +20,8 @@ from drover.journal.reader import LogReader
 from drover.journal.snapshots import stored_snapshots
 
 REPLAY_COLUMNS = (
-    "shard",
-    "records",
-    "batches",
-    "events",
-    "commands",
-    "fenced",
-    "active",
-    "owner",
-    "epoch",
-    "state hash",
-)
+    "shard", "records", "batches", "events", "commands", "fenced", "active", "owner", "epoch", "state hash",
+)  # fmt: skip
 PREVIEW_CHARACTERS = 200
 
 

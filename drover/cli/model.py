@@ -20,7 +20,6 @@ from drover.cluster.port import ClusterDriver
 from drover.cluster_model import Knowledge, Rates, hidden_topics, model_of, rates_between
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.events.fields import BrokerId, Index
-from drover.events.topics import TopicNames
 from drover.events.undecodable import UNDECODABLE
 from drover.inventory import Inventory
 from drover.planner.model import Broker, ClusterModel, Partition
@@ -260,8 +259,10 @@ async def live_model(settings: Settings, state: ClusterState, source: Source) ->
             "deleted a moment ago, or the user may not describe them. Nothing is planned for them.",
             err=True,
         )
-    own_topics = _own_topics(settings.log.topics)
-    return model_of(inventory, replace(known, excluded=source.exclude_brokers, own_topics=own_topics, rates=rates))
+    return model_of(
+        inventory,
+        replace(known, excluded=source.exclude_brokers, own_topics=settings.log.topics.own, rates=rates),
+    )
 
 
 def knowledge_of(state: ClusterState) -> Knowledge:
@@ -314,10 +315,6 @@ async def state_of(settings: Settings, cluster: str) -> ClusterState:
     except (ConfigurationError, LogUnavailableError) as error:
         say(f"Moves that wait in Drover's log are not taken into account: {error}", err=True)
         return ClusterState(cluster)
-
-
-def _own_topics(names: TopicNames) -> frozenset[str]:
-    return frozenset({*names.commands, names.events, names.snapshots, names.progress, names.dead_letters})
 
 
 def _check_known(brokers: Iterable[int], model: ClusterModel) -> None:

@@ -61,6 +61,11 @@ _JOB = {
 }
 
 
+directory_option = click.option(
+    "--dir", "directory", type=NamedPath(file_okay=False), help="The job's directory.  [default: .local/spark]"
+)
+
+
 @click.group()
 def spark() -> None:
     """Keep tables of progress and metrics, made from the event log with Spark; nothing that moves depends on it."""
@@ -68,12 +73,7 @@ def spark() -> None:
 
 @spark.command()
 @click.option("--master", help="Spark's master.  [default: what spark-submit said, else local[2]]")
-@click.option(
-    "--dir",
-    "directory",
-    type=NamedPath(file_okay=False),
-    help="The job's directory.  [default: .local/spark]",
-)
+@directory_option
 @click.option("--history", is_flag=True, help="Also keep everything that has ended, in Parquet files.")
 @settings_options
 @pass_invocation
@@ -155,12 +155,7 @@ TABLES = (
 @click.option(
     "--table", "one_table", type=click.Choice(TABLES), help="Show a whole table instead; see spark/README.md."
 )
-@click.option(
-    "--dir",
-    "directory",
-    type=NamedPath(file_okay=False),
-    help="The job's directory.  [default: .local/spark]",
-)
+@directory_option
 @output_option
 @common_options
 @pass_invocation

@@ -434,12 +434,12 @@ class Live:
         self.config = directory / "drover.toml"
         self.config.write_text(CONFIG)
         self.submitted: list[Alter] = []
-        self.told: dict[str, Any] = {}
+        self.additions: dict[str, Any] = {}
         write_model(self.model)
 
     def submit(self, _connection: object, commands: Sequence[Alter], _request: object, **options: Any) -> None:
         self.submitted += commands
-        self.told = dict(options["told"])
+        self.additions = dict(options["additions"])
 
     def apply(self, *goal: str) -> Result:
         arguments = ("plan", *goal, "--apply", "--reason", "why", "--config", str(self.config))
@@ -516,8 +516,8 @@ def test_a_plan_of_others_that_was_checked_says_which_brokers_it_drains(live: Li
 def test_programs_get_the_proposal_and_the_outcomes_in_one_document(live: Live) -> None:
     done = live.apply("drain", "3", "--include-internal", "-o", "json")
     assert done.stdout == ""
-    assert live.told["proposal"]["asked"] == "drain 3"
-    assert json.dumps(live.told, default=str)
+    assert live.additions["proposal"]["asked"] == "drain 3"
+    assert json.dumps(live.additions, default=str)
 
 
 def test_what_is_not_met_is_submitted_only_as_partial(live: Live) -> None:

@@ -1,18 +1,163 @@
 """`drover alter`: move partitions to the replicas of a plan in the stock tool's format."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
-from drover.cli.altering import alter_options, check_rate_of, make_commands, submit
-from drover.cli.invocation import Invocation, pass_invocation
-from drover.cli.plan_reading import name_of, plan_file_type, read_plans
-from drover.cli.submitting import connect, make_request, require_reason, write_options_of_trial
-from drover.events.commands import PartitionTarget
+from drover.cli.exits import ExitCode
+from drover.cli.invocation import Invocation, all_options, pass_invocation
+from drover.cli.output import console, listed, plural, print_document, say, table
+from drover.cli.parameters import RATE, check_rate
+from drover.cli.plan_file import name_of, plan_file_type, read_plans, split
+from drover.cli.submission import (
+    NO_ADDITIONS,
+    Request,
+    checked,
+    connect,
+    exit_code,
+    make_request,
+    plain,
+    print_answers,
+    require_reason,
+    send,
+    write_options_of_trial,
+)
+from drover.client.answers import Answer
+from drover.events.codec import encode_command
+from drover.events.commands import Alter, PartitionTarget
+from drover.events.outcomes import joined
+from drover.events.plans import Priority, Stepping
 from drover.journal.connection import LogConnection
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+# The options of a plan.
+alter_options = all_options(
+    click.option("--plan", metavar="NAME", help="The plan's name; several commands may share one.  [default: the id]"),
+    click.option("--throttle", type=RATE, metavar="RATE", help="Per broker: 10MB/s, 50MiB, or bytes per second."),
+    click.option(
+        "--throttle-may-rise-to",
+        type=RATE,
+        metavar="RATE",
+        help="Drover may raise the throttle so far while copies cannot keep up with what is written.",
+    ),
+    click.option("--force", is_flag=True, help="Accept a throttle below 1 kB/s or above 100 GB/s."),
+    click.option(
+        "--priority",
+        type=click.Choice([priority.value for priority in Priority]),
+        help="How much of what is free the plan takes: ten times as much as one below it.  [default: normal]",
+    ),
+    click.option(
+        "--stepping",
+        type=click.Choice([stepping.value for stepping in Stepping]),
+        help="How partitions go to their targets (KIP-435): grow adds replicas one after the other and drops at "
+        "the end; swap drops as many as it has added; single is one call.  [default: the cluster's]",
+    ),
+    click.option("--queue", is_flag=True, help="Wait behind everything that was accepted before (KIP-236)."),
+    click.option("--follow", is_flag=True, help="Show the plan's progress until it ends."),
+)
+
+
+def check_rate_of(options: Mapping[str, Any]) -> None:
+    """Refuse a throttle that is probably a mistake of units, unless it is forced."""
+    if options["throttle"] is None:
+        if options["throttle_may_rise_to"] is not None:
+            raise click.UsageError("--throttle-may-rise-to needs --throttle, from which it rises")
+        return
+    try:
+        check_rate(options["throttle"], force=options["force"])
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--throttle'") from None
+    if options["throttle_may_rise_to"] is not None and options["throttle_may_rise_to"] < options["throttle"]:
+        raise click.UsageError("--throttle-may-rise-to is below --throttle, from which it rises")
+
+
+def make_commands(
+    request: Request, targets: Sequence[PartitionTarget], options: dict[str, Any], **fields: Any
+) -> tuple[Alter, ...]:
+    """Make the commands that carry these partitions; `options` are those of `alter_options`.
+
+    `fields` are further ones of the command: what is allowed, and the brokers that the plan empties and fills.
+    """
+    whole = Alter(
+        **request.envelope,
+        partitions=tuple(targets),
+        plan=options["plan"],
+        throttle_bytes_per_second=options["throttle"],
+        throttle_may_rise_to=options["throttle_may_rise_to"],
+        stepping=None if options["stepping"] is None else Stepping(options["stepping"]),
+        priority=None if options["priority"] is None else Priority(options["priority"]),
+        queue=options["queue"],
+        **fields,
+    )
+    return split(whole)
+
+
+def submit(
+    connection: LogConnection,
+    commands: Sequence[Alter],
+    request: Request,
+    *,
+    follow: bool,
+    additions: Mapping[str, Any] = NO_ADDITIONS,
+) -> None:
+    """Send the commands of one plan, print their outcomes and end with their exit code.
+
+    `additions` go into the document for programs before the outcomes.
+    """
+    if follow and request.timeout_s is None:
+        raise click.UsageError("--follow waits and --no-wait does not: choose one")
+    if len(commands) > 1:
+        say(f"This takes {len(commands)} commands, {commands[0].id} to {commands[-1].id}.", err=True)
+    answers = _as_one(send(connection, commands, request))
+    if request.timeout_s is None:
+        return
+    print_answers(answers, request.output, additions)
+    code = exit_code(answers)
+    if follow and any(answer.outcome.accepted for answer in answers):
+        from drover.cli.status import follow_plan  # noqa: PLC0415
+
+        code = max(code, follow_plan(connection, request.cluster, commands[0].plan_name, request.output))
+    raise click.exceptions.Exit(code)
+
+
+def _as_one(answers: tuple[Answer, ...]) -> tuple[Answer, ...]:
+    """Return one answer for a plan that was sent in several commands; nothing where none is waited for."""
+    if len(answers) < 2:
+        return answers
+    whole = joined([answer.outcome for answer in answers])
+    return (replace(answers[-1], outcome=whole, repeated=all(answer.repeated for answer in answers)),)
+
+
+def show_commands(commands: Sequence[Alter], output: str, additions: Mapping[str, Any] = NO_ADDITIONS) -> ExitCode:
+    """Print what would be sent, and send nothing; `additions` go into the document for programs."""
+    for command in commands:
+        checked(command)
+    if output != "table":
+        rows = [plain(command) for command in commands]
+        print_document({"commands": rows, **additions}, rows, output)
+        return ExitCode.DONE
+    lines = [_target_cells(target) for command in commands for target in command.partitions]
+    console().print(table(("partition", "replicas", "expected now"), lines))
+    count = sum(len(command.partitions) for command in commands)
+    size = sum(len(encode_command(command)) for command in commands)
+    say(
+        f"Would send {plural(count, 'partition')} in {plural(len(commands), 'command')} ({size:,} bytes) as plan "
+        f"{commands[0].plan_name} to cluster {commands[0].cluster}. Nothing was sent.",
+        err=True,
+    )
+    return ExitCode.DONE
+
+
+def _target_cells(target: PartitionTarget) -> tuple[str, str, str]:
+    replicas = "stop its move" if target.replicas is None else listed(target.replicas)
+    asserted = "" if target.original_replicas is None else listed(target.original_replicas)
+    return str(target.key), replicas, asserted
 
 
 @click.command()
@@ -63,7 +208,7 @@ def alter(
         connection, cluster = connect(invocation)
         targets = targets if undo is None else _undone(connection, cluster, undo)
     if plan is not None and plan_hash is not None:
-        from drover.cli.plan_hash import hold_to_hash  # noqa: PLC0415 - the planner costs start-up time
+        from drover.cli.dry_run import hold_to_hash  # noqa: PLC0415 - the planner costs start-up time
 
         targets = hold_to_hash(invocation, plan, name_of(files), plan_hash)
     request = make_request(invocation, "alter", cluster, options)
@@ -79,7 +224,7 @@ def alter(
         fills=() if plan is None else plan.fills,
     )
     if dry_run:
-        from drover.cli.trying import try_plan  # noqa: PLC0415 - the planner costs start-up time
+        from drover.cli.dry_run import try_plan  # noqa: PLC0415 - the planner costs start-up time
 
         try_plan(invocation.settings(), commands, request.output)
         return

@@ -2,83 +2,108 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from drover import __version__
-from drover.cli.audit_trees import compare_trees
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import output_option, say
-from drover.cli.parameters import NamedPath, parse_duration
-from drover.errors import ConfigurationError
+from drover.cli.output import at_least, console, duration, output_option, plural, print_document, say, table, timestamp
+from drover.cli.parameters import MOMENT, NamedPath
+from drover.errors import ConfigurationError, DroverError
 from drover.events.topics import shard_of
+from drover.fold.inspection import Summary
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.settings.settings import Settings
+from drover.spark.audit.facts import Row
+from drover.spark.audit.sections import SECTIONS
 from drover.spark.audit.shard_report import Wanted
 
 if TYPE_CHECKING:
+    from drover.projections.comparing import Comparison
     from drover.spark.audit.page import Made
     from drover.spark.audit.parts import Wish
     from drover.spark.audit.report import Report
     from drover.spark.audit.running import Log
+    from drover.spark.audit.verifying import Found, Verification
 
 FORMATS = ("table", "json", "csv", "parquet", "html")
 _NOTHING: Mapping[int, tuple[int, int]] = {}
-SECTIONS = ("requesters", "plans", "commands", "reassignments", "refusals")
+FINDING_COLUMNS = ("shard", "offset", "appended", "rule", "what is wrong")
+SHARD_COLUMNS = ("shard", "records", "batches", "fenced", "findings", "hashes agree", "not checked", "state hash")
 
 
-class UtcMoment(click.ParamType):
-    """A moment, in ms since epoch: how long ago, a day (its beginning in UTC), or a time with its zone."""
+def comparison_lines(comparison: "Comparison") -> list[str]:
+    """List every difference between a tree and the log, and a line that sums up."""
+    differences = comparison.differences
+    verdict = plural(len(differences), "difference") if differences else "no difference"
+    summary = f"{plural(comparison.nodes, 'node')}, {verdict}, {plural(comparison.behind, 'event')} behind."
+    return [*(f"{difference.path} {difference.what}" for difference in differences), summary]
 
-    name = "when"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read what was typed."""
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One cluster's tree, compared with the fold of the log up to the tree's place; or why it could not be."""
+
+    cluster: str
+    comparison: "Comparison | None" = None
+    why_not: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the tree is what the log says."""
+        return self.comparison is not None and not self.comparison.differences
+
+    def lines(self) -> list[str]:
+        """List every difference, and a line that sums up."""
+        if self.comparison is None:
+            return [f"{self.cluster} in ZooKeeper: not compared: {self.why_not}"]
+        return [f"{self.cluster} in ZooKeeper: {line}" for line in comparison_lines(self.comparison)]
+
+    def document(self) -> dict[str, Any]:
+        """Return it for programs; fields may be added and never changed."""
+        known = {} if self.comparison is None else asdict(self.comparison)
+        empty: dict[str, Any] = {"nodes": None, "behind": None, "differences": []}
+        return {**empty, **known, "cluster": self.cluster, "not_compared": self.why_not or None}
+
+
+async def compare_trees(settings: Settings, only: str | None, shards: int, broken: Collection[int]) -> list[Compared]:
+    """Compare the tree of every configured cluster, or of one; none if the workers are not to make any.
+
+    `broken` are shards whose log breaks a rule: what they result in cannot be known.
+    """
+    if settings.zookeeper.hosts is None or not settings.zookeeper.project:
+        return []
+    from drover.projections.projecting import compare_tree  # noqa: PLC0415 - kazoo is loaded only where it is needed
+
+    compared = []
+    for cluster in sorted(settings.clusters) if only is None else [only]:
+        if shard_of(cluster, shards) in broken:
+            compared.append(Compared(cluster, why_not="its shard of the log breaks a rule"))
+            continue
         try:
-            return parse_utc(str(value), datetime.now(UTC))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-def parse_utc(text: str, now: datetime) -> int:
-    """Read `2h`, `2026-10-01` or `2026-10-01T15:04Z` as ms since epoch. Raises `ValueError`."""
-    text = text.strip()
-    try:
-        moment = now - timedelta(seconds=parse_duration(text))
-    except OverflowError:
-        raise ValueError(f"{text!r} is longer ago than dates reach") from None
-    except ValueError:
-        moment = _moment(text)
-    return round(moment.timestamp() * 1000)
-
-
-def _moment(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(
-            f"{text!r} is not a time: write 2h for two hours ago, 2026-10-01 for the beginning of that day in UTC, or "
-            "2026-10-01T15:04Z"
-        ) from None
-    if moment.tzinfo is None and ("T" in text or " " in text):
-        raise ValueError(f"{text!r} has no time zone: write {text}Z for UTC, or {text}+01:00")
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+            compared.append(Compared(cluster, await compare_tree(settings, cluster)))
+        except DroverError as error:
+            # The findings in the log must be reported all the same.
+            compared.append(Compared(cluster, why_not=str(error)))
+    return compared
 
 
 @click.group(invoke_without_command=True)
-@click.option("--since", "since_ms", type=UtcMoment(), help="From this time on: 2h, 2026-10-01 or 2026-10-01T15:04Z.")
-@click.option("--until", "until_ms", type=UtcMoment(), help="Up to this time, written the same way.")
+@click.option("--since", "since_ms", type=MOMENT, help="From this time on: 2h, 2026-10-01 or 2026-10-01T15:04Z.")
+@click.option("--until", "until_ms", type=MOMENT, help="Up to this time, written the same way.")
 @click.option("--offsets", metavar="SHARD:FIRST-LAST,...", help="These records, as an earlier audit names them.")
 @click.option("--plan", metavar="NAME", help="Only this plan.")
 @click.option("--topic", metavar="T", help="Only this topic's partitions.")
 @click.option("--by", metavar="WHO", help="Only what this person or program asked for.")
-@click.option("--section", type=click.Choice(SECTIONS), help="Only this section; for table, json and csv.")
+@click.option("--section", type=click.Choice(tuple(SECTIONS)), help="Only this section; for table, json and csv.")
 @click.option("--to", "to", type=NamedPath(), help="File for html, directory for csv and parquet.")
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print.")
 @common_options
@@ -105,7 +130,7 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
     from drover.spark.audit.running import audited  # noqa: PLC0415
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
-    sections = SECTIONS if asked["section"] is None else (asked["section"],)
+    sections = tuple(SECTIONS) if asked["section"] is None else (asked["section"],)
     found = audited(log, wish, Wanted(cluster, asked["plan"], asked["topic"], asked["by"], sections))
     unreadable = found.totals["unreadable_records"]
     if unreadable:
@@ -206,20 +231,18 @@ async def _bounds(connection: LogConnection) -> tuple[dict[int, int], dict[int, 
 
 
 def _show(found: "Report", log: "Log", asked: dict[str, Any], named: dict[str, str]) -> None:
-    from drover.cli import audit_view  # noqa: PLC0415 - see audit
-
     output, to, section = asked["output"], asked["to"], asked["section"]
     match output:
         case "table":
-            audit_view.print_report(found, section)
+            print_report(found, section)
         case "json":
-            audit_view.print_json(found, section)
+            print_json(found, section)
         case "csv" if to is None:
-            audit_view.print_csv(found, section)
+            print_csv(found, section)
         case "html":
-            audit_view.write_page(found, _made(log, asked, named), to)
+            write_page(found, _made(log, asked, named), to)
         case _:
-            audit_view.write_files(found, output, to)
+            write_files(found, output, to)
 
 
 def _made(log: "Log", asked: dict[str, Any], named: dict[str, str]) -> "Made":
@@ -253,17 +276,227 @@ def verify(invocation: Invocation, output: str) -> None:
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
     log = asyncio.run(_open(settings))
-    from drover.cli import audit_view  # noqa: PLC0415 - see audit
     from drover.spark.audit.running import verified  # noqa: PLC0415
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
     found = verified(log, None if cluster is None else shard_of(cluster, len(log.ends)))
     broken = {one.finding.shard for one in found.findings}
     trees = asyncio.run(compare_trees(settings, cluster, len(log.ends), broken))
-    audit_view.print_verification(found, trees, output)
+    print_verification(found, trees, output)
     if settings.zookeeper.hosts is not None and not settings.zookeeper.project:
         say("ZooKeeper was not compared, as zookeeper.project is not true; `drover project verify` does it.", err=True)
     if broken:
         raise click.exceptions.Exit(ExitCode.CORRUPT)
     if not all(tree.is_good for tree in trees):
         raise click.exceptions.Exit(ExitCode.FAILED)
+
+
+Cell = Callable[[Row], str]
+
+
+def _value(name: str) -> Cell:
+    def cell(row: Row) -> str:
+        value = row[name]
+        if value is None:
+            return ""
+        return f"{value:,}" if isinstance(value, int) else str(value)
+
+    return cell
+
+
+def _moment_cell(name: str) -> Cell:
+    return lambda row: "" if row[name] is None else timestamp(row[name])
+
+
+def _span(name: str) -> Cell:
+    return lambda row: "" if row[name] is None else duration(row[name])
+
+
+def _bytes(row: Row) -> str:
+    return at_least(row["bytes_copied"] or 0, row["bytes_unknown"])
+
+
+def _place_cell(row: Row) -> str:
+    return f"{row['shard']}@{row['offset']}"
+
+
+def _partition(row: Row) -> str:
+    return "" if row["topic"] is None else f"{row['topic']}:{row['partition']}"
+
+
+def _undone(row: Row) -> str:
+    return (
+        "" if row["cancelled_by"] is None else f"{row['cancel_mode']} by {row['cancelled_by']}: {row['cancel_reason']}"
+    )
+
+
+def _values(*names: str) -> dict[str, Cell]:
+    return {name.replace("_", " "): _value(name) for name in names}
+
+
+_COUNTS = _values("completed", "rolled_back", "stopped", "failed")
+# The columns of each section that a person wants to see; json, csv and parquet have all of them.
+SECTION_COLUMNS: Mapping[str, Mapping[str, Cell]] = {
+    "requesters": {
+        **_values("requester", "commands"),
+        "refused": _value("refused_commands"),
+        **_values("refusals", "reassignments"),
+        **_COUNTS,
+        **_values("under_way"),
+        "copied": _bytes,
+    },
+    "plans": {
+        **_values("cluster", "plan", "requester", "reason"),
+        "opened": _moment_cell("opened_ms"),
+        "took": _span("duration_ms"),
+        **_values("accepted"),
+        **_COUNTS,
+        "copied": _bytes,
+    },
+    "commands": {
+        "time": _moment_cell("at_ms"),
+        "log": _place_cell,
+        **_values("cluster", "command", "by", "reason", "plan", "verdict", "accepted", "unchanged", "refused"),
+    },
+    "reassignments": {
+        "cluster": _value("cluster"),
+        "partition": _partition,
+        **_values("plan", "requester", "state", "original", "target"),
+        "began": _moment_cell("began_ms"),
+        "took": _span("duration_ms"),
+        "copied": _bytes,
+        "undone": _undone,
+        "why": _value("why"),
+    },
+    "refusals": {
+        "time": _moment_cell("at_ms"),
+        "log": _place_cell,
+        **_values("cluster", "command", "by"),
+        "partition": _partition,
+        **_values("code", "detail"),
+    },
+}
+_RIGHT = (
+    *("commands", "refused", "refusals", "reassignments", "completed", "rolled back", "stopped", "failed", "under way"),
+    *("copied", "took", "accepted", "unchanged", "log"),
+)
+
+
+def print_report(found: "Report", only: str | None) -> None:
+    """Print the totals and every section that has rows, or one section."""
+    screen = console()
+    if only is None:
+        screen.print(f"Records {found.offsets or 'none'}", markup=False)
+        screen.print(table(("total", ""), [(name, text) for name, text in totals_of(found)], right=("",)))
+    for name in SECTIONS if only is None else (only,):
+        rows = found.sections[name]
+        if rows:
+            screen.print(f"\n{SECTIONS[name].title}", markup=False)
+            cells = SECTION_COLUMNS[name]
+            screen.print(table(tuple(cells), [[cell(row) for cell in cells.values()] for row in rows], right=_RIGHT))
+    if not any(found.sections[name] for name in SECTIONS if only in {None, name}):
+        say("That part of the log holds nothing of the kind.", err=True)
+
+
+def totals_of(found: "Report") -> list[tuple[str, str]]:
+    """Write the totals for a person."""
+    written = []
+    for name, value in found.totals.items():
+        if value is None or name == "bytes_unknown":
+            continue
+        is_time, is_size = name.endswith("_ms"), name == "bytes_copied"
+        size = at_least(value, found.totals.get("bytes_unknown") or 0) if is_size else ""
+        text = duration(value) if is_time else size or f"{value:,}"
+        written.append((name.removesuffix("_ms").replace("_", " "), text))
+    return written
+
+
+def print_json(found: "Report", only: str | None) -> None:
+    """Print the audit, or one of its sections, for programs."""
+    document = found.document()
+    if only is not None:
+        document = {name: value for name, value in document.items() if name == only or name not in SECTIONS}
+    print_document(document, (), "json")
+
+
+def print_csv(found: "Report", section: str) -> None:
+    """Print one section as CSV."""
+    from drover.spark.audit.files import csv_text  # noqa: PLC0415 - PyArrow costs start-up time
+
+    say(csv_text(section, found.sections[section]), nl=False)
+
+
+def write_page(found: "Report", made: "Made", file: Path | None) -> None:
+    """Write the HTML page to a file, or print it; raises `OSError`."""
+    from drover.spark.audit.page import page  # noqa: PLC0415 - drawing is loaded only to draw
+
+    text = page(found, made)
+    if file is None:
+        say(text)
+    else:
+        file.write_text(text, encoding="utf-8")
+        say(f"Wrote {file}", err=True)
+
+
+def write_files(found: "Report", output: str, directory: Path) -> None:
+    """Write every section to a file of its own; raises `OSError`."""
+    from drover.spark.audit.files import write_csv, write_parquet  # noqa: PLC0415 - PyArrow costs start-up time
+
+    files = (write_csv if output == "csv" else write_parquet)(found, directory)
+    say(f"Wrote {plural(len(files), 'file')} to {directory}", err=True)
+
+
+def print_verification(found: "Verification", trees: Sequence[Compared], output: str) -> None:
+    """Print the findings of an inspection of the log, and its comparison with ZooKeeper."""
+    if output != "table":
+        document = verification_document(found) | {"zookeeper": [tree.document() for tree in trees]}
+        print_document(document, document["findings"], output)
+        return
+    screen = console()
+    if found.findings:
+        screen.print(table(FINDING_COLUMNS, map(_finding_cells, found.findings), right=FINDING_COLUMNS[:2]))
+        screen.print()
+    screen.print(table(SHARD_COLUMNS, map(_shard_cells, found.shards), right=SHARD_COLUMNS[:7]))
+    records = sum(shard.records for shard in found.shards)
+    hashes = sum(shard.state_hashes for shard in found.shards)
+    for line in (line for tree in trees for line in tree.lines()):
+        say(line)
+    broken = plural(len(found.findings), "broken rule") if found.findings else "no broken rule"
+    unchecked = sum(shard.unchecked_hashes for shard in found.shards)
+    said = f"{plural(records, 'record')} inspected, {_told_hashes(hashes, unchecked)}"
+    say(f"{said}; {broken}.", err=True)
+
+
+def _told_hashes(agree: int, unchecked: int) -> str:
+    """Say what the state was held against; without a recorded hash nothing but the chains is proven."""
+    if agree == 0 and unchecked == 0:
+        return "no state hash is recorded: only the chains and the rules of records were checked, not the state"
+    passed_over = f" ({unchecked:,} more were not checked)" if unchecked else ""
+    return f"{agree:,} recorded state {'hash agrees' if agree == 1 else 'hashes agree'}{passed_over}"
+
+
+def verification_document(found: "Verification") -> dict[str, Any]:
+    """Return the result for programs; fields may be added and never changed."""
+    return {
+        "findings": [{**msgspec.structs.asdict(one.finding), "appended_ms": one.appended_ms} for one in found.findings],
+        "shards": [_shard_document(shard) for shard in found.shards],
+    }
+
+
+def _shard_document(shard: Summary) -> dict[str, Any]:
+    hashed = None if shard.state_hash is None else shard.state_hash.hex()
+    return msgspec.structs.asdict(shard) | {"state_hash": hashed}
+
+
+def _finding_cells(found: "Found") -> tuple[str, ...]:
+    finding = found.finding
+    return (str(finding.shard), str(finding.offset), timestamp(found.appended_ms), finding.rule.value, finding.what)
+
+
+def _shard_cells(shard: Summary) -> tuple[str, ...]:
+    counts = (shard.records, shard.batches, shard.fenced_batches, shard.findings)
+    return (
+        str(shard.shard),
+        *(f"{count:,}" for count in (*counts, shard.state_hashes, shard.unchecked_hashes)),
+        "cannot be derived" if shard.state_hash is None else shard.state_hash.hex(),
+    )

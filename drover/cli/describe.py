@@ -1,23 +1,36 @@
 """`drover describe`: what lies where in a cluster, who leads, what is out of sync, and how even it is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from drover.cli.describe_view import balance_lines, print_rows, summary_lines
-from drover.cli.files import write_text
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.model_file import save_model
-from drover.cli.model_source import read_model, source_of, source_options, topics_matching
-from drover.cli.output import output_option, plural, print_document, say
+from drover.cli.model import read_model, save_model, source_of, source_options, topics_matching
+from drover.cli.output import (
+    Fit,
+    amount,
+    console,
+    listed,
+    output_option,
+    plural,
+    print_document,
+    say,
+    table,
+    write_text,
+)
 from drover.cli.parameters import NamedPath
 from drover.cli.plan_file import stock_json
-from drover.cli.proposal_view import print_directories
+from drover.cli.proposal import print_directories
 from drover.client.views.describe_rows import (
+    BrokerRow,
+    PartitionRow,
+    RackRow,
     Row,
+    TopicRow,
+    Totals,
     broker_rows,
     partition_rows,
     rack_rows,
@@ -25,8 +38,11 @@ from drover.client.views.describe_rows import (
     totals_of,
 )
 from drover.errors import ConfigurationError
+from drover.planner.assess import assess
 from drover.planner.disks import disk_remarks
 from drover.planner.model import ClusterModel, Partition
+from drover.planner.proposal import BalanceFigures, Spread
+from drover.unreachable import unreachable_sentence
 
 EVERY = ""
 
@@ -114,7 +130,7 @@ def _chosen(model: ClusterModel, topic: str | None, broker: str | None, rack: st
         names = set(topics_matching([topic], model))
         return [one for one in model.partitions if one.topic in names]
     if broker:
-        return _on(model, _broker(model, broker))
+        return _on(model, _matching_brokers(model, broker))
     if rack:
         members = {one.id for one in model.brokers if one.rack == rack}
         if not members:
@@ -124,12 +140,12 @@ def _chosen(model: ClusterModel, topic: str | None, broker: str | None, rack: st
     return model.partitions
 
 
-def _broker(model: ClusterModel, text: str) -> set[int]:
+def _matching_brokers(model: ClusterModel, text: str) -> set[int]:
     known = {row.broker for row in broker_rows(model)}
     # Python refuses to read thousands of digits.
     meant = {one for one in known if text.isdecimal() and text.lstrip("0").rjust(1, "0") == str(one)}
     if not meant:
-        raise ConfigurationError(f"there is no broker {text}; there are {', '.join(map(str, sorted(known)))}")
+        raise ConfigurationError(f"there is no broker {text}; there are {listed(sorted(known))}")
     return meant
 
 
@@ -145,3 +161,166 @@ def _rows(
     if topic is not None:
         return topic_rows(model, listed)
     return broker_rows(model) if rack is None else rack_rows(model)
+
+
+RIGHT = frozenset(
+    {
+        "partition", "partitions", "replicas", "leaders", "preferred", "out of sync", "bytes", "disk", "free",
+        "written", "offline", "under-replicated", "moving", "not spread", "led elsewhere", "size", "alive",
+    }
+)  # fmt: skip
+
+
+def print_rows(rows: Sequence[Row]) -> None:
+    """Print rows of one kind as a table, without the columns that say nothing."""
+    if not rows:
+        return
+    columns, cells, fit = _TABLES[type(rows[0])]
+    lines = [cells(row) for row in rows]
+    kept = [index for index in range(len(columns)) if any(line[index] for line in lines)]
+    names = [columns[index] for index in kept]
+    right = RIGHT - {"replicas"} if isinstance(rows[0], PartitionRow) else RIGHT
+    cells_kept = [[line[index] for index in kept] for line in lines]
+    console().print(table(names, cells_kept, right=tuple(right), fit=fit))
+    say()
+
+
+def balance_lines(model: ClusterModel) -> list[str]:
+    """Say how even replicas, bytes and preferred leaders lie on the living brokers."""
+    return [f"Balance over the living brokers: {balance(assess(model, {}).before)}"]
+
+
+def balance(figures: BalanceFigures) -> str:
+    """Write the highest and the lowest broker's share of the mean."""
+    named = (("replicas", figures.count), ("bytes", figures.disk), ("preferred leaders", figures.leaders))
+    return ", ".join(f"{name} {spread(found)}" for name, found in named) + " (highest and lowest, of the mean)"
+
+
+def spread(found: Spread) -> str:
+    """Write the highest and lowest share of the mean."""
+    return f"{found.highest:.3f}/{found.lowest:.3f}"
+
+
+def summary_lines(totals: Totals) -> list[str]:
+    """Say what there is, and what is not as it should be."""
+    first = (
+        f"{plural(totals.topics, 'topic')}, {plural(totals.partitions, 'partition')}, "
+        f"{plural(totals.replicas, 'replica')}, {amount(totals.bytes)} on {plural(totals.brokers, 'broker')} in "
+        f"{plural(totals.racks, 'rack')}."
+    )
+    found = [
+        f"{count:,} {what}"
+        for count, what in (
+            (totals.offline, "without a leader"),
+            (totals.led_unseen, "led by an unreachable broker"),
+            (totals.under_replicated, "under-replicated"),
+            (totals.moving, "moving"),
+            (totals.not_spread, "in fewer racks than possible"),
+            (totals.led_elsewhere, "not led by their preferred leader"),
+            (totals.unknown_sizes, "of unknown size"),
+        )
+        if count
+    ]
+    dead = [f"Dead: broker {listed(totals.dead)}."] if totals.dead else []
+    if totals.unreachable:
+        dead.append(unreachable_sentence(totals.unreachable))
+    return [first, *dead, f"Partitions: {', '.join(found)}." if found else "Every partition is as it should be."]
+
+
+def _broker_cells(row: BrokerRow) -> tuple[str, ...]:
+    return (
+        str(row.broker),
+        row.rack or "",
+        row.state,
+        f"{row.replicas:,}",
+        f"{row.leaders:,}",
+        f"{row.preferred:,}",
+        _count(row.out_of_sync),
+        amount(row.bytes),
+        _amount(row.disk_total_bytes),
+        _amount(row.disk_free_bytes),
+        _rate(row.ingest_bytes_per_s),
+    )
+
+
+def _rack_cells(row: RackRow) -> tuple[str, ...]:
+    return (
+        row.rack or "(none)",
+        listed(row.brokers),
+        f"{row.alive:,}",
+        f"{row.replicas:,}",
+        f"{row.leaders:,}",
+        f"{row.preferred:,}",
+        amount(row.bytes),
+        _amount(row.disk_free_bytes),
+    )
+
+
+def _topic_cells(row: TopicRow) -> tuple[str, ...]:
+    return (
+        row.topic,
+        f"{row.partitions:,}",
+        listed(row.replication_factors),
+        amount(row.bytes),
+        _rate(row.ingest_bytes_per_s),
+        _count(row.offline),
+        _count(row.under_replicated),
+        _count(row.moving),
+        _count(row.not_spread),
+        _count(row.led_elsewhere),
+    )
+
+
+def _partition_cells(row: PartitionRow) -> tuple[str, ...]:
+    return (
+        f"{row.topic}:{row.partition}",
+        listed(row.replicas),
+        "" if row.target is None else listed(row.target),
+        listed(row.adding),
+        listed(row.removing),
+        "none" if row.leader is None else str(row.leader),
+        listed(row.isr),
+        ", ".join(rack or "-" for rack in row.racks) if any(row.racks) else "",
+        _amount(row.size_bytes),
+        _rate(row.ingest_bytes_per_s),
+        "; ".join(row.notes),
+    )
+
+
+_TABLES: dict[type[Row], tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]], Fit]] = {
+    BrokerRow: (
+        ("broker", "rack", "state", "replicas", "leaders", "preferred", "out of sync", "bytes", "disk", "free",
+         "written"),
+        _broker_cells,
+        Fit(spare=("written", "preferred", "leaders", "disk", "replicas", "rack", "free", "bytes")),
+    ),
+    RackRow: (
+        ("rack", "brokers", "alive", "replicas", "leaders", "preferred", "bytes", "free"),
+        _rack_cells,
+        Fit(prose=("brokers",), spare=("preferred", "leaders", "replicas", "free", "bytes")),
+    ),
+    TopicRow: (
+        ("topic", "partitions", "replication factor", "bytes", "written", "offline", "under-replicated", "moving",
+         "not spread", "led elsewhere"),
+        _topic_cells,
+        Fit(spare=("written", "replication factor", "led elsewhere", "not spread", "bytes", "moving", "partitions")),
+    ),
+    PartitionRow: (
+        ("partition", "replicas", "target", "adding", "removing", "leader", "in sync", "racks", "size", "written",
+         "notes"),
+        _partition_cells,
+        Fit(below=("notes",), spare=("written", "racks", "size", "removing", "adding", "in sync", "leader")),
+    ),
+}  # fmt: skip
+
+
+def _count(count: int) -> str:
+    return f"{count:,}" if count else ""
+
+
+def _amount(size: int | None) -> str:
+    return "" if size is None else amount(size)
+
+
+def _rate(rate: float | None) -> str:
+    return "" if rate is None else f"{amount(rate)}/s"

@@ -1,5 +1,6 @@
 """The options of every command: where its settings come from, which cluster is meant, and who is asking."""
 
+import asyncio
 import getpass
 import logging
 import os
@@ -7,7 +8,7 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -17,6 +18,10 @@ from drover.events.bounds import visible
 from drover.events.commands import is_cluster_name
 from drover.settings.settings import Settings
 from drover.settings.sources import load_settings
+
+if TYPE_CHECKING:
+    from drover.journal.connection import LogConnection
+    from drover.state.cluster import ClusterState
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -93,33 +98,42 @@ def _keep(context: click.Context, parameter: click.Parameter, value: object) -> 
         setattr(context.ensure_object(Invocation), str(parameter.name), value)
 
 
-def common_options(command: Decorated) -> Decorated:
-    """Add the options that every command about a cluster takes, before or after its name."""
-    return settings_options(
-        click.option(
-            "--cluster", expose_value=False, callback=_keep, metavar="NAME", help="Which cluster, if there are several."
-        )(command)
-    )
+def all_options(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
+    """Add several options to a command; its help lists them in this order."""
+
+    def decorate(command: Decorated) -> Decorated:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
-def settings_options(command: Decorated) -> Decorated:
-    """Add the options that every command takes, before or after its name."""
-    for option in (
-        click.option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show tracebacks and logs."),
-        click.option(
-            "--config",
-            type=NamedPath(dir_okay=False),
-            expose_value=False,
-            callback=_keep,
-            help="The settings file.  [default: $DROVER_CONFIG, ./drover.toml]",
-        ),
-    ):
-        command = option(command)
-    return command
+# The options that every command takes, before or after its name.
+settings_options = all_options(
+    click.option(
+        "--config",
+        type=NamedPath(dir_okay=False),
+        expose_value=False,
+        callback=_keep,
+        help="The settings file.  [default: $DROVER_CONFIG, ./drover.toml]",
+    ),
+    click.option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show tracebacks and logs."),
+)
+# Those of every command about a cluster.
+common_options = all_options(
+    settings_options,
+    click.option(
+        "--cluster", expose_value=False, callback=_keep, metavar="NAME", help="Which cluster, if there are several."
+    ),
+)
+author_option = click.option(
+    "--by", expose_value=False, callback=_keep, metavar="WHO", help="Who asks.  [default: user@host]"
+)
 
 
-def author_option(command: Decorated) -> Decorated:
-    """Add `--by`, which may be given before or after the command's name."""
-    return click.option(
-        "--by", expose_value=False, callback=_keep, metavar="WHO", help="Who asks.  [default: user@host]"
-    )(command)
+def state_now(connection: "LogConnection", cluster: str) -> "ClusterState":
+    """Fold the log of a cluster up to its present end; empty if it has nothing on it. Raises `LogUnavailableError`."""
+    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
+
+    return asyncio.run(fold_cluster(connection, cluster))

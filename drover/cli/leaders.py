@@ -1,20 +1,23 @@
-"""`drover leaders`: brokers that should not lead, for how long and for what; balances; who leads what (KIP-491)."""
+"""`drover leaders` and `drover blacklist`: brokers that should not lead, balances, and who leads what (KIP-491)."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.log_state import state_now
-from drover.cli.output import console, output_option, print_document
-from drover.cli.parameters import Duration
-from drover.cli.simple import send_one
-from drover.cli.submitting import connect, make_request, write_options
+from drover.cli.invocation import Invocation, common_options, pass_invocation, state_now
+from drover.cli.output import console, listed, output_option, plural, print_document, say, styled, table, timestamp
+from drover.cli.parameters import DURATION, broker_argument, brokers_argument
+from drover.cli.submission import connect, send_one, write_options
 from drover.client.views.leader_rows import leaders_document
-from drover.events.commands import BalanceLeaders, Demote, Restore
+from drover.errors import ConfigurationError
+from drover.events.commands import BalanceLeaders, Blacklist, Demote, Restore
 
-number_argument = click.argument("number", metavar="N", type=click.IntRange(min=0, max=2**31 - 1))
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
 topic_option = click.option("--topic", "topics", metavar="TOPIC", multiple=True, help="Only this; may be repeated.")
+COLUMNS = ("broker", "leads", "preferred", "should not lead since", "by", "until", "topics", "reason")
 
 
 @click.group()
@@ -23,9 +26,9 @@ def leaders() -> None:
 
 
 @leaders.command()
-@number_argument
+@broker_argument
 @topic_option
-@click.option("--for", "for_s", type=Duration(), metavar="TIME", help="End it by itself after so long: 2h.")
+@click.option("--for", "for_s", type=DURATION, metavar="TIME", help="End it by itself after so long: 2h.")
 @click.option("--until-in-sync", is_flag=True, help="End it by itself once the broker's replicas are in sync.")
 @write_options
 @pass_invocation
@@ -39,28 +42,28 @@ def demote(
     **options: Any,
 ) -> None:
     """Put broker N on the list of those that should not lead; the others stay on it."""
-    connection, cluster = connect(invocation)
-    request = make_request(invocation, "demote", cluster, options)
-    command = Demote(
-        **request.envelope,
-        broker=number,
-        topics=topics or None,
-        for_ms=None if for_s is None else max(1, round(for_s * 1000)),
-        until_in_sync=until_in_sync,
+    send_one(
+        invocation,
+        "demote",
+        options,
+        lambda envelope: Demote(
+            **envelope,
+            broker=number,
+            topics=topics or None,
+            for_ms=None if for_s is None else max(1, round(for_s * 1000)),
+            until_in_sync=until_in_sync,
+        ),
     )
-    send_one(connection, command, request)
 
 
 @leaders.command()
-@number_argument
+@broker_argument
 @topic_option
 @write_options
 @pass_invocation
 def restore(invocation: Invocation, number: int, topics: tuple[str, ...], **options: Any) -> None:
     """Take broker N from the list; the order that each list had before comes back."""
-    connection, cluster = connect(invocation)
-    request = make_request(invocation, "restore", cluster, options)
-    send_one(connection, Restore(**request.envelope, broker=number, topics=topics or None), request)
+    send_one(invocation, "restore", options, lambda envelope: Restore(**envelope, broker=number, topics=topics or None))
 
 
 @leaders.command()
@@ -69,9 +72,7 @@ def restore(invocation: Invocation, number: int, topics: tuple[str, ...], **opti
 @pass_invocation
 def balance(invocation: Invocation, topics: tuple[str, ...], **options: Any) -> None:
     """Let the first replica of every list lead where it can, listed brokers last."""
-    connection, cluster = connect(invocation)
-    request = make_request(invocation, "balance", cluster, options)
-    send_one(connection, BalanceLeaders(**request.envelope, topics=topics or None), request)
+    send_one(invocation, "balance", options, lambda envelope: BalanceLeaders(**envelope, topics=topics or None))
 
 
 @leaders.command()
@@ -83,8 +84,97 @@ def show(invocation: Invocation, output: str) -> None:
     connection, cluster = connect(invocation)
     document = leaders_document(state_now(connection, cluster))
     if output == "table":
-        from drover.cli.leaders_view import layout  # noqa: PLC0415 - rich costs start-up time
-
         console().print(layout(document))
     else:
         print_document(document, document["brokers"], output)
+
+
+def layout(document: Mapping[str, Any]) -> "RenderableType":
+    """Lay out the document of `drover.client.views.leader_rows`."""
+    from rich.console import Group  # noqa: PLC0415 - rich costs start-up time
+
+    if not document["brokers"]:
+        return styled(f"No broker of {document['cluster']} is on the list, and no leaders were counted yet.")
+    parts: list[RenderableType] = [table(COLUMNS, [_broker_cells(row) for row in document["brokers"]])]
+    counted_ms = document["counted_ms"]
+    words = [] if counted_ms is None else [f"Counted {timestamp(counted_ms)}, when they last changed."]
+    if document["reordered"]:
+        words.append(f"{plural(document['reordered'], 'list')} in another order than the canonical one.")
+    if document["electing"]:
+        words.append(f"{plural(document['electing'], 'election')} under way.")
+    balance = document["balance"]
+    if balance is not None:
+        words.append(f"Balance asked for by {balance['by']}: {balance['reason']}; elected so far {balance['elected']}.")
+    parts.append(styled(" ".join(words)))
+    for name, title in (("waiting", "waits for another leader"), ("left_alone", "reordered by somebody else")):
+        rows = [_list_cells(row) for row in document[name]]
+        if rows:
+            parts += [styled(""), table((title, "what", "since"), rows)]
+            more = document[f"{name}_count"] - len(rows)
+            if more:
+                parts.append(styled(f"and {more} more"))
+    return Group(*parts)
+
+
+def _broker_cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    counts = tuple("-" if row[name] is None else str(row[name]) for name in ("leaders", "preferred"))
+    if not row["listed"]:
+        return (str(row["broker"]), *counts, "", "", "", "", "")
+    since = "" if row["since_ms"] is None else timestamp(row["since_ms"])
+    topics = "all" if row["topics"] is None else ", ".join(row["topics"])
+    return (str(row["broker"]), *counts, since, row["by"] or "", _until(row), topics, row["reason"] or "")
+
+
+def _until(row: Mapping[str, Any]) -> str:
+    until = [] if row["until_ms"] is None else [timestamp(row["until_ms"])]
+    if row["until_in_sync"]:
+        until.append("it is in sync")
+    return " or ".join(until) or "a command ends it"
+
+
+def _list_cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    what = row.get("detail") or f"{row['replicas']}, left alone; the canonical order is {row['canonical']}"
+    return f"{row['topic']}:{row['partition']}", what, timestamp(row["since_ms"])
+
+
+@click.group()
+def blacklist() -> None:
+    """Set, clear or show the list of brokers that should not lead."""
+
+
+@blacklist.command(name="set")
+@brokers_argument("N...")
+@write_options
+@pass_invocation
+def set_(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> None:
+    """Make these brokers the complete list."""
+    _send_list(invocation, brokers, options)
+
+
+@blacklist.command()
+@write_options
+@pass_invocation
+def clear(invocation: Invocation, **options: Any) -> None:
+    """Take every broker off the list."""
+    _send_list(invocation, (), options)
+
+
+def _send_list(invocation: Invocation, brokers: tuple[int, ...], options: dict[str, Any]) -> None:
+    if len(set(brokers)) != len(brokers):
+        raise ConfigurationError("a broker is named twice")
+    send_one(invocation, "blacklist", options, lambda envelope: Blacklist(**envelope, brokers=brokers))
+
+
+@blacklist.command(name="show")
+@output_option
+@common_options
+@pass_invocation
+def show_blacklist(invocation: Invocation, output: str) -> None:
+    """Show the list that the log holds."""
+    connection, cluster = connect(invocation)
+    brokers = state_now(connection, cluster).blacklist
+    if output != "table":
+        row = {"cluster": cluster, "brokers": list(brokers)}
+        print_document(row, [row], output)
+    else:
+        say(listed(brokers) if brokers else f"No broker of {cluster} is on the list.")

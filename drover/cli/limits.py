@@ -4,34 +4,14 @@ from typing import Any
 
 import click
 
-from drover.cli.columns import Fit
-from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.log_state import state_now
-from drover.cli.output import console, output_option, print_document, table, timestamp
-from drover.cli.parameters import parse_duration, parse_rate, parse_size
-from drover.cli.simple import send_one
-from drover.cli.submitting import connect, make_request, write_options
+from drover.cli.invocation import Invocation, common_options, pass_invocation, state_now
+from drover.cli.output import Fit, console, output_option, print_document, table, timestamp
+from drover.cli.parameters import Parsed, parse_duration, parse_rate, parse_size
+from drover.cli.submission import connect, send_one, write_options
 from drover.client.views.limit_rows import limit_rows
 from drover.events.clusters import LimitValue
 from drover.events.commands import ChangeLimits
 from drover.state.limit_names import KnownLimit, Unit, find, in_words, nearest
-
-
-class Assignment(click.ParamType):
-    """A limit and its value: `max_moves_per_broker=10`."""
-
-    name = "name=value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read what was typed."""
-        name, equals, text = str(value).partition("=")
-        if not equals:
-            self.fail(f"{value!r} is not NAME=VALUE, such as max_moves_per_broker=10", param, ctx)
-        try:
-            known = known_limit(name.strip())
-            return known.name, known.read(parse_value(known, text.strip()))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 def known_limit(name: str) -> KnownLimit:
@@ -62,6 +42,18 @@ def parse_value(known: KnownLimit, text: str) -> LimitValue:
             return parse_rate(text)
         case _:
             return text
+
+
+def parse_assignment(text: str) -> tuple[str, LimitValue]:
+    """Read a limit and its value: `max_moves_per_broker=10`. Raises `ValueError`."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"{text!r} is not NAME=VALUE, such as max_moves_per_broker=10")
+    known = known_limit(name.strip())
+    return known.name, known.read(parse_value(known, value.strip()))
+
+
+ASSIGNMENT = Parsed("name=value", parse_assignment)
 
 
 @click.group()
@@ -95,7 +87,7 @@ def show(invocation: Invocation, output: str) -> None:
 
 
 @limits.command(name="set")
-@click.argument("values", metavar="NAME=VALUE...", nargs=-1, required=True, type=Assignment())
+@click.argument("values", metavar="NAME=VALUE...", nargs=-1, required=True, type=ASSIGNMENT)
 @write_options
 @pass_invocation
 def set_(invocation: Invocation, values: tuple[tuple[str, LimitValue], ...], **options: Any) -> None:
@@ -106,9 +98,7 @@ def set_(invocation: Invocation, values: tuple[tuple[str, LimitValue], ...], **o
     given = dict(values)
     if len(given) != len(values):
         raise click.UsageError("a limit is named twice: which value was meant?")
-    connection, cluster = connect(invocation)
-    request = make_request(invocation, "limits", cluster, options)
-    send_one(connection, ChangeLimits(**request.envelope, values=given), request)
+    send_one(invocation, "limits", options, lambda envelope: ChangeLimits(**envelope, values=given))
 
 
 @limits.command()
@@ -124,6 +114,6 @@ def reset(invocation: Invocation, names: tuple[str, ...], *, everything: bool, *
         known = tuple(dict.fromkeys(known_limit(name).name for name in names))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="NAME") from None
-    connection, cluster = connect(invocation)
-    request = make_request(invocation, "limits", cluster, options)
-    send_one(connection, ChangeLimits(**request.envelope, reset=known, reset_all=everything), request)
+    send_one(
+        invocation, "limits", options, lambda envelope: ChangeLimits(**envelope, reset=known, reset_all=everything)
+    )

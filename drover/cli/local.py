@@ -1,10 +1,15 @@
-"""`drover local`: a real Kafka cluster on this machine, for trying things out; thin over `drover.local`."""
+"""`drover local` and `drover demo`: a real Kafka cluster on this machine, and the whole story told on it."""
 
 import asyncio
+import json
 import shlex
 import signal
+import sys
+import tempfile
 import threading
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,10 +19,16 @@ from rich.table import Table
 
 from drover.cli.output import output_option, print_document, say
 from drover.cli.parameters import NamedPath
+from drover.client.history import FoldedLog, fold_shards
+from drover.errors import LogUnavailableError
+from drover.events.partitions import TopicPartition
 from drover.jars import KAFKA_VERSION, kafka_versions
-from drover.local import ClusterStatus, LocalCluster, prepare
+from drover.journal.connection import LogConnection
+from drover.local import ClusterStatus, LocalCluster, local_cluster, prepare, wait_until
 from drover.local.layout import ADMIN, OPERATOR, WORKER, check_version
+from drover.local.seed import assignment
 from drover.local.seed import seed as seed_topic
+from drover.state.cluster import ClusterState
 
 DEFAULT_DIRECTORY = Path(".local") / "cluster"
 
@@ -32,6 +43,13 @@ directory_option = click.option(
     help="The cluster's directory.",
 )
 node_argument = click.argument("node", metavar="NODE")
+BROKERS = 4
+TOPIC, PARTITIONS, MEGABYTES = "orders", 8, 8
+PLAN, THROTTLE = "friday-drain", "700kB"
+# Short, for a quick takeover; the default is 10 s.
+SESSION_TIMEOUT_MS = 6000
+MANAGED = "local"
+LOOK_EVERY_S = 2.0
 
 
 @click.group()
@@ -84,7 +102,7 @@ def up(
     console = Console()
     said = "serves" if started else "was already running"
     console.print(f"The cluster in {cluster.directory} {said}.", highlight=False, soft_wrap=True)
-    console.print(_table(status))
+    console.print(_status_table(status))
     where = f" --dir {shlex.quote(str(directory))}"
     lines = _first_steps(cluster)
     states = {str(broker.id): broker.state for broker in status.brokers}
@@ -128,7 +146,7 @@ def status(output: str, directory: Path) -> None:
     """Show every broker: running, starting, paused or dead."""
     found = _run(LocalCluster(directory).status())
     if output == "table":
-        Console().print(_table(found))
+        Console().print(_status_table(found))
         return
     document = status_document(found)
     print_document(document, document["brokers"], output)
@@ -218,7 +236,7 @@ def status_document(found: ClusterStatus) -> dict[str, Any]:
     }
 
 
-def _table(found: ClusterStatus) -> Table:
+def _status_table(found: ClusterStatus) -> Table:
     colours = {"running": "green", "dead": "red"}
     table = Table("broker", "rack", "address", "state")
     for broker, address in zip(found.brokers, found.bootstrap.split(","), strict=True):
@@ -242,3 +260,260 @@ async def _cancelled_by_sigterm(work: Coroutine[Any, Any, Result]) -> Result:
     if threading.current_thread() is threading.main_thread():  # signals reach no other
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     return await task
+
+
+FIRST = TopicPartition(TOPIC, 0)
+
+
+@dataclass(slots=True)
+class Worker:
+    """A worker process of the demo."""
+
+    name: str
+    process: asyncio.subprocess.Process
+
+
+class Stage:
+    """Tells the story: says what happens, and runs `drover` as a user would."""
+
+    def __init__(self, console: Console, directory: Path, config: Path) -> None:
+        self.console = console
+        self._directory = directory
+        self.config = config
+
+    def say(self, text: str) -> None:
+        """Tell what comes next."""
+        self.console.print(f"\n[bold]{text}[/bold]")
+
+    async def run(self, *arguments: str) -> None:
+        """Show a command, run it, and show what it prints; a command that fails ends the demo."""
+        self.console.print(f"[cyan]$ drover {shlex.join(arguments)}[/cyan]")
+        process = await self._start(arguments, asyncio.subprocess.PIPE)
+        try:
+            output, _ = await process.communicate()
+        finally:
+            if process.returncode is None:
+                # The demo was told to stop: a command of its own must not go on, and write to a cluster that goes down.
+                process.kill()
+                await process.wait()
+        self.console.print(output.decode(errors="replace").rstrip(), markup=False)
+        if process.returncode:
+            raise click.ClickException(f"drover {shlex.join(arguments)} ended with {process.returncode}")
+
+    async def start_worker(self, name: str) -> Worker:
+        """Start a worker in the background; its log goes to a file."""
+        arguments = ("worker", "--name", name, "--listen", "127.0.0.1:0")
+        self.console.print(f"[cyan]$ drover {shlex.join(arguments)} &[/cyan]")
+        with (self._directory / f"{name}.log").open("wb") as log_file:
+            return Worker(name, await self._start(arguments, log_file.fileno()))
+
+    async def _start(self, arguments: tuple[str, ...], output: int) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "drover",
+            "--config",
+            str(self.config),
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+
+
+@click.command()
+@click.option("--web", "with_page", is_flag=True, help="Serve the page meanwhile, and keep all of it until Ctrl-C.")
+def demo(*, with_page: bool) -> None:
+    """Watch replicas move, a rollback, and a takeover, on a real Kafka; takes about a minute and leaves nothing."""
+    prepare()  # here and not inside: Ctrl-C ends a download at once
+    try:
+        asyncio.run(_until_told_to_stop(with_page=with_page))
+    except asyncio.CancelledError as error:  # SIGTERM: everything is down by now
+        raise KeyboardInterrupt from error
+
+
+async def _until_told_to_stop(*, with_page: bool) -> None:
+    task = asyncio.ensure_future(_play(with_page=with_page))
+    if threading.current_thread() is threading.main_thread():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    await task
+
+
+async def _play(*, with_page: bool) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    with tempfile.TemporaryDirectory(prefix="drover-demo-") as name:
+        directory = Path(name)
+        console.print(f"[bold]Starting a real Kafka: {BROKERS} brokers, a controller and a ZooKeeper.[/bold]")
+        async with local_cluster(directory / "cluster", brokers=BROKERS, racks=3) as cluster:
+            stage = Stage(console, directory, _shorten_sessions(cluster, directory))
+            await stage.run("topics", "init")
+            size = ("--partitions", str(PARTITIONS), "--megabytes", str(MEGABYTES))
+            await stage.run("local", "seed", TOPIC, *size, "--dir", str(cluster.directory))
+            async with page(stage, shown=with_page):
+                async with _workers(stage) as workers:
+                    await _story(stage, cluster.bootstrap, workers, directory)
+                stage.say(
+                    "The log replays: every record is folded again, and the hashes that the workers left are compared."
+                )
+                await stage.run("replay", "--verify")
+    console.print(_AFTERWORD)
+
+
+def _shorten_sessions(cluster: LocalCluster, directory: Path) -> Path:
+    """Write the demo's own settings file: the cluster's, with a shorter session."""
+    text = cluster.config_file.read_text(encoding="utf-8")
+    config = directory / "drover.toml"
+    config.write_text(f"{text}\n[worker]\nsession_timeout_ms = {SESSION_TIMEOUT_MS}\n", encoding="utf-8")
+    return config
+
+
+@asynccontextmanager
+async def page(stage: Stage, *, shown: bool) -> AsyncIterator[None]:
+    """Serve the page on any free port if it was asked for; then the end of the context waits until it is cancelled."""
+    if not shown:
+        yield
+        return
+    # aiohttp is not loaded for any other command.
+    from drover.cli.page import Tables, looking_at  # noqa: PLC0415
+    from drover.settings.sources import load_settings  # noqa: PLC0415
+    from drover.web.serving import serving  # noqa: PLC0415
+
+    settings = load_settings(stage.config)
+    address = ("127.0.0.1", 0)
+    tables, looking = Tables(settings).read, looking_at(settings)
+    async with serving(settings.log.connection(), address, telemetry=tables, looking=looking) as port:
+        stage.say(f"Watch it in a browser: http://127.0.0.1:{port}/")
+        yield
+        stage.say("The page shows all of it, the past too. Ctrl-C shuts everything down.")
+        await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def _workers(stage: Stage) -> AsyncIterator[list[Worker]]:
+    stage.say("Two workers share the shards of the log.")
+    workers: list[Worker] = []
+    try:
+        # A stop may come while the second one is being started.
+        workers.append(await stage.start_worker("worker-1"))
+        workers.append(await stage.start_worker("worker-2"))
+        yield workers
+    finally:
+        for worker in workers:
+            if worker.process.returncode is None:
+                worker.process.terminate()
+        for worker in workers:
+            await worker.process.wait()
+
+
+async def _story(stage: Stage, bootstrap: str, workers: list[Worker], directory: Path) -> None:
+    connection = LogConnection(bootstrap)
+    await _until(connection, lambda log: len(_owners(log)) == len(workers), "both workers own shards", cluster=None)
+    plan = directory / "plan.json"
+    plan.write_text(json.dumps(_demo_plan()), encoding="utf-8")
+    stage.say(f"Move a replica of every partition of {TOPIC} off its second broker, at {THROTTLE}/s per broker.")
+    await stage.run("alter", str(plan), "--plan", PLAN, "--throttle", THROTTLE, "--reason", "drain on a Friday")
+    stage.say("Watch it move: bytes on disk, rates and time to go come from the running cluster.")
+    for _ in range(2):
+        await asyncio.sleep(LOOK_EVERY_S)
+        await stage.run("status")
+    stage.say("One partition must go back: its original replicas, in their original order.")
+    await stage.run("cancel", "--rollback", "--partition", f"{TOPIC}:0", "--reason", "latency alarm")
+    await _until(connection, lambda log: FIRST not in _managed(log).reassignments, f"{FIRST} is rolled back")
+    await _take_over(stage, connection, workers)
+    stage.say("The other worker carries on from the log: nothing is cancelled or sent again.")
+    await _until(connection, _is_done, "the plan is done and its throttles are gone", timeout_s=90)
+    await stage.run("status")
+    await _show_replicas(stage, bootstrap)
+    stage.say("The log explains it for ever: who asked for what, why, and what happened.")
+    await stage.run("history", "--partition", str(FIRST))
+
+
+async def _show_replicas(stage: Stage, bootstrap: str) -> None:
+    """Ask Kafka itself, bypassing the log."""
+    from drover.cluster.kafka import KafkaDriver  # noqa: PLC0415 - the Kafka client costs start-up time
+
+    driver = KafkaDriver(MANAGED, bootstrap)
+    targets = {TopicPartition(TOPIC, number): _target(number) for number in range(PARTITIONS)}
+    try:
+        seen = await driver.observe(targets)
+    finally:
+        await driver.close()
+    table = Table("partition", "before", "asked for", "as Kafka shows it now")
+    for key, target in targets.items():
+        facts = seen.partitions[key]
+        found = facts.replicas if facts is not None else ()
+        table.add_row(str(key), *map(str, (assignment(key.partition, BROKERS, 3), target, found)))
+    stage.console.print(table)
+
+
+async def _take_over(stage: Stage, connection: LogConnection, workers: list[Worker]) -> None:
+    log = await fold_shards(connection, MANAGED)
+    owner = _owner_of_managed(log)
+    victim = next(worker for worker in workers if worker.name == owner)
+    stage.say(f"Kill {owner}, the owner of this cluster's shard, while the plan is running (kill -9).")
+    victim.process.kill()
+    await victim.process.wait()
+    await _until(connection, lambda log: _owner_of_managed(log) != owner, "the other worker owns the shard")
+    log = await fold_shards(connection, MANAGED)
+    stage.console.print(f"{_owner_of_managed(log)} owns the shard now.")
+
+
+def _target(number: int) -> tuple[int, ...]:
+    first, _, third = assignment(number, BROKERS, 3)
+    return (first, 1 + (number + 3) % BROKERS, third)
+
+
+def _demo_plan() -> dict[str, object]:
+    partitions = [{"topic": TOPIC, "partition": number, "replicas": _target(number)} for number in range(PARTITIONS)]
+    return {"version": 1, "partitions": partitions}
+
+
+def _owners(log: FoldedLog) -> set[str]:
+    owners = {fold.owner for fold in log.folds.values()}
+    return owners if "" not in owners else set()
+
+
+def _owner_of_managed(log: FoldedLog) -> str:
+    return next(iter(log.folds.values())).owner
+
+
+def _managed(log: FoldedLog) -> ClusterState:
+    return next(iter(log.folds.values())).state.clusters[MANAGED]
+
+
+def _is_done(log: FoldedLog) -> bool:
+    state = _managed(log)
+    return not state.reassignments and not state.broker_throttles and not state.topic_throttles
+
+
+async def _until(
+    connection: LogConnection,
+    condition: Callable[[FoldedLog], bool],
+    what: str,
+    *,
+    cluster: str | None = MANAGED,
+    timeout_s: float = 60,
+) -> None:
+    """Wait until the log says so: of the managed cluster's shard, or of every shard."""
+
+    async def holds() -> bool:
+        try:
+            return condition(await fold_shards(connection, cluster))
+        except LogUnavailableError:
+            return False
+
+    await wait_until(holds, what=what, timeout_s=timeout_s)
+
+
+_AFTERWORD = f"""
+[bold]What you saw[/bold]
+  A plan in the stock tool's format moved real replicas, throttled per move, never with `*`.
+  One partition was rolled back to its original replicas in their original order; Kafka's own cancel loses it.
+  The owner was killed, and its successor adopted the running moves from the log.
+  Every throttle was put back exactly, and the log replays to the same state.
+
+[bold]What to try next[/bold]
+  drover local up && export DROVER_CONFIG=.local/cluster/drover.toml
+  drover topics init && drover worker &
+  drover local seed payments --partitions 12 && drover alter --help
+  (plan {PLAN} is gone with its cluster: everything was shut down)"""

@@ -1,55 +1,102 @@
-"""The command `drover`: names every command and imports none."""
+"""The command `drover`: it names every command, and imports a command's module only when that command runs."""
 
+import importlib
 import sys
+from collections.abc import Mapping
 from io import TextIOWrapper
 
 import click
 
+from drover.cli.exits import NO_ROOM, ExitCode, directory_gone, failure_of, unwritable
 from drover.cli.invocation import Invocation, author_option, common_options
-from drover.cli.lazy import LazyGroup
+from drover.cli.output import say
+from drover.errors import DroverError
 
 COMMANDS = {
     "local": ("drover.cli.local:local", "Run a real Kafka cluster on this machine."),
-    "topics": ("drover.cli.topics:topics", "Create and check Drover's own topics."),
-    "acls": ("drover.cli.acls:acls", "Print the ACLs that Drover needs."),
-    "worker": ("drover.cli.worker:worker", "Run a worker."),
-    "project": ("drover.cli.project:project", "Write the state to ZooKeeper."),
+    "topics": ("drover.cli.setup:topics", "Create and check Drover's own topics."),
+    "acls": ("drover.cli.setup:acls", "Print the ACLs that Drover needs."),
+    "worker": ("drover.cli.services:worker", "Run a worker."),
+    "project": ("drover.cli.services:project", "Write the state to ZooKeeper."),
     "describe": ("drover.cli.describe:describe", "Show what lies where, who leads, and how even it is."),
     "plan": ("drover.cli.plan:plan", "Propose moves: drain, add, replace, balance and more."),
     "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
-    "cancel": ("drover.cli.cancel:cancel", "Roll moves back, or stop them."),
+    "cancel": ("drover.cli.moves:cancel", "Roll moves back, or stop them."),
     "throttle": ("drover.cli.throttle:throttle", "Set throttles of plans and of the cluster; delete strays."),
-    "throttles": ("drover.cli.throttles:throttles", "Show every throttle, and whose it is."),
+    "throttles": ("drover.cli.throttle:throttles", "Show every throttle, and whose it is."),
     "limits": ("drover.cli.limits:limits", "Show and change how much may move at a time."),
-    "repair": ("drover.cli.repair:repair", "End moves that can never end by themselves."),
-    "pause": ("drover.cli.pause:pause", "Begin no further step of a plan."),
-    "resume": ("drover.cli.pause:resume", "Let steps of a paused plan begin again."),
-    "freeze": ("drover.cli.freeze:freeze", "Start nothing new."),
-    "unfreeze": ("drover.cli.freeze:unfreeze", "Allow new work to start again."),
-    "blacklist": ("drover.cli.blacklist:blacklist", "Set or show the brokers that should not lead."),
+    "repair": ("drover.cli.moves:repair", "End moves that can never end by themselves."),
+    "pause": ("drover.cli.moves:pause", "Begin no further step of a plan."),
+    "resume": ("drover.cli.moves:resume", "Let steps of a paused plan begin again."),
+    "freeze": ("drover.cli.moves:freeze", "Start nothing new."),
+    "unfreeze": ("drover.cli.moves:unfreeze", "Allow new work to start again."),
+    "blacklist": ("drover.cli.leaders:blacklist", "Set or show the brokers that should not lead."),
     "leaders": ("drover.cli.leaders:leaders", "Move leaders off brokers and back, balance and show them."),
-    "broker": ("drover.cli.broker:broker", "Report that a broker failed or returned, drain its leaders, or hold it."),
-    "heal": ("drover.cli.heal:heal", "Show and decide what is done about brokers that stay away."),
+    "broker": ("drover.cli.brokers:broker", "Report that a broker failed or returned, drain its leaders, or hold it."),
+    "heal": ("drover.cli.brokers:heal", "Show and decide what is done about brokers that stay away."),
     "status": ("drover.cli.status:status", "Show what is moving, how far it is and why it waits."),
-    "web": ("drover.cli.web:web", "Serve the page: every move, why it waits, and what it did."),
+    "web": ("drover.cli.services:web", "Serve the page: every move, why it waits, and what it did."),
     "history": ("drover.cli.history:history", "Show who asked for what, why, and what happened."),
-    "state": ("drover.cli.state:state", "Show a cluster's state now or at any moment of the log."),
-    "progress": ("drover.cli.progress:progress", "Show the progress tables that the Spark job keeps."),
+    "state": ("drover.cli.history:state", "Show a cluster's state now or at any moment of the log."),
+    "progress": ("drover.cli.spark:progress", "Show the progress tables that the Spark job keeps."),
     "spark": ("drover.cli.spark:spark", "Keep the progress tables, with Spark."),
     "audit": ("drover.cli.audit:audit", "Show what was asked for, done, refused and undone, and verify the log."),
-    "replay": ("drover.cli.replay:replay", "Replay the log from its first record."),
-    "recover": ("drover.cli.recover:recover", "Let a shard go on whose log is damaged."),
-    "schema": ("drover.cli.schema:schema", "Print the wire contract as JSON Schema."),
-    "demo": ("drover.cli.demo:demo", "Watch the whole story on a real Kafka."),
-    "dead-letters": ("drover.cli.dead_letters:dead_letters", "Show what could not be read as a command."),
+    "replay": ("drover.cli.log:replay", "Replay the log from its first record."),
+    "recover": ("drover.cli.log:recover", "Let a shard go on whose log is damaged."),
+    "schema": ("drover.cli.setup:schema", "Print the wire contract as JSON Schema."),
+    "demo": ("drover.cli.local:demo", "Watch the whole story on a real Kafka."),
+    "dead-letters": ("drover.cli.log:dead_letters", "Show what could not be read as a command."),
 }
-# Names that commands had before; they work, and are not listed.
-ALIASES = {"mend": "repair"}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are named as `module:object`, each with its line of help."""
+
+    def __init__(self, *, lazy: Mapping[str, tuple[str, str]], **options: object) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]  # click's own keyword arguments, passed through
+        self._lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """List the commands in the order in which they were given."""
+        return [*self._lazy, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command."""
+        if cmd_name not in self._lazy:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = self._lazy[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), name)
+        assert isinstance(command, click.Command), f"{module}:{name} is not a command"
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self._lazy.items()])
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a fault of the world becomes one line and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except DroverError as error:
+            if ctx.ensure_object(Invocation).debug:
+                raise
+            raise failure_of(error) from error
+        except OSError as error:
+            failure = unwritable(error) if error.errno in NO_ROOM else directory_gone(error)
+            if failure is None or ctx.ensure_object(Invocation).debug:
+                raise
+            raise failure from error
+        except KeyboardInterrupt:
+            say("Interrupted.", err=True)
+            ctx.exit(ExitCode.INTERRUPTED)
+
+
 # What these do is not about one managed cluster.
 WITHOUT_CLUSTER = frozenset({"local", "topics", "acls", "worker", "spark", "demo", "dead-letters"})
 
 
-@click.group(cls=LazyGroup, lazy=COMMANDS, aliases=ALIASES)
+@click.group(cls=LazyGroup, lazy=COMMANDS)
 @common_options
 @author_option
 @click.version_option(package_name="kafka-drover", message="%(prog)s %(version)s")

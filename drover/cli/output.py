@@ -4,22 +4,119 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 import msgspec
 
-from drover.cli.columns import Arrangement, Column, Fit, arrange
+from drover.errors import ConfigurationError
 from drover.events.bounds import visible
 from drover.events.fields import LAST_MS
+from drover.text_files import decode_text
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.table import Table
     from rich.text import Text
 
-Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+# Between two columns.
+GAP = 3
+# In less than this, a sentence has a word or two on each line: below the row it reads better.
+NARROWEST_PROSE = 24
 FORMATS = ("table", "json", "jsonl", "yaml")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """The widths of a column in characters: its heading, its widest cell, and its longest word, also of the heading."""
+
+    name: str
+    heading: int
+    cell: int
+    word: int
+
+    @property
+    def widest(self) -> int:
+        """The width at which nothing in it is folded."""
+        return max(self.heading, self.cell)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How a table gets narrower, in this order.
+
+    `prose` is folded between words, and `below` is prose too, which then goes on a line of its own below each row, the
+    first one first. Then the columns of `spare` are left out, the first one first, and `shown_by` says where they can
+    be seen. Only when all that is not enough is anything else folded.
+    """
+
+    prose: tuple[str, ...] = ()
+    below: tuple[str, ...] = ()
+    spare: tuple[str, ...] = ()
+    shown_by: str = "a wider terminal or `-o json` shows them"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """The columns that are drawn, by their number, with their widths; those below each row, and those left out."""
+
+    widths: dict[int, int]
+    below: tuple[int, ...] = ()
+    left_out: tuple[int, ...] = ()
+
+
+def arrange(columns: Sequence[Column], fit: Fit, room: int) -> Arrangement:
+    """Choose the columns for a terminal that is `room` wide."""
+    for below, left_out in _sacrifices(columns, fit):
+        kept = [number for number in range(len(columns)) if number not in below and number not in left_out]
+        widths = _widths(kept, columns, [_least(columns[number], fit) for number in kept], room)
+        if widths is not None:
+            return Arrangement(widths, below, left_out)
+    # Nothing is left to give up: words stay whole if they can, and nothing is cut off even if they cannot.
+    found = _widths(kept, columns, [columns[number].word for number in kept], room)
+    found = found or _widths(kept, columns, [1] * len(kept), room)
+    return Arrangement(found or dict.fromkeys(kept, 1), below, left_out)
+
+
+def _sacrifices(columns: Sequence[Column], fit: Fit) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Yield ever more columns to put below the rows, then to leave out; at first none."""
+    numbers = {column.name: number for number, column in enumerate(columns)}
+    below = tuple(numbers[name] for name in fit.below if name in numbers)
+    spare = tuple(numbers[name] for name in fit.spare if name in numbers)
+    yield from ((below[:count], ()) for count in range(len(below) + 1))
+    yield from ((below, spare[:count]) for count in range(1, len(spare) + 1))
+
+
+def _least(column: Column, fit: Fit) -> int:
+    if column.name in fit.prose or column.name in fit.below:
+        return min(column.widest, NARROWEST_PROSE)
+    return max(column.cell, column.word)
+
+
+def _widths(kept: Sequence[int], columns: Sequence[Column], least: Sequence[int], room: int) -> dict[int, int] | None:
+    """Give each column all that it asks for, or less to the widest ones; None if they need more than there is."""
+    left = room - GAP * (len(kept) - 1)
+    if sum(least) > left:
+        return None
+    asked = [columns[number].widest for number in kept]
+    level = max(asked, default=0)
+    if sum(asked) > left:
+        level = next(one for one in range(left, -1, -1) if sum(_cut(asked, least, one)) <= left)
+    widths = _cut(asked, least, level)
+    # What the level leaves over is less than one for each column that it cuts.
+    for index, most in enumerate(asked):
+        if widths[index] == level < most and sum(widths) < left:
+            widths[index] += 1
+    return dict(zip(kept, widths, strict=True))
+
+
+def _cut(asked: Sequence[int], least: Sequence[int], level: int) -> list[int]:
+    return [max(low, min(most, level)) for most, low in zip(asked, least, strict=True)]
+
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 def output_option(command: Decorated) -> Decorated:
@@ -125,11 +222,11 @@ class FittedTable:
         drawn = self._part(arrangement)
         for row in self.rows:
             drawn.add_row(*(row.cells[number] for number in arrangement.widths), style=row.style)
-            told = [number for number in arrangement.below if row.cells[number]]
-            if told:
+            beneath = [number for number in arrangement.below if row.cells[number]]
+            if beneath:
                 # A table has no line across its columns: it ends here, and another one goes on with the same widths.
                 yield drawn
-                for number in told:
+                for number in beneath:
                     line = styled(f"{self.columns[number]}: ").append_text(cast("Text", row.cells[number]))
                     yield Padding(line, (0, 0, 0, 2), style=row.style, expand=False)
                 drawn = self._part(arrangement, show_header=False)
@@ -202,3 +299,48 @@ def at_least(count: float, is_unknown: float) -> str:
 def plural(count: int, noun: str, many: str | None = None) -> str:
     """Write a number of things; `many` is the plural where an `s` does not make it."""
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
+
+
+def read_text(file: Path, what: str) -> str:
+    """Read a file, or standard input for `-`; `what` says what it is, such as `plan`.
+
+    Raises `ConfigurationError` that names the file.
+    """
+    try:
+        return decode_text(_read_input(what) if str(file) == "-" else file.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"the {what} {file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"the {what} {file} is no text in UTF-8 or UTF-16: {error}") from error
+
+
+def _read_input(what: str) -> bytes:
+    """Read standard input as bytes: Python would pass on what is not UTF-8 as half characters in some locales."""
+    if sys.stdin is None:
+        raise ConfigurationError(f"the {what} - cannot be read: standard input is closed")
+    return sys.stdin.buffer.read()
+
+
+def write_text(file: Path, text: str, what: str) -> None:
+    """Write a file, or standard output for `-`. Raises `ConfigurationError` that names the file."""
+    if str(file) == "-":
+        if sys.stdout is None:
+            raise ConfigurationError(f"the {what} - cannot be written: standard output is closed")
+        sys.stdout.write(text)
+        # Now, and not at the end, when nobody would be told.
+        sys.stdout.flush()
+        return
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"the {what} {file} cannot be written: {error.strerror}") from error
+
+
+def listed(things: Iterable[object]) -> str:
+    """Write several things in a sentence, or in a cell that may be folded."""
+    return ", ".join(map(str, things))
+
+
+def compact_list(replicas: Iterable[int]) -> str:
+    """Write a replica list in a cell that must not be folded."""
+    return ",".join(map(str, replicas))

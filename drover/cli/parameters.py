@@ -117,32 +117,47 @@ def parse_partition(text: str) -> TopicPartition:
 
 
 def parse_moment(text: str, now: datetime) -> datetime:
-    """Read `2h` (so long ago) or an ISO date, with or without time; local time if it has no zone."""
+    """Read `2h` (so long ago), `2026-10-01` (the beginning of that day in UTC) or `2026-10-01T15:04Z`.
+
+    Raises `ValueError`, also for a time without its zone.
+    """
+    text = text.strip()
     try:
         return now - timedelta(seconds=parse_duration(text))
     except OverflowError:
         raise ValueError(f"{text!r} is longer ago than dates reach") from None
     except ValueError:
-        pass
+        return parse_date(
+            text, "a time: write 2h for two hours ago, 2026-10-01 for the beginning of that day in UTC, or"
+        )
+
+
+def parse_date(text: str, advice: str) -> datetime:
+    """Read a day, in UTC, or a time with its zone. Raises `ValueError` with advice that such a time completes."""
     try:
-        return datetime.fromisoformat(text).astimezone(UTC)
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"{text!r} is not a time: write 2h for two hours ago, or 2026-11-20T15:04") from None
+        raise ValueError(f"{text!r} is not {advice} 2026-10-01T15:04Z") from None
+    if "T" in text or " " in text:
+        raise ValueError(f"{text!r} has no time zone: write {text}Z for UTC, or {text}+01:00")
+    return moment.replace(tzinfo=UTC)
 
 
-class _Parsed(click.ParamType):
-    """A parameter read by one of the functions above."""
+class Parsed(click.ParamType):
+    """A parameter that a function reads; what that raises as `ValueError` is wrong usage."""
 
-    def parse(self, text: str) -> Any:
-        """Read the text. Raises `ValueError`."""
-        raise NotImplementedError
+    def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
+        self.name = name
+        self._parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read what was typed; a default may be the value itself."""
         if not isinstance(value, str):
             return value
         try:
-            return self.parse(value)
+            return self._parse(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -160,123 +175,46 @@ class NamedPath(click.Path):  # noqa: TID251 - the replacement that the ban name
         return super().convert(value, param, ctx)
 
 
-class Rate(_Parsed):
-    """Bytes per second."""
-
-    name = "rate"
-
-    def parse(self, text: str) -> int:
-        """Read a rate."""
-        return parse_rate(text)
+def _checked_address(text: str) -> str:
+    parse_address(text)
+    return text
 
 
-class Size(_Parsed):
-    """Bytes."""
-
-    name = "size"
-
-    def parse(self, text: str) -> int:
-        """Read a size."""
-        return parse_size(text)
-
-
-class Share(_Parsed):
-    """A share of something, 0 to 1."""
-
-    name = "share"
-
-    def parse(self, text: str) -> float:
-        """Read a share."""
-        return parse_share(text)
+def _parse_sighting(text: str) -> tuple[int, bool]:
+    at_ms = _parse_ms(text)
+    try:
+        parse_duration(text)
+    except ValueError:
+        return at_ms, True
+    return at_ms, False
 
 
-class Names(_Parsed):
-    """Names, separated by commas."""
-
-    name = "names"
-
-    def parse(self, text: str) -> tuple[str, ...]:
-        """Read names."""
-        return parse_names(text)
+def _parse_ms(text: str) -> int:
+    return round(parse_moment(text, datetime.now(UTC)).timestamp() * 1000)
 
 
-class Brokers(_Parsed):
-    """Ids of brokers, separated by commas."""
-
-    name = "brokers"
-
-    def parse(self, text: str) -> tuple[int, ...]:
-        """Read ids."""
-        return parse_brokers(text)
+RATE = Parsed("rate", parse_rate)
+SIZE = Parsed("size", parse_size)
+SHARE = Parsed("share", parse_share)
+NAMES = Parsed("names", parse_names)
+BROKERS = Parsed("brokers", parse_brokers)
+DURATION = Parsed("duration", parse_duration)
+PARTITION = Parsed("topic:partition", parse_partition)
+# It stays the text that settings have.
+ADDRESS = Parsed("address", _checked_address)
+# In ms since epoch.
+MOMENT = Parsed("when", _parse_ms)
+# The same, and whether the text means the same moment whenever it is read.
+SIGHTING = Parsed("when", _parse_sighting)
+BROKER = click.IntRange(min=0, max=MAX_BROKER)
+broker_argument = click.argument("number", metavar="N", type=BROKER)
 
 
 def brokers_argument(metavar: str) -> Callable[[Decorated], Decorated]:
     """Add the argument `brokers`: ids as people write them, `1 4`, `1,4` or `1, 4`."""
-    return click.argument(
-        "brokers", type=_BrokersOfArgument(), nargs=-1, required=True, metavar=metavar, callback=_flattened
-    )
-
-
-class _BrokersOfArgument(Brokers):
-    def parse(self, text: str) -> tuple[int, ...]:
-        return parse_brokers(text.removesuffix(","))
+    listed = Parsed("brokers", lambda text: parse_brokers(text.removesuffix(",")))
+    return click.argument("brokers", type=listed, nargs=-1, required=True, metavar=metavar, callback=_flattened)
 
 
 def _flattened(_: click.Context, __: click.Parameter, value: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     return tuple(broker for brokers in value for broker in brokers)
-
-
-class Duration(_Parsed):
-    """Seconds."""
-
-    name = "duration"
-
-    def parse(self, text: str) -> float:
-        """Read a duration."""
-        return parse_duration(text)
-
-
-class Partition(_Parsed):
-    """A topic and the number of one of its partitions."""
-
-    name = "topic:partition"
-
-    def parse(self, text: str) -> TopicPartition:
-        """Read a partition."""
-        return parse_partition(text)
-
-
-class Address(_Parsed):
-    """Where to listen; it stays the text that settings have."""
-
-    name = "address"
-
-    def parse(self, text: str) -> str:
-        """Check an address."""
-        parse_address(text)
-        return text
-
-
-class Moment(_Parsed):
-    """A point in time."""
-
-    name = "when"
-
-    def parse(self, text: str) -> datetime:
-        """Read a moment."""
-        return parse_moment(text, datetime.now(UTC))
-
-
-class Sighting(_Parsed):
-    """A point in time, and whether the text means the same one whenever it is read."""
-
-    name = "when"
-
-    def parse(self, text: str) -> tuple[datetime, bool]:
-        """Read a moment."""
-        moment = parse_moment(text, datetime.now(UTC))
-        try:
-            parse_duration(text)
-        except ValueError:
-            return moment, True
-        return moment, False

@@ -1,23 +1,227 @@
-"""PURE: the stock tool's reassignment file, and the commands that carry its partitions."""
+"""PURE but for reading: plans in files, in the stock tool's format and in those of other tools."""
 
-from collections.abc import Iterable, Sequence
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+import click
 import msgspec
 
-from drover.cli.plan_formats import Entry, SavedProposal, plan_in
+from drover.cli.exits import ExitCode
+from drover.cli.output import listed, read_text, say
+from drover.cli.parameters import NamedPath
 from drover.errors import ConfigurationError
-from drover.events.bounds import MAX_PARTITIONS
+from drover.events.bounds import MAX_PARTITIONS, visible
 from drover.events.codec import MAX_COMMAND_BYTES
 from drover.events.commands import Alter, PartitionTarget
-from drover.events.plans import Priority, Stepping
+from drover.events.fields import Index, Replicas
 from drover.events.undecodable import UNDECODABLE
-from drover.events.words import said_of
+from drover.events.words import fault_of_json, said_of
+from drover.planner.proposal import Basis
 
+PROPOSED_HEADING = "Proposed partition reassignment configuration"
+CURRENT_HEADING = "Current partition replica assignment"
+MAX_SHOWN = 300
+# As in `orders-0, oldLeader: 1, [1, 2] -> [3, 4]`.
+_TEXT_OF_CRUISE_CONTROL = re.compile(r"\{[^{}\"\n]*, oldLeader: ")
+_LINE_OF_A_MAP = re.compile(r"^[ \t]*(?=\{)", re.MULTILINE)
 ANY_LOG_DIRECTORY = "any"
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A partition of a plan; `observers` are Confluent's, and Apache Kafka has none."""
+
+    topic: str
+    partition: Index
+    replicas: Replicas | None
+    log_dirs: tuple[str, ...] = ()
+    original_replicas: Replicas | None = None
+    observers: tuple[Index, ...] = ()
+
+
+class SavedProposal(msgspec.Struct, frozen=True):
+    """The part of a plan file that `drover plan --to` adds: the goal, the plan's hash, and what the hash covers.
+
+    `empties` and `fills` are the brokers that the plan empties and fills.
+    """
+
+    asked: str
+    hash: str
+    basis: Basis
+    empties: tuple[int, ...] = ()
+    fills: tuple[int, ...] = ()
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A plan in the stock tool's format, with what Drover adds to it.
+
+    `empties` and `fills` are the brokers that it empties and fills, where no proposal says so.
+    """
+
+    partitions: tuple[Entry, ...]
+    version: int = 1
+    proposal: SavedProposal | None = None
+    empties: tuple[int, ...] = ()
+    fills: tuple[int, ...] = ()
+
+
+class _TopicPartition(msgspec.Struct, frozen=True):
+    topic: str
+    partition: Index
+
+
+class _CruiseControlProposal(msgspec.Struct, frozen=True, rename="camel"):
+    topic_partition: _TopicPartition
+    new_replicas: Replicas
+
+
+class _CruiseControl(msgspec.Struct, frozen=True):
+    """Cruise Control's answer to `rebalance?json=true` and similar requests; its other fields are not read."""
+
+    proposals: tuple[_CruiseControlProposal, ...]
+
+
+class _Move(msgspec.Struct, frozen=True):
+    topic: str
+    partition: Index
+    before: Replicas
+    after: Replicas
+
+
+class _ShownProposal(msgspec.Struct, frozen=True):
+    """A proposal as `drover plan -o json` prints it, without the fields that no alter needs."""
+
+    moves: tuple[_Move, ...]
+    refused: bool = False
+    empties: tuple[int, ...] = ()
+    fills: tuple[int, ...] = ()
+
+
+def plan_in(text: str, name: str) -> Plan:
+    """Return the plan in a text; only programs that answered with no move give one without partitions.
+
+    Raises `ConfigurationError` for what is no plan, and whatever `msgspec` and `json` raise for what is no JSON.
+    """
+    text = _json_in(text, name)
+    fault = fault_of_json(text.encode(errors="surrogatepass"))
+    if fault is not None:
+        raise ConfigurationError(f"{name}: {fault}")
+    document = _decoded(text)
+    if isinstance(document, dict) and "partitions" not in document:
+        if "proposals" in document:
+            return _of_cruise_control(msgspec.convert(document, _CruiseControl))
+        if "moves" in document:
+            return _of_shown_proposal(msgspec.convert(document, _ShownProposal), name)
+        _refuse_others(document, name)
+    if isinstance(document, dict) and "brokers" in document:
+        raise ConfigurationError(f"{name} is a model of a cluster, and no plan: give it to `drover plan` with --model")
+    plan = msgspec.convert(document, Plan)
+    if plan.version != 1:
+        raise ConfigurationError(f"{name} has version {plan.version}; only version 1 is known")
+    if not plan.partitions:
+        raise ConfigurationError(f"{name} names no partition: there is nothing to do")
+    return plan
+
+
+def _of_cruise_control(answer: _CruiseControl) -> Plan:
+    # Its `oldReplicas` begin with the leader of the moment, and so assert nothing about the order.
+    return Plan(
+        tuple(
+            Entry(one.topic_partition.topic, one.topic_partition.partition, one.new_replicas)
+            for one in answer.proposals
+        )
+    )
+
+
+def _of_shown_proposal(shown: _ShownProposal, name: str) -> Plan:
+    if shown.refused:
+        raise ConfigurationError(f"{name} is no plan: it says why `drover plan` could not make one")
+    entries = tuple(Entry(one.topic, one.partition, one.after, original_replicas=one.before) for one in shown.moves)
+    return Plan(entries, empties=shown.empties, fills=shown.fills)
+
+
+def _refuse_others(document: dict[str, Any], name: str) -> None:
+    """Say what a document is that people take for a plan."""
+    if "errorMessage" in document:
+        message = visible(str(document["errorMessage"]))[:MAX_SHOWN]
+        raise ConfigurationError(f"{name} is no plan: Cruise Control answered with an error: {message}")
+    if "progress" in document:
+        raise ConfigurationError(
+            f"{name} is no plan yet: Cruise Control is still at work. Ask for the same again, with the User-Task-ID "
+            "from the header of this answer, until it lists proposals"
+        )
+    if "summary" in document:
+        raise ConfigurationError(
+            f"{name} holds the summary of Cruise Control's answer, and not the moves: ask again with "
+            "json=true&verbose=true"
+        )
+    if "topics" in document:
+        raise ConfigurationError(
+            f"{name} is a list of topics for kafka-reassign-partitions --generate, and no plan: give what that prints, "
+            "or let `drover plan` propose one"
+        )
+    if "commands" in document:
+        raise ConfigurationError(f"{name} is what `drover alter --dry-run` printed: give the plan itself")
+
+
+def _decoded(text: str) -> Any:
+    """Decode JSON; in an answer of Cruise Control, NaN and Infinity stand for loads that it cannot compute."""
+    try:
+        return msgspec.json.decode(text)
+    except UNDECODABLE:
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict) or not document.keys() & {"proposals", "summary", "progress"}:
+            raise
+        return document
+
+
+def _json_in(text: str, name: str) -> str:
+    """Extract the JSON of the plan from what programs print around it."""
+    text = text.removeprefix("\ufeff")
+    if not text.strip():
+        raise ConfigurationError(f"{name} is empty")
+    _, heading, proposed = text.partition(PROPOSED_HEADING)
+    if heading:
+        start = proposed.find("{")
+        if start < 0:
+            raise ConfigurationError(f"{name}: nothing follows the heading {PROPOSED_HEADING!r}")
+        _, end = json.JSONDecoder().raw_decode(proposed, start)
+        return proposed[start:end]
+    if CURRENT_HEADING in text:
+        raise ConfigurationError(
+            f"{name} holds only the current assignment, no proposed one; to go back to it, put its JSON alone into a "
+            "file"
+        )
+    if _TEXT_OF_CRUISE_CONTROL.search(text):
+        raise ConfigurationError(f"{name} is Cruise Control's answer as text: ask again with json=true&verbose=true")
+    maps = list(_maps_in(text))
+    if len(maps) > 1:
+        raise ConfigurationError(
+            f"{name} holds {len(maps)} JSON documents, and a plan is one: put the plan alone into a file. "
+            "`drover plan` writes one with --to"
+        )
+    return maps[0] if maps else text
+
+
+def _maps_in(text: str) -> Iterator[str]:
+    """Cut out every map that begins a line; what is damaged goes to the end, so that its fault is told."""
+    place = 0
+    while (line := _LINE_OF_A_MAP.search(text, place)) is not None:
+        try:
+            _, place = json.JSONDecoder().raw_decode(text, line.end())
+        except ValueError:
+            place = len(text)
+        yield text[line.end() : place]
+
+
 # What the fields beside `partitions` may take of a command; they are bounded by the contract.
 ENVELOPE_BYTES = 64 * 1024
-# A decision says more about each partition than the command does, and has a bound of its own.
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +238,6 @@ class PlanFile:
 
 
 Lists = dict[tuple[str, int], tuple[int, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class AlterRequest:
-    """The request of one `drover alter`, besides the partitions."""
-
-    id: str
-    cluster: str
-    by: str
-    reason: str
-    plan: str | None = None
-    throttle_bytes_per_second: int | None = None
-    throttle_may_rise_to: int | None = None
-    stepping: Stepping | None = None
-    priority: Priority | None = None
-    queue: bool = False
-    allow_drover_topics: bool = False
-    allow_emptied_brokers: bool = False
-    drops_unregistered: bool = False
-    empties: tuple[int, ...] = ()
-    fills: tuple[int, ...] = ()
 
 
 def parse_plan(text: str, name: str) -> PlanFile:
@@ -104,17 +287,17 @@ def lists_of(plan: PlanFile, name: str) -> Lists:
 def stock_json(lists: Iterable[tuple[str, int, Sequence[int]]]) -> str:
     """Write replica lists in the stock tool's format, one partition to a line, so that people can edit them."""
     entries = ({"topic": topic, "partition": number, "replicas": replicas} for topic, number, replicas in lists)
-    return f'{{"version": 1, "partitions": [\n{_lines(entries)}\n]}}\n'
+    return f'{{"version": 1, "partitions": [\n{_entry_lines(entries)}\n]}}\n'
 
 
 def proposal_json(targets: Iterable[PartitionTarget], proposal: SavedProposal) -> str:
     """Write a proposal in the stock tool's format, which ignores what Drover adds to it."""
-    partitions = _lines(msgspec.to_builtins(target) for target in targets)
+    partitions = _entry_lines(msgspec.to_builtins(target) for target in targets)
     added = msgspec.json.encode(proposal).decode()
     return f'{{"version": 1, "partitions": [\n{partitions}\n],\n"proposal": {added}}}\n'
 
 
-def _lines(entries: Iterable[object]) -> str:
+def _entry_lines(entries: Iterable[object]) -> str:
     return ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in entries)
 
 
@@ -141,31 +324,21 @@ def _check_entries(entries: Iterable[Entry], name: str) -> None:
             )
 
 
-def alter_commands(request: AlterRequest, targets: Sequence[PartitionTarget]) -> tuple[Alter, ...]:
-    """Make the commands that carry these partitions: one if it fits, else several under `id`, `id.2`, `id.3`.
+def split(whole: Alter) -> tuple[Alter, ...]:
+    """Return a command that fits as it is, and a larger one as several under `id`, `id.2`, `id.3`.
 
     All but the last say that more will follow, so that the plan is not finished in between.
     """
-    parts = _split(targets, MAX_COMMAND_BYTES - ENVELOPE_BYTES)
-    plan = request.plan if len(parts) == 1 else request.plan or request.id
+    parts = _split(whole.partitions, MAX_COMMAND_BYTES - ENVELOPE_BYTES)
+    if len(parts) == 1:
+        return (whole,)
     return tuple(
-        Alter(
-            id=request.id if number == 1 else f"{request.id}.{number}",
-            cluster=request.cluster,
-            by=request.by,
-            reason=request.reason,
+        msgspec.structs.replace(
+            whole,
+            id=whole.id if number == 1 else f"{whole.id}.{number}",
             partitions=part,
-            plan=plan,
+            plan=whole.plan_name,
             more=number < len(parts),
-            throttle_bytes_per_second=request.throttle_bytes_per_second,
-            throttle_may_rise_to=request.throttle_may_rise_to,
-            stepping=request.stepping,
-            priority=request.priority,
-            queue=request.queue,
-            allow_drover_topics=request.allow_drover_topics,
-            allow_emptied_brokers=request.allow_emptied_brokers,
-            empties=request.empties,
-            fills=request.fills,
         )
         for number, part in enumerate(parts, start=1)
     )
@@ -183,3 +356,38 @@ def _split(targets: Sequence[PartitionTarget], room: int) -> list[tuple[Partitio
         part.append(target)
         size += weight
     return [*parts, tuple(part)]
+
+
+plan_file_type = NamedPath(dir_okay=False, allow_dash=True)
+
+
+def read_plans(files: Sequence[Path]) -> PlanFile:
+    """Read the files as one plan; `-` is standard input. Only a file that is alone keeps its proposal.
+
+    Ends the command with `DONE` if no file asks for a move, as an answer of Cruise Control may. Raises
+    `ConfigurationError` for a file that is no plan, and for a partition that two of them name.
+    """
+    if len(set(files)) < len(files):
+        raise click.UsageError("a PLAN.json is named twice; - is standard input, which can be read once")
+    plans = [parse_plan(read_text(file, "plan"), str(file)) for file in files]
+    named: dict[object, Path] = {}
+    for file, plan in zip(files, plans, strict=True):
+        for target in plan.targets:
+            if target.key in named:
+                raise ConfigurationError(f"{named[target.key]} and {file} both name partition {target.key}: choose one")
+            named[target.key] = file
+    if not named:
+        say(f"{name_of(files)} asks for no move: there is nothing to do.", err=True)
+        raise click.exceptions.Exit(ExitCode.DONE)
+    if len(plans) == 1:
+        return plans[0]
+    return PlanFile(
+        tuple(target for plan in plans for target in plan.targets),
+        empties=tuple(sorted({broker for plan in plans for broker in plan.empties})),
+        fills=tuple(sorted({broker for plan in plans for broker in plan.fills})),
+    )
+
+
+def name_of(files: Sequence[Path]) -> str:
+    """Return what messages call these files."""
+    return listed(files)

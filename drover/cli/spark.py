@@ -1,23 +1,69 @@
-"""`drover spark`: run the job that keeps the progress tables; thin over the package `spark`."""
+"""`drover spark` and `drover progress`: the job that keeps tables of progress, and what these tables say."""
 
 import asyncio
 import signal
 import threading
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from drover.cli.invocation import Invocation, pass_invocation, settings_options
-from drover.cli.output import say
+from drover.cli.invocation import Invocation, common_options, pass_invocation, settings_options
+from drover.cli.output import (
+    Fit,
+    amount,
+    at_least,
+    console,
+    duration,
+    is_terminal,
+    output_option,
+    print_document,
+    print_line,
+    say,
+    styled,
+    table,
+    timestamp,
+)
 from drover.cli.parameters import NamedPath
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.settings.settings import Settings, SparkSettings
+from drover.spark.files import JobFiles
+from drover.spark.sinks.sqlite import read_rows, read_standing
+from drover.spark.view import (
+    Overview,
+    PlanProgress,
+    Progress,
+    broker_rates,
+    durations,
+    is_moment,
+    moment,
+    now_ms,
+    open_tables,
+    overview,
+    with_times,
+)
 
 if TYPE_CHECKING:
+    from rich.console import Group
+
     from drover.spark.job import JobOptions
+
+PAUSE_S = 0.5
+_JOB = {
+    "running": "the job keeps them up to date",
+    "starting": "the job is starting",
+    None: "NO JOB IS RUNNING: start one with `drover spark run`",
+}
+
+
+directory_option = click.option(
+    "--dir", "directory", type=NamedPath(file_okay=False), help="The job's directory.  [default: .local/spark]"
+)
 
 
 @click.group()
@@ -27,12 +73,7 @@ def spark() -> None:
 
 @spark.command()
 @click.option("--master", help="Spark's master.  [default: what spark-submit said, else local[2]]")
-@click.option(
-    "--dir",
-    "directory",
-    type=NamedPath(file_okay=False),
-    help="The job's directory.  [default: .local/spark]",
-)
+@directory_option
 @click.option("--history", is_flag=True, help="Also keep everything that has ended, in Parquet files.")
 @settings_options
 @pass_invocation
@@ -43,7 +84,7 @@ def run(invocation: Invocation, master: str | None, directory: Path | None, *, h
     """
     settings = invocation.settings()
     asyncio.run(_check_topics(settings.log.connection()))
-    options = _options(settings, master, directory, history=history)
+    options = _job_options(settings, master, directory, history=history)
     from drover.spark.job import run as run_job  # noqa: PLC0415 - Spark is not loaded to say that a flag is wrong
 
     stop = threading.Event()
@@ -72,7 +113,7 @@ async def _check_topics(connection: LogConnection) -> None:
         raise ConfigurationError(f"there is no topic {' and no topic '.join(absent)}: run `drover topics init`")
 
 
-def _options(settings: Settings, master: str | None, directory: Path | None, *, history: bool) -> "JobOptions":
+def _job_options(settings: Settings, master: str | None, directory: Path | None, *, history: bool) -> "JobOptions":
     from drover.settings.java_options import java_client_options  # noqa: PLC0415 - see run
     from drover.spark.job import JobOptions  # noqa: PLC0415
     from drover.spark.reading import LogSource  # noqa: PLC0415
@@ -96,3 +137,192 @@ def _options(settings: Settings, master: str | None, directory: Path | None, *, 
 def directory_of(settings: SparkSettings, directory: Path | None) -> Path:
     """Return where the job keeps its files: the flag's directory, else the settings'."""
     return directory or Path(settings.directory)
+
+
+PLAN_COLUMNS = (
+    *("cluster", "plan", "by", "planned", "under way", "blocked", "waiting", "completed", "rolled back", "copied"),
+    *("of", "rate", "to go"),
+)
+TABLES = (
+    *("brokers", "budgets", "durations", "heal_chunks", "leader_movements", "limits", "listed_brokers", "plans"),
+    *("reassignments", "refusals", "requests", "samples", "takeovers", "throttles", "undecodable"),
+)
+
+
+@click.command()
+@click.option("--follow", is_flag=True, help="Keep showing until Ctrl-C, or until the plan named has finished.")
+@click.option("--plan", help="Only this plan, even if it has finished.")
+@click.option(
+    "--table", "one_table", type=click.Choice(TABLES), help="Show a whole table instead; see spark/README.md."
+)
+@directory_option
+@output_option
+@common_options
+@pass_invocation
+def progress(
+    invocation: Invocation,
+    plan: str | None,
+    one_table: str | None,
+    directory: Path | None,
+    output: str,
+    *,
+    follow: bool,
+) -> None:
+    """Show every plan's progress, rates and stalled partitions, from the tables that `drover spark run` keeps.
+
+    `drover status` reads the log itself and is never behind; these tables may be, and the last line tells their age.
+    """
+    settings = invocation.settings()
+    cluster = invocation.cluster_wanted(settings)
+    files = JobFiles(directory_of(settings.spark, directory).absolute())
+    if one_table is not None:
+        _print_table(files, one_table, cluster, plan, output, follow=follow)
+    elif follow:
+        if output not in {"table", "jsonl"}:
+            raise click.UsageError(f"--follow goes with -o table or jsonl, not {output}")
+        _follow(files, cluster, plan, output)
+    else:
+        found = overview(files, cluster, plan, now_ms())
+        if output == "table":
+            console().print(_progress_layout(found))
+        else:
+            document = found.document()
+            print_document(document, [*document["plans"], *document["reassignments"]], output)
+
+
+def _print_table(
+    files: JobFiles, name: str, cluster: str | None, plan: str | None, output: str, *, follow: bool
+) -> None:
+    if follow:
+        raise click.UsageError("--follow shows progress, not a whole table")
+    wanted = {key: value for key, value in (("cluster", cluster), ("plan", plan)) if value is not None}
+    with open_tables(files) as connection:
+        standing = read_standing(connection)
+        rows = [
+            row
+            for row in read_rows(connection, name)
+            if all(row.get(key, value) == value for key, value in wanted.items())
+        ]
+    newest_ms = 0 if standing is None else standing.newest_ms
+    found = durations(rows) if name == "durations" else broker_rates(rows, newest_ms) if name == "brokers" else rows
+    if output != "table":
+        found = [with_times(row) for row in found]
+        print_document({name: found}, found, output)
+        return
+    columns = tuple(found[0]) if found else ("nothing yet",)
+    shown = [[_cell(moment(row[one]) if is_moment(one) else row[one]) for one in columns] for row in found]
+    console().print(table([one.removesuffix("_ms") if is_moment(one) else one for one in columns], shown))
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else str(value)
+
+
+def _views(files: JobFiles, cluster: str | None, plan: str | None) -> Iterator[Overview]:
+    """Yield what the tables say whenever a batch was applied, and now and then."""
+    while True:
+        yield overview(files, cluster, plan, now_ms())
+        time.sleep(PAUSE_S)
+
+
+def _follow(files: JobFiles, cluster: str | None, plan: str | None, output: str) -> None:
+    views = _views(files, cluster, plan)
+    if output == "table" and is_terminal():
+        from rich.live import Live  # noqa: PLC0415 - a pipe needs none of it
+
+        with Live(console=console(), auto_refresh=False, vertical_overflow="crop") as live:
+            for view in views:
+                live.update(_progress_layout(view), refresh=True)
+                if _has_finished(view, plan):
+                    return
+    shown: dict[tuple[Any, ...], Any] = {}
+    for view in views:
+        for plan_row in view.plans:
+            _print_change(shown, (plan_row.cluster, plan_row.plan), plan_row, output, _plan_line(plan_row))
+        for row in view.reassignments:
+            _print_change(shown, (row.cluster, row.topic, row.partition), row, output, _progress_line(row))
+        if _has_finished(view, plan):
+            return
+
+
+def _print_change(shown: dict[tuple[Any, ...], Any], key: tuple[Any, ...], row: Any, output: str, line: str) -> None:
+    if shown.get(key) == line:
+        return
+    shown[key] = line
+    if output == "jsonl":
+        print_line(asdict(row))
+    else:
+        say(line)
+
+
+def _has_finished(view: Overview, plan: str | None) -> bool:
+    # Several clusters may have a plan of that name.
+    return plan is not None and bool(view.plans) and all(one.finished_ms is not None for one in view.plans)
+
+
+def _plan_line(plan: PlanProgress) -> str:
+    ended = f"{plan.completed} completed, {plan.rolled_back} rolled back, {plan.stopped} stopped, {plan.failed} failed"
+    state = "finished" if plan.finished_ms is not None else f"{plan.under_way} under way"
+    return (
+        f"{plan.cluster} plan {plan.plan}: {state}, {ended}, {at_least(plan.bytes_copied, plan.bytes_unknown)} copied"
+    )
+
+
+def _progress_line(row: Progress) -> str:
+    why = f", {row.reason}" if row.reason else ""
+    stalled = ", stalled" if row.has_stalled else ""
+    copied = (
+        f" {at_least(row.bytes_done, row.bytes_unknown)} of {at_least(row.bytes_total, row.bytes_unknown)}"
+        if row.bytes_total
+        else ""
+    )
+    return f"{timestamp(row.since_ms)} {row.cluster} {row.topic}:{row.partition} {row.state}{copied}{why}{stalled}"
+
+
+def _progress_layout(view: Overview) -> "Group":
+    from rich.console import Group  # noqa: PLC0415 - for people only
+
+    plans = table(
+        PLAN_COLUMNS,
+        [
+            (
+                *(plan.cluster, plan.plan, plan.requester, str(plan.partitions_planned), str(plan.under_way)),
+                *(str(plan.blocked), str(plan.waiting), str(plan.completed), str(plan.rolled_back)),
+                *(at_least(plan.bytes_copied, plan.bytes_unknown), _planned(plan)),
+                *(f"{amount(plan.rate)}/s", _time(plan.remaining_ms)),
+            )
+            for plan in view.plans
+        ],
+        right=PLAN_COLUMNS[3:],
+    )
+    rows = table(
+        ("cluster", "partition", "plan", "state", "step", "done", "of", "rate", "to go", "why it waits"),
+        [
+            (
+                *(row.cluster, f"{row.topic}:{row.partition}", row.plan, row.state, _cell(row.step)),
+                *(at_least(row.bytes_done, row.bytes_unknown), at_least(row.bytes_total, row.bytes_unknown)),
+                *("-" if row.rate is None else f"{amount(row.rate)}/s", _time(row.remaining_ms)),
+                "stalled: the copy is not growing" if row.has_stalled else row.detail or "",
+            )
+            for row in view.reassignments
+        ],
+        right=("step", "done", "of", "rate", "to go"),
+        fit=Fit(below=("why it waits",), spare=("step", "of", "done", "cluster", "plan")),
+    )
+    return Group(plans, styled(""), rows, styled(""), styled(_age(view)))
+
+
+def _planned(plan: PlanProgress) -> str:
+    """Write how much there is to copy; with a + where more is not known yet."""
+    return f"{amount(plan.bytes_planned)}{'+' if plan.without_size else ''}"
+
+
+def _age(view: Overview) -> str:
+    if view.standing is None:
+        return f"there is no batch in the tables yet; {_JOB[view.job]}"
+    newest = timestamp(view.standing.newest_ms) if view.standing.newest_ms else "nothing"
+    return f"tables as of {newest}, batch {view.standing.batch}; {_JOB[view.job]}"
+
+
+def _time(remaining_ms: int | None) -> str:
+    return "-" if remaining_ms is None else duration(remaining_ms)

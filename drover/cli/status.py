@@ -1,22 +1,411 @@
 """`drover status`: what is moving, how far it is and why it waits; read from the log, no worker is asked."""
 
 import asyncio
-from typing import Any
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from drover.cli.following import follow_status
+from drover.cli.exits import ExitCode, Failure
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import FORMATS, console, print_document, say
+from drover.cli.output import (
+    FORMATS,
+    Fit,
+    FittedTable,
+    Row,
+    amount,
+    compact_list,
+    console,
+    duration,
+    is_terminal,
+    plural,
+    print_document,
+    print_line,
+    say,
+    styled,
+    table,
+    timestamp,
+)
 from drover.cli.plan_file import stock_json
-from drover.cli.status_view import Choice, end_of, layout
-from drover.client.views.present import clusters_of, unmanaged_of
-from drover.client.views.shard_rows import shard_rows
-from drover.client.views.status_rows import cluster_document, totals
-from drover.client.watching import View, look
+from drover.client.transfers import FRESH_MS
+from drover.client.views.plan_end import Tally
+from drover.client.views.plan_rows import figures
+from drover.client.views.present import clusters_of, queue_of, rows_of, unmanaged_of
+from drover.client.views.shard_rows import ShardRow, contests, shard_rows
+from drover.client.views.status_rows import StatusRow, UnmanagedRow, cluster_document, notices, totals
+from drover.client.views.waiting_rows import QueueRow
+from drover.client.watching import View, look, watch
+from drover.journal.connection import LogConnection
+from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
+from drover.state.plans import Plan
 
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+COLUMNS = (
+    "partition", "plan", "state", "step", "replicas", "done", "of", "%", "rate", "eta", "for", "waits for",
+)  # fmt: skip
+FOREIGN_COLUMNS = ("moved by others", "replicas", "adding", "removing", "for", "what to do")
+MOST_UNMANAGED_ROWS = 20
+QUEUE_COLUMNS = ("in the queue", "id", "plan", "target", "for", "waits for")
+RIGHT = ("step", "done", "of", "%", "rate", "eta", "for")
+# What a narrow terminal goes without: the rows must always say what moves, in which state it is, and why it waits.
+SPARE = ("step", "of", "done", "replicas", "for", "%", "plan", "eta", "rate")
+SHOWN_BY = "a wider terminal or `drover status -o json` shows them"
+FIT = Fit(below=("waits for",), spare=SPARE, shown_by=SHOWN_BY)
+FOREIGN_FIT = Fit(below=("what to do",), spare=("for", "replicas", "removing", "adding"), shown_by=SHOWN_BY)
+QUEUE_FIT = Fit(below=("waits for",), spare=("target", "for", "plan", "id"), shown_by=SHOWN_BY)
+COLOURS = {"copying": "green", "queued": "dim"}
+PAUSE_S = 0.5
+# A plan that was accepted is in the log by then, even where a broker of the log lags.
+FOUND_WITHIN_S = 10.0
+# Lines of a live view that are not the table's: headings, notices, totals.
+OTHER_LINES = 8
 STOCK = "stock"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A filter for `drover status`: by cluster, plan, topic and state; everything by default."""
+
+    cluster: str | None = None
+    plan: str | None = None
+    topic: str | None = None
+    state: str | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether nothing of the cluster is left out."""
+        return self.plan is None and self.topic is None and self.state is None
+
+    def rows(self, view: View) -> list[StatusRow]:
+        """Return the reassignments that are meant."""
+        return rows_of(view, self.cluster, self.plan, topic=self.topic, state=self.state)
+
+    def queue(self, view: View) -> list[QueueRow]:
+        """Return the entries of the queue that are meant; they are in no state of a reassignment."""
+        return [] if self.state is not None else queue_of(view, self.cluster, self.plan, topic=self.topic)
+
+
+def status_layout(
+    view: View, choice: Choice, most_rows: int | None = None, *, is_live: bool = False
+) -> "RenderableType":
+    """Lay the present out; with `most_rows` only so many reassignments are listed, and of the queue what fits below."""
+    from rich.console import Group  # noqa: PLC0415 - rich costs start-up time
+
+    rows = choice.rows(view)
+    queue = choice.queue(view)
+    states = [state for state, _, _ in clusters_of(view, choice.cluster)]
+    several, now_ms = len(states) > 1, int(time.time() * 1000)
+    parts: list[RenderableType] = [
+        styled(row.sentence(view.now_ms), style=_style_of(row, view.now_ms)) for row in _shards(view, states)
+    ]
+    parts += [styled(line, style="yellow") for line in contests(shard_rows(view))]
+    parts += [
+        styled(f"{state.name}: {state.traits}", style="dim")
+        for state in states
+        if state.traits is not None and state.traits.is_known
+    ]
+    parts += [
+        styled(line, style="yellow")
+        for state in states
+        for line in notices(state, view.projections.get(state.name), view.now_ms)
+    ]
+    if rows:
+        parts.append(_moves_table(rows[:most_rows], now_ms, several=several, live=is_live))
+    if most_rows is not None and len(rows) > most_rows:
+        hint = "" if is_live else ": --limit, --plan, --topic and --state choose, -o json has all"
+        parts.append(styled(f"and {len(rows) - most_rows:,} more{hint}", style="dim"))
+    unmanaged = unmanaged_of(view, choice.cluster) if choice.is_all else []
+    if unmanaged:
+        drawn = [
+            Row(
+                [styled(cell) for cell in unmanaged_cells(row, now_ms, several=several)],
+                "yellow" if row.never_ends else "dim",
+            )
+            for row in unmanaged[:MOST_UNMANAGED_ROWS]
+        ]
+        parts.append(FittedTable(FOREIGN_COLUMNS, drawn, ("for",), FOREIGN_FIT))
+    if len(unmanaged) > MOST_UNMANAGED_ROWS:
+        parts.append(styled(f"and {len(unmanaged) - MOST_UNMANAGED_ROWS:,} more moves of others", style="dim"))
+    fitting = None if most_rows is None else max(1, most_rows - len(rows))
+    if queue:
+        cells = [queue_cells(row, now_ms, several=several) for row in queue[:fitting]]
+        parts.append(table(QUEUE_COLUMNS, cells, right=("for",), fit=QUEUE_FIT))
+    if fitting is not None and len(queue) > fitting:
+        parts.append(styled(f"and {len(queue) - fitting:,} more in the queue", style="dim"))
+    parts.append(styled(summary(rows, len(queue), end_of(view, choice))))
+    return Group(*parts)
+
+
+def _shards(view: View, states: Sequence[ClusterState]) -> list[ShardRow]:
+    """Choose the shards to name: those with something in them, and those without an owner if there is nothing else."""
+    rows = shard_rows(view)
+    homes = {shard for shard, fold in view.log.folds.items() if any(fold.state.clusters.get(it.name) for it in states)}
+    named = [row for row in rows if row.shard in homes or row.undecided]
+    return named or [row for row in rows if not row.is_owned][:1]
+
+
+def _style_of(row: ShardRow, now_ms: int) -> str:
+    return "dim" if row.is_owned and row.silent_ms(now_ms) is None else "yellow"
+
+
+def end_of(view: View, choice: Choice) -> Tally:
+    """Return the tally of what is meant, with its end: of a plan, or of all; of a topic or a state there is no end."""
+    states = [state for state, _, _ in clusters_of(view, choice.cluster)]
+    if choice.topic is not None or choice.state is not None or len(states) != 1:
+        return Tally()
+    counted = figures(states[0], view.transfers, view.now_ms)
+    return counted.total if choice.plan is None else counted.plans.get(choice.plan, Tally())
+
+
+def summary(rows: Sequence[StatusRow], queued: int = 0, end: Tally | None = None) -> str:
+    """Sum up in one line; `queued` is how many partitions wait in the queue, `end` says when all of them end."""
+    waiting = f"; {plural(queued, 'partition')} in the queue" if queued else ""
+    if not rows:
+        return f"No reassignment is under way{waiting}."
+    sums = totals(rows)
+    states = ", ".join(f"{count:,} {state}" for state, count in sums["states"].items())
+    line = f"{plural(len(rows), 'reassignment')}: {states}"
+    if sums["bytes_total"]:
+        line += f"; {amount(sums['bytes_done'])} of {amount(sums['bytes_total'])} copied"
+        if sums["bytes_unknown"]:
+            line += f" without {sums['bytes_unknown']:,} of unknown size"
+    if sums["rate"] > 0:
+        line += f", {amount(sums['rate'])}/s"
+    return line + _ends(end) + waiting
+
+
+def _ends(tally: Tally | None) -> str:
+    """Say in how long all of it ends, waits included; nothing while that is not known."""
+    if tally is None or tally.soonest_ms is None or tally.latest_ms is None:
+        return ""
+    soonest, latest = duration(tally.soonest_ms), duration(tally.latest_ms)
+    return f", ends in {soonest}" if soonest == latest else f", ends in {soonest} to {latest}"
+
+
+def _moves_table(rows: Sequence[StatusRow], now_ms: int, *, several: bool, live: bool) -> FittedTable:
+    from rich.progress_bar import ProgressBar  # noqa: PLC0415 - rich costs start-up time
+
+    drawn = []
+    for row in rows:
+        cells: list[RenderableType] = [styled(cell) for cell in status_cells(row, now_ms, several=several)]
+        if live and row.fraction is not None:
+            cells[COLUMNS.index("%")] = ProgressBar(total=1.0, completed=row.fraction, width=12)
+        colour = "yellow" if row.held_off else COLOURS.get(row.state, "yellow" if row.waiting else "")
+        drawn.append(Row(cells, colour))
+    return FittedTable(COLUMNS, drawn, RIGHT, FIT)
+
+
+def queue_cells(row: QueueRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
+    """Write one entry of the queue; with `several` clusters each partition says which it is in."""
+    return (
+        _name(row, several=several),
+        row.id,
+        row.plan,
+        compact_list(row.target),
+        duration(now_ms - row.since_ms),
+        row.waiting,
+    )
+
+
+def unmanaged_cells(row: UnmanagedRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
+    """Write one move that is not Drover's; with `several` clusters each partition says which it is in."""
+    return (
+        _name(row, several=several),
+        compact_list(row.replicas),
+        compact_list(row.adding),
+        compact_list(row.removing),
+        duration(now_ms - row.since_ms),
+        row.remedy,
+    )
+
+
+def status_cells(row: StatusRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
+    """Write one row; with `several` clusters each partition says which it is in."""
+    fraction = row.fraction
+    return (
+        _name(row, several=several),
+        row.plan,
+        row.state,
+        str(row.step or "-"),
+        f"{compact_list(row.original)} → {compact_list(row.target)}"
+        + ("" if row.next_target is None else f", then {compact_list(row.next_target)} in {row.next_plan}"),
+        "-" if row.bytes_done is None else amount(row.bytes_done),
+        "-" if row.bytes_total is None else amount(row.bytes_total),
+        "-" if fraction is None else f"{fraction * 100:.0f}",
+        _rate(row, now_ms),
+        "-" if row.eta_ms is None else duration(row.eta_ms),
+        duration(now_ms - row.since_ms),
+        "; ".join(part for part in (row.waiting, row.held_off) if part),
+    )
+
+
+def _name(row: StatusRow | QueueRow | UnmanagedRow, *, several: bool) -> str:
+    name = f"{row.topic}:{row.partition}"
+    return f"{row.cluster}/{name}" if several else name
+
+
+def _rate(row: StatusRow, now_ms: int) -> str:
+    """Write the rate; without one, since when the bytes are known only from before."""
+    if row.rate is not None:
+        return f"{amount(row.rate)}/s"
+    if row.seen_ms is None or now_ms - row.seen_ms <= FRESH_MS:
+        return "-"
+    return f"last seen {duration(now_ms - row.seen_ms)} ago"
+
+
+def follow_status(connection: LogConnection, choice: Choice, output: str) -> None:
+    """Show the chosen reassignments until Ctrl-C, or those of a plan until it has ended."""
+    ended = (lambda _: False) if choice.plan is None else PlanEnd(choice.cluster, choice.plan)
+    asyncio.run(_show(watch(connection, choice.cluster, PAUSE_S), choice, output, ended))
+
+
+def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str) -> ExitCode:
+    """Show a plan until it has ended: done if all of it completed, failed otherwise; Ctrl-C detaches.
+
+    Raises `Failure` for one whose end is forgotten, as of a command that repeats an old one.
+    """
+    end = PlanEnd(cluster, plan)
+    try:
+        asyncio.run(_show(watch(connection, cluster, PAUSE_S), Choice(cluster, plan), output, end))
+    except KeyboardInterrupt:
+        say(
+            f"Detached; plan {plan} goes on. "
+            f"Look again with: drover status --cluster {cluster} --plan {plan} --follow, "
+            f"or drover history --cluster {cluster} --plan {plan}",
+            err=True,
+        )
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
+    if not end.last:
+        raise Failure(
+            f"plan {plan} ended long ago, and Drover no longer keeps it; to see how it ended, run: "
+            f"drover history --cluster {cluster} --plan {plan}"
+        )
+    (ended,) = end.last
+    say(
+        f"Plan {plan} has ended: {plural(ended.completed, 'partition')} completed, {ended.rolled_back} rolled back, "
+        f"{ended.stopped} stopped, {ended.failed} failed, {ended.withdrawn} withdrawn.",
+        err=True,
+    )
+    if not (ended.rolled_back or ended.stopped or ended.failed or ended.withdrawn):
+        return ExitCode.DONE
+    say(f"What was not completed, and why: drover history --cluster {cluster} --plan {plan}", err=True)
+    return ExitCode.FAILED
+
+
+class PlanEnd:
+    """Tells from one view after another whether a plan has ended, in one cluster or in all that have it.
+
+    `last` holds the plan as it was seen last, once for each cluster. A plan that is in no view has ended long ago,
+    since only plans that have ended are forgotten; it gets `FOUND_WITHIN_S` to appear, because a broker may lag.
+    """
+
+    def __init__(self, cluster: str | None, plan: str) -> None:
+        self.last: list[Plan] = []
+        self._cluster = cluster
+        self._plan = plan
+        self._deadline_s = time.monotonic() + FOUND_WITHIN_S
+
+    def __call__(self, view: View) -> bool:
+        """Whether the plan has ended by this view."""
+        plans = self._plans(view)
+        if not plans:
+            return bool(self.last) or time.monotonic() > self._deadline_s
+        self.last = plans
+        return all(plan.is_idle and not plan.more for plan in plans)
+
+    def _plans(self, view: View) -> list[Plan]:
+        return [
+            state.plans[self._plan] for state, _, _ in clusters_of(view, self._cluster) if self._plan in state.plans
+        ]
+
+
+async def _show(views: AsyncGenerator[View, None], choice: Choice, output: str, ended: Callable[[View], bool]) -> None:
+    async with aclosing(views) as watching:
+        if output == "table" and is_terminal():
+            await _show_live(watching, choice, ended)
+        else:
+            await _show_lines(watching, choice, output, ended)
+
+
+async def _show_live(views: AsyncGenerator[View, None], choice: Choice, ended: Callable[[View], bool]) -> None:
+    from rich.live import Live  # noqa: PLC0415 - rich costs start-up time
+
+    screen = console()
+    with Live(console=screen, auto_refresh=False, vertical_overflow="crop") as live:
+        async for view in views:
+            live.update(fitting(screen, view, choice), refresh=True)
+            if ended(view):
+                return
+
+
+def fitting(screen: "Console", view: View, choice: Choice) -> "RenderableType":
+    """Lay out as many rows as the screen has lines for; in a narrow one a row may take several."""
+    rows = max(1, screen.height - OTHER_LINES)
+    while True:
+        laid = status_layout(view, choice, most_rows=rows, is_live=True)
+        excess = len(screen.render_lines(laid, pad=False)) - screen.height
+        if excess <= 0 or rows == 1:
+            return laid
+        # The lines that go with a row are unknown; with a third of what is too much, the last step is a small one.
+        rows = max(1, rows - max(1, excess // 3))
+
+
+async def _show_lines(
+    views: AsyncGenerator[View, None], choice: Choice, output: str, ended: Callable[[View], bool]
+) -> None:
+    """Print a line for each change; behind a document for programs, which ends with its last line, on stderr."""
+    shown: dict[tuple[str, str, int], StatusRow] = {}
+    counted: tuple[list[tuple[str, str, int]], int] | None = None
+    unowned: dict[int, str] = {}
+    is_for_people, beside = output != "jsonl", output not in {"table", "jsonl"}
+    async for view in views:
+        if is_for_people:
+            unowned = _print_ownership(view, unowned, beside=beside)
+        rows = {(row.cluster, row.topic, row.partition): row for row in choice.rows(view)}
+        for key, row in rows.items():
+            if shown.get(key) != row:
+                _print_row(row, shown.get(key), output, beside=beside)
+        for key in shown.keys() - rows.keys():
+            _print_gone(shown[key], output, beside=beside)
+        queued = len(choice.queue(view))
+        if is_for_people and counted != (list(rows), queued):
+            counted = (list(rows), queued)
+            say(summary(list(rows.values()), queued), err=beside)
+        shown = rows
+        if ended(view):
+            return
+
+
+def _print_ownership(view: View, unowned: dict[int, str], *, beside: bool) -> dict[int, str]:
+    """Print once that a shard has lost its owner, and that it has one again; returns those without."""
+    now = {row.shard: row for row in shard_rows(view)}
+    for shard, row in now.items():
+        if row.is_owned == (shard in unowned):
+            say(row.sentence(view.now_ms), err=beside)
+    return {shard: row.owner for shard, row in now.items() if not row.is_owned}
+
+
+def _print_row(row: StatusRow, before: StatusRow | None, output: str, *, beside: bool) -> None:
+    if output == "jsonl":
+        print_line(row.document())
+    elif before is None or (before.state, before.step, before.waiting) != (row.state, row.step, row.waiting):
+        waits = f", waits for {row.waiting}" if row.waiting else ""
+        step = f" step {row.step}" if row.step else ""
+        line = f"{timestamp(row.since_ms)} {row.cluster} {row.topic}:{row.partition} {row.state}{step}{waits}"
+        say(line, err=beside)
+
+
+def _print_gone(row: StatusRow, output: str, *, beside: bool) -> None:
+    if output == "jsonl":
+        print_line({**row.document(), "state": "ended"})
+    else:
+        say(f"{row.cluster} {row.topic}:{row.partition} ended", err=beside)
 
 
 @click.command()
@@ -60,7 +449,7 @@ def status(invocation: Invocation, output: str, *, follow: bool, limit: int, **c
         _print_stock(view, choice)
         return
     if output == "table":
-        console().print(layout(view, choice, most_rows=limit))
+        console().print(status_layout(view, choice, most_rows=limit))
     else:
         rows = [row.document() for row in choice.rows(view)]
         print_document(status_document(view, choice), rows, output)

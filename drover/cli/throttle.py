@@ -1,20 +1,119 @@
-"""`drover throttle`: throttles of plans and of the cluster, and what tools have left."""
+"""`drover throttle` and `drover throttles`: throttles of plans and of the cluster, and those that tools have left."""
 
+import asyncio
+from dataclasses import dataclass
 from typing import Any
 
 import click
+import msgspec
 
-from drover.cli.asking import can_ask, confirmed
 from drover.cli.exits import ExitCode
 from drover.cli.invocation import Invocation, common_options, pass_invocation
-from drover.cli.output import output_option, print_document, say
-from drover.cli.parameters import Rate, check_rate, parse_rate
-from drover.cli.simple import send_one
-from drover.cli.submitting import connect, make_request, write_options
-from drover.cli.throttles import look_at_throttles, show_throttles
-from drover.client.views.found_throttles import FoundEntries, FoundRates
+from drover.cli.model import open_driver
+from drover.cli.output import amount, console, output_option, plural, print_document, say, table, timestamp
+from drover.cli.parameters import RATE, check_rate, parse_rate
+from drover.cli.submission import Envelope, can_ask, confirmed, send_one, write_options
+from drover.client.history import fold_cluster
+from drover.client.views.found_throttles import FoundEntries, FoundRates, found_entries, found_rates
 from drover.events.commands import RestoreThrottles, Throttle
 from drover.events.strays import StrayEntries, StrayRates
+from drover.settings.settings import Settings
+from drover.state.plans import ClusterThrottle
+
+LOOK_TIMEOUT_MS = 10_000
+_SHOWN_ENTRIES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Throttles:
+    """The throttles of a cluster; `of_cluster` is what a command has set for plans without one, None if none has."""
+
+    of_cluster: ClusterThrottle | None
+    rates: tuple[FoundRates, ...]
+    entries: tuple[FoundEntries, ...]
+
+
+@click.command()
+@output_option
+@common_options
+@pass_invocation
+def throttles(invocation: Invocation, output: str) -> None:
+    """Show every throttle that is set in the cluster: Drover's, other people's, and strays that a tool left behind.
+
+    Rates come from the brokers' configs, and throttled replicas from the topics'. The log and the reassignments under
+    way tell who set them.
+    """
+    show_throttles(invocation, output)
+
+
+def show_throttles(invocation: Invocation, output: str) -> None:
+    """Read the throttles of the cluster and print them."""
+    settings = invocation.settings()
+    cluster = invocation.cluster_of(settings)
+    found = look_at_throttles(settings, cluster)
+    if output != "table":
+        rows = [row.document() for row in found.rates]
+        document = {
+            "cluster": cluster,
+            "throttle": None if found.of_cluster is None else msgspec.to_builtins(found.of_cluster),
+            "brokers": rows,
+            "topics": [row.document() for row in found.entries],
+        }
+        print_document(document, rows, output)
+        return
+    if found.of_cluster is not None:
+        known = found.of_cluster
+        say(
+            f"Plans without a throttle of their own: {amount(known.bytes_per_second)}/s per broker, set by {known.by}, "
+            f"{timestamp(known.since_ms)}: {known.reason}"
+        )
+    if found.rates:
+        cells = [
+            (str(row.broker), _rate_cell(row.leader), _rate_cell(row.follower), row.whose, row.says)
+            for row in found.rates
+        ]
+        console().print(table(("broker", "out", "in", "whose", ""), cells, right=("broker", "out", "in")))
+    if found.entries:
+        lists = [
+            (row.topic, _first_entries(row.leader), _first_entries(row.follower), row.whose, row.says)
+            for row in found.entries
+        ]
+        console().print(table(("topic", "leaders", "followers", "whose", ""), lists))
+    if not found.rates and not found.entries:
+        say("No broker has a throttle, and no topic has throttled replicas.")
+    strays = sum(row.whose == "stray" for row in found.rates) + sum(row.whose == "stray" for row in found.entries)
+    if strays:
+        say(f"{plural(strays, 'stray')}: `drover throttle restore` deletes them.", err=True)
+
+
+def look_at_throttles(settings: Settings, cluster: str) -> Throttles:
+    """Read the log and the cluster; raises `ClusterError` or `ConfigurationError`."""
+    return asyncio.run(find_throttles(settings, cluster))
+
+
+async def find_throttles(settings: Settings, cluster: str) -> Throttles:
+    """Read the cluster and then the log; raises `ClusterError`, `LogUnavailableError` or `ConfigurationError`."""
+    async with open_driver(settings, cluster, LOOK_TIMEOUT_MS) as driver:
+        survey = await driver.survey()
+        rates = await driver.broker_rates(survey.live_brokers)
+        lists = await driver.throttled_replicas({key.topic for key in survey.partitions})
+        moves = (await driver.list_moves()).moves
+    # The log is read last: what Drover has set meanwhile is known to be its own.
+    state = await fold_cluster(settings.log.connection(), cluster)
+    return Throttles(
+        state.cluster_throttle,
+        tuple(found_rates(state, rates, moves)),
+        tuple(found_entries(state, lists, moves)),
+    )
+
+
+def _rate_cell(rate: int | None) -> str:
+    return "-" if rate is None else f"{amount(rate)}/s"
+
+
+def _first_entries(entries: tuple[str, ...]) -> str:
+    more = len(entries) - _SHOWN_ENTRIES
+    return " ".join(entries[:_SHOWN_ENTRIES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 @click.group()
@@ -25,9 +124,9 @@ def throttle() -> None:
 @throttle.command(name="set")
 @click.argument("words", metavar="[PLAN] RATE", nargs=-1, required=True)
 @click.option(
-    "--may-rise-to", type=Rate(), metavar="RATE", help="Drover may raise it so far while copies cannot keep up."
+    "--may-rise-to", type=RATE, metavar="RATE", help="Drover may raise it so far while copies cannot keep up."
 )
-@click.option("--force", is_flag=True, help="Take a rate under 1 kB/s or over 100 GB/s for what is meant.")
+@click.option("--force", is_flag=True, help="Accept a throttle below 1 kB/s or above 100 GB/s.")
 @write_options
 @pass_invocation
 def set_(
@@ -41,20 +140,19 @@ def set_(
     *plans, text = words
     if len(plans) > 1:
         raise click.UsageError("give [PLAN] RATE")
-    rate = None if text.lower() == "none" else _rate(text, force=force)
+    rate = None if text.lower() == "none" else _checked_rate(text, force=force)
     plan = plans[0] if plans else None
-    connection, cluster = connect(invocation)
-    request = make_request(invocation, "throttle", cluster, options)
-    try:
-        command = Throttle(
-            **request.envelope, plan=plan, bytes_per_second=rate, clear=rate is None, may_rise_to=may_rise_to
-        )
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    send_one(connection, command, request)
+
+    def command_of(envelope: Envelope) -> Throttle:
+        try:
+            return Throttle(**envelope, plan=plan, bytes_per_second=rate, clear=rate is None, may_rise_to=may_rise_to)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+
+    send_one(invocation, "throttle", options, command_of)
 
 
-def _rate(text: str, *, force: bool) -> int:
+def _checked_rate(text: str, *, force: bool) -> int:
     try:
         rate = parse_rate(text)
         check_rate(rate, force=force)
@@ -85,8 +183,8 @@ def restore(
 
     Lists them and asks first. A worker reads each one again before deleting it, and leaves it alone if it has changed.
     """
-    connection, cluster = connect(invocation)
-    found = look_at_throttles(invocation.settings(), cluster)
+    settings = invocation.settings()
+    found = look_at_throttles(settings, invocation.cluster_of(settings))
     everything = not brokers and not topics
     rates = [row for row in found.rates if row.whose == "stray" and (everything or row.broker in brokers)]
     entries = [row for row in found.entries if row.whose == "stray" and (everything or row.topic in topics)]
@@ -95,17 +193,20 @@ def restore(
         if options["output"] != "table":
             print_document({"outcomes": []}, (), options["output"])
         raise click.exceptions.Exit(ExitCode.DONE)
-    _ask(rates, entries, yes=yes)
-    request = make_request(invocation, "restore-throttles", cluster, options)
-    command = RestoreThrottles(
-        **request.envelope,
-        brokers=tuple(StrayRates(broker=row.broker, leader=row.leader, follower=row.follower) for row in rates),
-        topics=tuple(StrayEntries(topic=row.topic, leader=row.leader, follower=row.follower) for row in entries),
+    _ask_restore(rates, entries, yes=yes)
+    send_one(
+        invocation,
+        "restore-throttles",
+        options,
+        lambda envelope: RestoreThrottles(
+            **envelope,
+            brokers=tuple(StrayRates(broker=row.broker, leader=row.leader, follower=row.follower) for row in rates),
+            topics=tuple(StrayEntries(topic=row.topic, leader=row.leader, follower=row.follower) for row in entries),
+        ),
     )
-    send_one(connection, command, request)
 
 
-def _ask(rates: list[FoundRates], entries: list[FoundEntries], *, yes: bool) -> None:
+def _ask_restore(rates: list[FoundRates], entries: list[FoundEntries], *, yes: bool) -> None:
     """Show what would be deleted and ask, unless that was answered; without a terminal nobody can answer."""
     for row in rates:
         said = ", ".join(

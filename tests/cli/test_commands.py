@@ -1,7 +1,6 @@
 """The command line without a Kafka: wrong input, exit codes, what is printed where."""
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,10 +12,10 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from drover.cli.answers import exit_code, print_answers
+from drover.cli.dry_run import Tried
 from drover.cli.exits import ExitCode, failure_of
 from drover.cli.main import COMMANDS, cli
-from drover.cli.trying import Tried
+from drover.cli.submission import exit_code, print_answers
 from drover.client.answers import Answer
 from drover.client.history import FoldedLog, ValidRecord
 from drover.client.undo import Undo
@@ -61,16 +60,11 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def nobody(_settings: object, _commands: object) -> Tried:
         raise ClusterUnavailableError("no broker of prod answers")
 
-    monkeypatch.setattr("drover.cli.trying._tried", nobody)
+    monkeypatch.setattr("drover.cli.dry_run._tried", nobody)
 
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
     return CliRunner().invoke(cli, arguments, input=stdin, prog_name="drover")
-
-
-def test_a_former_name_works_and_is_not_listed() -> None:
-    assert run("mend", "--help").output.replace("drover mend", "drover repair") == run("repair", "--help").output
-    assert not re.search(r"^ +mend ", run("--help").output, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -149,7 +143,7 @@ def test_a_trial_refuses_what_a_worker_would_refuse_now(monkeypatch: pytest.Monk
     async def tried(_settings: object, commands: Sequence[object]) -> Tried:
         return Tried((decision,) * len(commands))
 
-    monkeypatch.setattr("drover.cli.trying._tried", tried)
+    monkeypatch.setattr("drover.cli.dry_run._tried", tried)
     result = run("alter", "plan.json", "--dry-run", "-o", "json")
     assert result.exit_code == ExitCode.FAILED
     assert json.loads(result.stdout)["commands"]
@@ -185,10 +179,9 @@ def test_what_is_typed_is_what_is_sent(
         sent.extend(commands)
         return ()
 
-    for module in ("freeze", "throttle"):
-        monkeypatch.setattr(f"drover.cli.{module}.send_one", lambda _log, command, _request: sent.append(command))
-    monkeypatch.setattr("drover.cli.cancel.send", lambda _log, commands, _request: keep(commands))
-    monkeypatch.setattr("drover.cli.cancel._restored", lambda *_: ())
+    for module in ("submission", "moves"):
+        monkeypatch.setattr(f"drover.cli.{module}.send", lambda _log, commands, _request: keep(commands))
+    monkeypatch.setattr("drover.cli.moves._restored", lambda *_: ())
     assert run(*arguments, "--reason", "x").exit_code == ExitCode.DONE
     assert {name: getattr(sent[0], name) for name in scope} == scope
 
@@ -200,7 +193,7 @@ def test_cancelling_everything_tells_how_much_that_is_and_asks(monkeypatch: pyte
             fold.state.cluster("prod").put(queued(number))
         return FoldedLog({0: fold})
 
-    monkeypatch.setattr("drover.cli.cancel.can_ask", lambda: True)
+    monkeypatch.setattr("drover.cli.moves.can_ask", lambda: True)
     monkeypatch.setattr("drover.client.history.fold_shards", folded)
     result = run("cancel", "--rollback", "--all", "--reason", "x", stdin="n\n")
     assert "Rollback 3 reassignments of cluster prod" in result.stderr
@@ -292,6 +285,8 @@ def test_an_undo_is_shown_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> 
     assert command["partitions"] == [
         {"topic": "t", "partition": 0, "replicas": [1, 2], "original_replicas": [3, 4], "topic_id": QUEUED.topic_id},
     ]
+    # Nobody can name another list of what was there before.
+    assert command["drops_unregistered"]
 
 
 def undo_of(events: tuple[AnyEvent, ...]) -> Callable[..., Awaitable[Undo]]:

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from drover.cli.main import cli
-from drover.cli.model_file import parse_model
+from drover.cli.model import parse_model
 from drover.cli.plan_file import parse_plan
 from tests.cli.models import BROKERS, GIGABYTE, OFFSETS, ORDERS, broker, partition, write_model
 
@@ -184,7 +184,7 @@ def test_what_is_written_is_shown_where_it_is_known(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_is_not_there_is_told_soon_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drover.cli.model_source.CONNECT_TIMEOUT_MS", 300)
+    monkeypatch.setattr("drover.cli.model.CONNECT_TIMEOUT_MS", 300)
     config = tmp_path / "drover.toml"
     config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n')
     shown = CliRunner().invoke(cli, ["describe", "--config", str(config)], prog_name="drover")

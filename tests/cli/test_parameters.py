@@ -72,6 +72,9 @@ def test_a_moment_is_so_long_ago_or_a_date() -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
     assert parse_moment("2h", now) == datetime(2026, 11, 21, 10, tzinfo=UTC)
     assert parse_moment("2026-11-20T15:04+00:00", now) == datetime(2026, 11, 20, 15, 4, tzinfo=UTC)
+    assert parse_moment("2026-11-20", now) == datetime(2026, 11, 20, tzinfo=UTC)
+    with pytest.raises(ValueError, match="has no time zone: write 2026-11-20T15:04Z for UTC"):
+        parse_moment("2026-11-20T15:04", now)
     with pytest.raises(ValueError, match="not a time"):
         parse_moment("yesterday", now)
 

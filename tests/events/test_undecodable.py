@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from drover.cli.model_file import parse_model
+from drover.cli.model import parse_model
 from drover.cli.plan_file import parse_plan
 from drover.client.time_travel import _Glance, _glanced
 from drover.client.views.dead_letter_rows import dead_letter, shown

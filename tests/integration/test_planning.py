@@ -83,7 +83,7 @@ async def test_the_hash_holds_until_somebody_else_changes_the_cluster(planned: I
     tried = await planned.drover(*held, "--throttle", "50MB/s", "--dry-run")
     assert tried.code == 0, tried.errors
     assert "with another preferred leader afterwards" in tried.errors
-    assert "At 50.0 MB/s per broker the copies take at least" in tried.errors
+    assert "It takes at least" in tried.errors
     document = (await planned.drover(*held, "--throttle", "50MB/s", "--dry-run", "-o", "json")).document["estimate"]
     assert document["partitions"] == len(made.document["moves"])
     for figure in ("copies", "bytes", "leaders_moved"):

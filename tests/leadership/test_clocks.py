@@ -1,6 +1,6 @@
 """Clocks of the log's brokers that are far ahead and then right again: nothing about leaders waits for that time."""
 
-from drover.cli.draining import Waiting, drained_as_far
+from drover.cli.brokers import Waiting, drained_as_far
 from drover.events.leadership import LeaderBalanceEnded, LeadersCounted
 from drover.reconcile.leaders.balancing import PATIENCE_MS
 from drover.reconcile.leaders.surveying import SURVEY_EVERY_MS

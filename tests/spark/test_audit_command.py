@@ -11,7 +11,7 @@ import pytest_asyncio
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
-from drover.cli.audit_trees import compare_trees
+from drover.cli.audit import compare_trees
 from drover.cli.exits import ExitCode
 from drover.cli.main import cli
 from drover.cluster.topics import TopicSpec, create_topics

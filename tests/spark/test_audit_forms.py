@@ -12,7 +12,7 @@ import pytest
 from msgspec import structs
 from pyarrow import parquet
 
-from drover.cli import audit_view
+from drover.cli import audit
 from drover.cli.audit import _made
 from drover.events.fields import LAST_MS
 from drover.fold.inspection import Finding, Summary
@@ -299,16 +299,16 @@ def test_parquet_has_every_row_with_types_and_units(tmp_path: Path) -> None:
 
 
 def test_the_table_shows_totals_and_sections_and_takes_no_word_for_markup(capsys: pytest.CaptureFixture[str]) -> None:
-    audit_view.print_report(report_of(MOVES), None)
+    audit.print_report(report_of(MOVES), None)
     said = capsys.readouterr().out
     for words in ("Records 0:0-39", "What was refused", "[bold]no[/bold]", "3.0 MB", "4s", "orders:3", "rollback by"):
         assert words in said
-    audit_view.print_report(report_of(MOVES), "refusals")
+    audit.print_report(report_of(MOVES), "refusals")
     assert "What was done" not in capsys.readouterr().out
 
 
 def test_one_section_as_json_leaves_the_others_out(capsys: pytest.CaptureFixture[str]) -> None:
-    audit_view.print_json(report_of(MOVES), "plans")
+    audit.print_json(report_of(MOVES), "plans")
     said = capsys.readouterr().out
     assert '"plans"' in said
     assert '"commands": [' not in said
@@ -316,7 +316,7 @@ def test_one_section_as_json_leaves_the_others_out(capsys: pytest.CaptureFixture
 
 
 def test_a_section_is_printed_as_csv(capsys: pytest.CaptureFixture[str]) -> None:
-    audit_view.print_csv(report_of(MOVES), "plans")
+    audit.print_csv(report_of(MOVES), "plans")
     names, plan = capsys.readouterr().out.splitlines()
     assert names == ",".join(SECTIONS["plans"].names)
     assert plan.startswith("local,friday,")
@@ -328,14 +328,14 @@ def test_a_verification_names_every_finding(capsys: pytest.CaptureFixture[str]) 
         shard=2, records=20, batches=18, fenced_batches=1, stale_acquires=0, findings=1, state_hashes=3,
         unchecked_hashes=4, state_hash=None,
     )  # fmt: skip
-    audit_view.print_verification(Verification((finding,), (shard,)), (), "table")
+    audit.print_verification(Verification((finding,), (shard,)), (), "table")
     said = capsys.readouterr()
     for words in ("17", "chain", "2026-09-21T14:13:20.000Z", "cannot be derived"):
         assert words in said.out
     told = "20 records inspected, 3 recorded state hashes agree (4 more were not checked); 1 broken rule.\n"
     assert said.err == told
     unhashed = structs.replace(shard, state_hashes=0, unchecked_hashes=0)
-    audit_view.print_verification(Verification((), (unhashed,)), (), "table")
+    audit.print_verification(Verification((), (unhashed,)), (), "table")
     assert "only the chains" in capsys.readouterr().err
-    audit_view.print_verification(Verification((finding,), (shard,)), (), "jsonl")
+    audit.print_verification(Verification((finding,), (shard,)), (), "jsonl")
     assert '"rule":"chain"' in capsys.readouterr().out

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from drover.cli.audit import SECTIONS as AUDITED
-from drover.cli.progress import TABLES as SHOWN
+from drover.cli.spark import TABLES as SHOWN
 from drover.fold.log import Rule
 from drover.spark.audit.sections import SECTIONS
 from drover.spark.schema import TABLES
@@ -47,10 +46,6 @@ def test_a_section_of_an_audit_is_documented_column_by_column_with_its_units(nam
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+?) \| (.+?) \|$", text, flags=re.MULTILINE)
     assert rows == [(one.name, one.kind, one.unit, one.meaning) for one in SECTIONS[name].columns]
     assert SECTIONS[name].meaning in text
-
-
-def test_the_command_line_names_every_section_of_an_audit() -> None:
-    assert set(AUDITED) == set(SECTIONS)
 
 
 def test_every_rule_that_an_inspection_knows_is_documented() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from drover.cli.web import Tables
+from drover.cli.page import Tables
 from drover.events.partitions import TopicPartition
 from drover.settings.settings import LogSettings, Settings, SparkSettings
 from drover.spark.files import JobFiles

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from drover.cli import progress
+from drover.cli import spark
 from drover.errors import ConfigurationError
 from drover.spark import heartbeat as heartbeats
 from drover.spark import view
@@ -196,7 +196,7 @@ def test_following_a_plan_ends_when_it_has_finished_on_every_cluster_that_has_on
 
     batch(0, east=NOW_MS, west=None)
     monkeypatch.setattr(time, "sleep", lambda _: batch(1, west=NOW_MS))
-    progress._follow(files, None, "friday", "table")
+    spark._follow(files, None, "friday", "table")
     sink.close()
     assert capsys.readouterr().out.splitlines() == [
         "east plan friday: finished, 0 completed, 0 rolled back, 0 stopped, 0 failed, 0 B copied",
@@ -210,8 +210,8 @@ def test_before_the_first_batch_nothing_is_claimed(tmp_path: Path) -> None:
     SqliteSink(files.tables).close()
     found = view.overview(files, None, None, NOW_MS)
     assert (found.standing, found.document()["batch"]) == (None, None)
-    assert "no batch in the tables yet; NO JOB IS RUNNING" in progress._age(found)
-    assert progress._age(replace(found, job=JobState.STARTING)).endswith("the job is starting")
+    assert "no batch in the tables yet; NO JOB IS RUNNING" in spark._age(found)
+    assert spark._age(replace(found, job=JobState.STARTING)).endswith("the job is starting")
 
 
 def test_a_job_is_known_to_start_to_run_and_to_be_gone_within_three_seconds(tmp_path: Path) -> None:

@@ -21,9 +21,8 @@ from typing import Any, Literal
 from PIL import Image
 from playwright.async_api import Browser, Page, async_playwright, expect
 
-from drover.cli.looking import others_document
-from drover.cli.model_file import parse_model
-from drover.cli.reviewing import judge
+from drover.cli.model import parse_model
+from drover.cli.page import judge, others_document
 from drover.client.views.found_throttles import FoundEntries, FoundRates, Whose
 from drover.planner.goals import DEFAULT_LIMITS
 from drover.planner.model import ClusterModel

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drover.cli.web import Tables
+from drover.cli.page import Tables
 from drover.settings.settings import LogSettings, Settings, SparkSettings
 from drover.spark.files import JobFiles
 from drover.spark.heartbeat import Heartbeat, JobState

@@ -13,8 +13,8 @@ import pytest_asyncio
 from playwright.async_api import expect
 from rich.console import Console
 
-from drover.cli.demo import Stage
-from drover.cli.demo import page as page_of_demo
+from drover.cli.local import Stage
+from drover.cli.local import page as page_of_demo
 from drover.client.client import Client
 from drover.cluster.port import AddThrottledReplicas, RemoveThrottledReplicas
 from drover.events.commands import Freeze, Unfreeze

@@ -12,10 +12,9 @@ import pytest
 from click.testing import CliRunner
 from playwright.async_api import expect
 
-from drover.cli.looking import others_document
 from drover.cli.main import cli
-from drover.cli.model_file import parse_model
-from drover.cli.reviewing import judge
+from drover.cli.model import parse_model
+from drover.cli.page import judge, others_document
 from drover.client.views.found_throttles import FoundEntries, FoundRates, Whose
 from drover.errors import ClusterUnavailableError
 from drover.planner.goals import DEFAULT_LIMITS

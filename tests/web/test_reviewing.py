@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from drover.cli import reviewing
+from drover.cli import page
+from drover.cli.page import Reviewer, judge
 from drover.cli.plan_file import PlanFile, parse_plan
-from drover.cli.reviewing import Reviewer, judge
 from drover.errors import ConfigurationError
 from drover.local import wait_until
 from drover.planner.goals import Limits
@@ -40,8 +40,8 @@ def test_a_page_that_stops_does_not_wait_for_a_review(monkeypatch: pytest.Monkey
         judged.cancel()
         await asyncio.gather(judged, return_exceptions=True)
 
-    monkeypatch.setattr(reviewing, "live_model", model)
-    monkeypatch.setattr(reviewing, "judge", judging)
+    monkeypatch.setattr(page, "live_model", model)
+    monkeypatch.setattr(page, "judge", judging)
     asyncio.run(stop())
     assert waited_for == []
     has_stopped.set()
@@ -58,8 +58,8 @@ def test_a_plan_is_read_and_judged_away_from_the_loop(monkeypatch: pytest.Monkey
         readers.append(threading.current_thread())
         return parse_plan(text, name)
 
-    monkeypatch.setattr(reviewing, "live_model", model)
-    monkeypatch.setattr(reviewing, "parse_plan", read)
+    monkeypatch.setattr(page, "live_model", model)
+    monkeypatch.setattr(page, "parse_plan", read)
     reviewer = Reviewer(Settings(LogSettings("nowhere:1")))
     found = asyncio.run(reviewer.review(ClusterState(CLUSTER), PastedPlan(CLUSTER, PLAN)))
     assert found["problems"]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, Response, expect
 
-from drover.cli.model_file import parse_model
-from drover.cli.reviewing import judge
+from drover.cli.model import parse_model
+from drover.cli.page import judge
 from drover.events.commands import Freeze
 from drover.planner.goals import DEFAULT_LIMITS
 from drover.state.cluster import ClusterState

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from drover.cli.history import cells_of
+from drover.cli.history import history_cells
 from drover.client.history import FoldedLog, ValidRecord
 from drover.client.views.history_rows import Chronicle, HistoryRow, Selection, Wanted, event_detail, outcome_detail
 from drover.events.brokers import BlacklistSet
@@ -133,7 +133,7 @@ def test_details_leave_out_what_has_its_own_column() -> None:
 
 def test_a_row_for_people_and_for_programs() -> None:
     row = rows()[0]
-    assert cells_of(row)[:7] == (
+    assert history_cells(row)[:7] == (
         "1970-01-01T00:00:01.000Z", "0@2", CLUSTER, "alter accepted", "orders:3 +1", "p", "ann",
     )  # fmt: skip
     document = row.document()

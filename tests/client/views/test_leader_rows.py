@@ -4,7 +4,7 @@ import json
 
 from rich.console import Console
 
-from drover.cli.leaders_view import layout
+from drover.cli.leaders import layout
 from drover.client.transfers import Transfers
 from drover.client.views.broker_rows import broker_rows
 from drover.client.views.leader_rows import leaders_document

@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from drover.cli.status_view import Choice, layout
+from drover.cli.status import Choice, status_layout
 from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
 from drover.client.views.shard_rows import CONTESTED_MS, contests, shard_rows
@@ -107,7 +107,7 @@ def test_groups_of_workers_that_take_a_shard_from_each_other_are_named_with_the_
     assert shard_rows(fought)[0].document()["rivals"] == ("drover-worker", "other")
     console = Console(width=300)
     with console.capture() as capture:
-        console.print(layout(fought, Choice()))
+        console.print(status_layout(fought, Choice()))
     assert said in capture.get()
 
 

@@ -3,7 +3,7 @@
 import msgspec
 from msgspec.structs import replace
 
-from drover.cli.status_view import cells_of, summary, unmanaged_cells_of
+from drover.cli.status import status_cells, summary, unmanaged_cells
 from drover.client.transfers import Transfers
 from drover.client.views.broker_rows import broker_rows
 from drover.client.views.status_rows import cluster_document, notices, status_rows, totals, unmanaged_rows
@@ -87,7 +87,7 @@ def test_totals_and_the_line_for_people() -> None:
 
 def test_a_row_for_people() -> None:
     row = status_rows(copying(), samples((0, 100), (1000, 300)))[0]
-    assert cells_of(row, 61_000, several=True) == (
+    assert status_cells(row, 61_000, several=True) == (
         "prod/t:1", "p", "copying", "1", "1,2 → 3,4", "350 B", "2.0 kB", "17", "200 B/s", "8s", "1m00s", "",
     )  # fmt: skip
 
@@ -111,7 +111,7 @@ def test_moves_of_others_are_shown_those_that_never_end_first() -> None:
     assert (stuck.partition, stuck.document()["never_ends"]) == (8, (3,))
     assert "`drover repair`" in stuck.remedy
     assert "mend" not in other.document()["remedy"]
-    assert unmanaged_cells_of(other, 61_000, several=True)[:5] == ("prod/t:7", "3,1,2", "3", "2", "1m00s")
+    assert unmanaged_cells(other, 61_000, several=True)[:5] == ("prod/t:7", "3,1,2", "3", "2", "1m00s")
     assert any("drover repair" in line for line in notices(state))
 
 
@@ -136,7 +136,7 @@ def test_a_projection_that_is_behind_is_named_with_what_it_waits_for() -> None:
 def test_bytes_of_the_past_have_no_rate_and_say_since_when() -> None:
     (row, _) = status_rows(copying(), samples((0, 100), (1000, 300)), now_ms=42_000)
     assert (row.rate, row.eta_ms, row.seen_ms, row.bytes_done) == (None, None, 1000, 350)
-    assert "last seen 41s ago" in cells_of(row, 42_000, several=False)
+    assert "last seen 41s ago" in status_cells(row, 42_000, several=False)
     assert summary([row]) == "1 reassignment: 1 copying; 350 B of 2.0 kB copied"
 
 

@@ -4,8 +4,7 @@ from typing import Any
 
 from rich.console import Console
 
-from drover.cli.status import status_document
-from drover.cli.status_view import Choice, cells_of, layout, summary
+from drover.cli.status import Choice, status_cells, status_document, status_layout, summary
 from drover.client.history import FoldedLog
 from drover.client.transfers import Transfers
 from drover.client.views.status_rows import status_rows
@@ -48,7 +47,7 @@ def folded(*events: AnyEvent) -> tuple[ClusterState, View]:
 def printed(view: View, most_rows: int | None = None) -> str:
     console = Console(width=300)
     with console.capture() as capture:
-        console.print(layout(view, Choice(CLUSTER), most_rows=most_rows))
+        console.print(status_layout(view, Choice(CLUSTER), most_rows=most_rows))
     return capture.get()
 
 
@@ -89,7 +88,7 @@ def test_a_target_that_follows_is_shown_beside_the_running_one() -> None:
     state, view = folded(MOVING, PREPARED, other, rollback, TargetReplaced(**name(9), plan="q", target=(5, 6)))
     (row,) = status_rows(state, Transfers())
     assert (row.next_plan, row.next_target) == ("q", (5, 6))
-    assert "1,2 → 3,4, then 5,6 in q" in cells_of(row, 2000, several=False)
+    assert "1,2 → 3,4, then 5,6 in q" in status_cells(row, 2000, several=False)
     assert "then 5,6 in q" in printed(view)
 
 

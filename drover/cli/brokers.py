@@ -1,0 +1,389 @@
+"""`drover broker` and `drover heal`: failed and returned brokers (KIP-46), drained leaders, and held brokers."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Literal
+
+import click
+
+from drover.cli.exits import ExitCode, Failure
+from drover.cli.invocation import Invocation, common_options, pass_invocation
+from drover.cli.model import CALL_TIMEOUT_MS, open_driver
+from drover.cli.output import amount, console, listed, output_option, plural, print_document, say, table, timestamp
+from drover.cli.parameters import BROKER, DURATION, SIGHTING, broker_argument
+from drover.cli.proposal import print_directories
+from drover.cli.submission import connect, make_request, send, send_one, write_options
+from drover.client.views.heal_rows import OutageRow, heal_document, heal_lines, outage_rows, plan_document, plan_rows
+from drover.client.views.present import clusters_of
+from drover.client.watching import View, look, watch
+from drover.cluster_model import Knowledge, model_of
+from drover.errors import ConfigurationError
+from drover.events.clusters import HoldRole
+from drover.events.commands import BrokerFailed, BrokerReturned, Demote, HealCommand, HoldBroker, ReleaseBroker, Restore
+from drover.events.healing import HealingLimits
+from drover.inventory import Inventory
+from drover.journal.connection import LogConnection
+from drover.planner.disks import closed_brokers
+from drover.reconcile.healing.patient import patient_of
+from drover.reconcile.healing.planning import HealPlan, plan_heal
+from drover.settings.settings import Settings
+from drover.state.cluster import ClusterState
+from drover.state.leaders import KeptOrder
+from drover.unreachable import unreachable_in_words, unreachable_sentence
+
+at_option = click.option(
+    "--at", type=SIGHTING, help="When: 5m for five minutes ago, 2026-10-01 or 2026-10-01T15:04Z.  [default: now]"
+)
+PAUSE_S = 0.5
+
+
+@click.group()
+def broker() -> None:
+    """Report that a broker failed or returned, drain its leaders, or hold it."""
+
+
+@broker.command()
+@broker_argument
+@at_option
+@write_options
+@pass_invocation
+def failed(invocation: Invocation, number: int, at: tuple[int, bool] | None, **options: Any) -> None:
+    """Record that broker N failed; the first time reported is kept.
+
+    The report counts only while the broker is not seen alive, and ends once it has been for 30 s.
+    """
+    at_ms = _milliseconds(at, options["id_"])
+    send_one(
+        invocation, "broker-failed", options, lambda envelope: BrokerFailed(**envelope, broker=number, at_ms=at_ms)
+    )
+
+
+@broker.command()
+@broker_argument
+@at_option
+@write_options
+@pass_invocation
+def returned(invocation: Invocation, number: int, at: tuple[int, bool] | None, **options: Any) -> None:
+    """Record that broker N is back."""
+    at_ms = _milliseconds(at, options["id_"])
+    send_one(
+        invocation, "broker-returned", options, lambda envelope: BrokerReturned(**envelope, broker=number, at_ms=at_ms)
+    )
+
+
+@broker.command(name="drain-leaders")
+@broker_argument
+@click.option("--undo", is_flag=True, help="Let it lead again what it led before.")
+@click.option("--for", "for_s", type=DURATION, metavar="TIME", help="End it by itself after so long: 2h.")
+@write_options
+@pass_invocation
+def drain_leaders(invocation: Invocation, number: int, for_s: float | None, *, undo: bool, **options: Any) -> None:
+    """Move every leader off broker N before a restart, and wait until it leads nothing.
+
+    It is on the list of brokers that should not lead until `--undo`, or until the time given with `--for` is over.
+    """
+    if undo and for_s is not None:
+        raise click.UsageError("--for goes with a drain, not with its undo")
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, "drain-leaders", cluster, options)
+    if undo:
+        command: Demote | Restore = Restore(**request.envelope, broker=number)
+    else:
+        for_ms = None if for_s is None else max(1, round(for_s * 1000))
+        command = Demote(**request.envelope, broker=number, for_ms=for_ms)
+    answers = send(connection, [command], request)
+    if request.timeout_s is None:
+        return
+    from drover.cli.submission import exit_code, print_answers  # noqa: PLC0415 - not before the command is out
+
+    print_answers(answers, request.output)
+    code = exit_code(answers)
+    if code is ExitCode.DONE:
+        done = wait_for_leaders(connection, cluster, number, request.timeout_s, drained=not undo)
+        # Behind a document for programs, which has ended.
+        say(done, err=request.output != "table")
+    raise click.exceptions.Exit(code)
+
+
+def _milliseconds(at: tuple[int, bool] | None, id_: str | None) -> int:
+    """Return the moment of a report; under an id it must be the same at every try, or that is another command."""
+    at_ms, is_fixed = at or (round(time.time() * 1000), False)
+    if id_ is not None and not is_fixed:
+        raise click.UsageError(
+            "--id makes a retry harmless only if the retry says the same: add --at with a date and a time, such as "
+            f"--at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        )
+    return at_ms
+
+
+@broker.command()
+@broker_argument
+@click.option(
+    "--as",
+    "role",
+    type=click.Choice([role.value for role in HoldRole]),
+    default=HoldRole.BOTH.value,
+    show_default=True,
+    help="Spare it copies into it (destination), out of it (source), or both.",
+)
+@write_options
+@pass_invocation
+def hold(invocation: Invocation, number: int, role: str, **options: Any) -> None:
+    """Begin no further copy into broker N or out of it; what runs goes on."""
+    send_one(invocation, "hold", options, lambda envelope: HoldBroker(**envelope, broker=number, role=HoldRole(role)))
+
+
+@broker.command()
+@broker_argument
+@write_options
+@pass_invocation
+def release(invocation: Invocation, number: int, **options: Any) -> None:
+    """Let copies into broker N and out of it begin again, whoever holds it."""
+    send_one(invocation, "release", options, lambda envelope: ReleaseBroker(**envelope, broker=number))
+
+
+class Waiting(Enum):
+    """How far the leaders of a broker are: on their way, where they belong, or not to be waited for."""
+
+    GOES_ON = "goes on"
+    IS_DONE = "is done"
+    IS_LAZY = "is lazy"
+    IS_OVER = "is over"
+
+
+def wait_for_leaders(connection: LogConnection, cluster: str, broker: int, timeout_s: float, *, drained: bool) -> str:
+    """Wait until the log says that nothing is left to do, and return that as a sentence.
+
+    Raises:
+        Failure: that is not so after `timeout_s`, or cannot become so; what was begun goes on.
+    """
+    return asyncio.run(_wait(watch(connection, cluster, PAUSE_S), cluster, broker, timeout_s, drained=drained))
+
+
+async def _wait(
+    views: AsyncGenerator[View, None], cluster: str, broker: int, timeout_s: float, *, drained: bool
+) -> str:
+    deadline = time.monotonic() + timeout_s
+    state = ClusterState(cluster)
+    async with aclosing(views) as watching:
+        async for view in watching:
+            state = view.log.cluster(cluster)
+            found = (
+                drained_as_far(state, broker, view.log.time_of(cluster)) if drained else restored_as_far(state, broker)
+            )
+            if found is Waiting.IS_DONE:
+                return _sentence(state, broker, drained=drained)
+            if found is not Waiting.GOES_ON or time.monotonic() > deadline:
+                break
+        else:
+            found = Waiting.GOES_ON
+    raise Failure(_why_unfinished(state, broker, found), ExitCode.UNFINISHED)
+
+
+def drained_as_far(state: ClusterState, broker: int, at_ms: int) -> Waiting:
+    """Tell how far a drain is; it is done when a count that is younger than the listing shows that nothing is led.
+
+    `at_ms` is the log's time. A count that is still to come is an old one, by a clock that was far ahead.
+    """
+    listing = state.listings.get(broker)
+    if listing is None:
+        return Waiting.IS_OVER
+    tally = state.leader_counts.get(broker)
+    if tally is None or not listing.since_ms <= tally.at_ms <= at_ms or state.leaders_under_way:
+        return Waiting.GOES_ON
+    if not tally.leaders:
+        return Waiting.IS_DONE
+    return Waiting.IS_LAZY if state.limits.lazy_leadership and state.balance is None else Waiting.GOES_ON
+
+
+def restored_as_far(state: ClusterState, broker: int) -> Waiting:
+    """Tell how far the undo of a drain is; it is done when the broker is in its place in every list of Drover's order.
+
+    Other brokers may still be listed. An order that somebody else has set is not waited for.
+    """
+    if broker in state.blacklist:
+        return Waiting.IS_OVER
+    away = any(
+        broker in kept.canonical and not kept.left_alone and not _is_in_order(kept, state.listed_for(key.topic))
+        for key, kept in state.orders.items()
+    )
+    return Waiting.GOES_ON if away or state.leaders_under_way else Waiting.IS_DONE
+
+
+def _is_in_order(kept: KeptOrder, listed: frozenset[int]) -> bool:
+    """Whether the brokers that may lead are in their canonical order; a list goes back to it before it is forgotten."""
+    if listed.isdisjoint(kept.canonical):
+        return False
+    here, canonical = ([one for one in order if one not in listed] for order in (kept.replicas, kept.canonical))
+    return here == canonical
+
+
+def _sentence(state: ClusterState, broker: int, *, drained: bool) -> str:
+    if drained:
+        return f"Broker {broker} of {state.name} leads nothing."
+    return f"The canonical order of every list with broker {broker} of {state.name} is back."
+
+
+def _why_unfinished(state: ClusterState, broker: int, found: Waiting) -> str:
+    if found is Waiting.IS_OVER:
+        is_listed = "is on the list again" if broker in state.blacklist else "is not on the list any more"
+        return f"broker {broker} {is_listed}: somebody has changed it since; see `drover leaders show`"
+    if found is Waiting.IS_LAZY:
+        return (
+            f"broker {broker} is listed, and leadership of {state.name} is lazy: no leader moves before "
+            "`drover leaders balance` asks for elections"
+        )
+    tally = state.leader_counts.get(broker)
+    leads = "an unknown number of partitions" if tally is None else plural(tally.leaders, "partition")
+    return f"broker {broker} leads {leads}, {len(state.waiting)} wait: see `drover leaders show`. The work goes on."
+
+
+@click.group()
+def heal() -> None:
+    """Show and decide what is done about brokers that stay away."""
+
+
+@heal.command()
+@output_option
+@common_options
+@pass_invocation
+def status(invocation: Invocation, output: str) -> None:
+    """Show who is away, since when, and what is done about it; read from the log."""
+    settings = invocation.settings()
+    states = _states(settings, invocation.cluster_wanted(settings))
+    rows = [row for state in states for row in outage_rows(state)]
+    if output != "table":
+        now_ms = round(time.time() * 1000)
+        documents = [heal_document(state, now_ms) for state in states]
+        print_document({"clusters": documents}, [row.document() for row in rows], output)
+        return
+    screen = console()
+    if rows:
+        cells = [(row.cluster, str(row.broker), timestamp(row.since_ms), _heals_at(row), row.state) for row in rows]
+        screen.print(table(("cluster", "broker", "away since", "heals at", "state"), cells, right=("broker",)))
+    elif not states or any(state.limits.healing is not None for state in states):
+        say("No broker is known to be away.")
+    for line in (line for state in states for line in heal_lines(state)):
+        say(line)
+
+
+@heal.command()
+@click.argument("number", metavar="[N]", type=BROKER, required=False)
+@output_option
+@common_options
+@pass_invocation
+def plan(invocation: Invocation, number: int | None, output: str) -> None:
+    """Show what would be done now about the brokers that are away, or about broker N; nothing is written.
+
+    The cluster is looked at once. What -o json prints can be given to `drover alter`.
+    """
+    settings = invocation.settings()
+    cluster = invocation.cluster_of(settings)
+    states = {state.name: state for state in _states(settings, cluster)}
+    state = states.get(cluster) or ClusterState(cluster)
+    limits = state.limits.healing or HealingLimits()
+    inventory = asyncio.run(_inventory(settings, cluster))
+    brokers, made = _plan_now(inventory, state, number, limits.disk_limit_percent)
+    unreachable = inventory.standings.unreachable
+    chunk = limits.chunk_partitions
+    print_directories(closed_brokers(model_of(inventory, Knowledge())), err=True)
+    if output != "table":
+        document = plan_document(made, brokers, chunk)
+        print_document(document, document["partitions"], output)
+        return
+    if unreachable:
+        say(f"{unreachable_sentence(unreachable)} Nothing of it is healed.")
+    if not brokers:
+        say("Every broker that replica lists name is alive.")
+        return
+    rows = plan_rows(made, chunk)
+    if rows:
+        console().print(table(("chunk", "partition", "now", "then", "bytes"), rows, right=("chunk", "bytes")))
+    copied = amount(sum(one.copied_bytes for one in made.assignments))
+    names = listed(brokers)
+    say(f"Broker {names}: {plural(len(rows), 'partition')} in chunks of {chunk}, {copied} to copy.")
+    for one in made.left:
+        say(f"{one.topic}:{one.partition} is left, {one.why.value}: {one.detail}")
+
+
+@heal.command()
+@broker_argument
+@write_options
+@pass_invocation
+def start(invocation: Invocation, number: int, **options: Any) -> None:
+    """Heal broker N now, without waiting for its time."""
+    _send_heal(invocation, "start", number, options)
+
+
+@heal.command()
+@broker_argument
+@write_options
+@pass_invocation
+def skip(invocation: Invocation, number: int, **options: Any) -> None:
+    """Leave broker N alone until it is back."""
+    _send_heal(invocation, "skip", number, options)
+
+
+@heal.command()
+@click.argument("number", metavar="[N]", type=BROKER, required=False)
+@click.option("--rollback", is_flag=True, help="Take the running chunk back as well.")
+@write_options
+@pass_invocation
+def stop(invocation: Invocation, number: int | None, *, rollback: bool, **options: Any) -> None:
+    """Begin no further chunk, of broker N or of any."""
+    _send_heal(invocation, "stop", number, options, rollback=rollback)
+
+
+def _send_heal(
+    invocation: Invocation,
+    action: Literal["start", "skip", "stop"],
+    number: int | None,
+    options: dict[str, Any],
+    *,
+    rollback: bool = False,
+) -> None:
+    send_one(
+        invocation,
+        f"heal-{action}",
+        options,
+        lambda envelope: HealCommand(**envelope, action=action, broker=number, rollback=rollback),
+    )
+
+
+def _states(settings: Settings, cluster: str | None) -> list[ClusterState]:
+    view = asyncio.run(look(settings.log.connection(), cluster))
+    return [state for state, _, _ in clusters_of(view, cluster)]
+
+
+def _heals_at(row: OutageRow) -> str:
+    if row.healed_ms is not None:
+        return f"done {timestamp(row.healed_ms)}"
+    return "-" if row.heals_at_ms is None else timestamp(row.heals_at_ms)
+
+
+async def _inventory(settings: Settings, cluster: str) -> Inventory:
+    async with open_driver(settings, cluster, CALL_TIMEOUT_MS) as driver:
+        return await driver.inventory()
+
+
+def _plan_now(
+    inventory: Inventory, state: ClusterState, number: int | None, disk_limit_percent: int
+) -> tuple[tuple[int, ...], HealPlan]:
+    """Plan as the owner would; broker N counts as dead, alive or not.
+
+    Raises `ConfigurationError` for one that is neither in the cluster nor in a replica list: it is mistyped.
+    """
+    assigned = {broker for facts in inventory.partitions.values() for broker in facts.replicas}
+    if number is not None and number not in assigned and number not in inventory.brokers:
+        known = listed(sorted({*assigned, *inventory.brokers}))
+        raise ConfigurationError(f"there is no broker {number}; there are {known}")
+    standings = inventory.standings
+    if number in standings.unreachable:
+        raise ConfigurationError(unreachable_in_words((number,)))
+    dead = frozenset(standings.dead(assigned))
+    due, away = (tuple(sorted(dead)), dead) if number is None else ((number,), dead | {number})
+    return due, plan_heal(inventory, patient_of(state, due, away), disk_limit_percent)

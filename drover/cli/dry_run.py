@@ -1,0 +1,233 @@
+"""`drover alter --dry-run` and `--plan-hash`: what a worker would refuse, what the rest takes, and what has changed."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from drover.cli.alter import show_commands
+from drover.cli.exits import ExitCode, Failure
+from drover.cli.invocation import Invocation
+from drover.cli.model import CONNECT_TIMEOUT_MS, Source, live_model, open_driver, read_model, state_of
+from drover.cli.output import plural, say
+from drover.cli.plan_file import PlanFile, lists_of
+from drover.cli.proposal import cost_line, note_lines, print_brokers
+from drover.cli.submission import checked
+from drover.client.views.proposal_rows import changed_brokers, least_time_s
+from drover.decide.decision import Decision
+from drover.decide.targets import refused_anywhere
+from drover.decide.trial import partitions_to_see, trial
+from drover.errors import ClusterError, ConfigurationError
+from drover.events.commands import Alter, PartitionTarget
+from drover.events.partitions import TopicPartition
+from drover.events.refusals import Refusal
+from drover.facts import Observation
+from drover.planner.assess import assess, basis_of, changes, digest_of
+from drover.planner.goals import Limits as PlanningLimits
+from drover.planner.judgement import broken
+from drover.planner.model import ClusterModel
+from drover.planner.proposal import Proposal
+from drover.settings.settings import Settings
+from drover.state.cluster import ClusterState
+
+SHOWN_PROBLEMS = 20
+Targets = Mapping[TopicPartition, tuple[int, ...]]
+MOST_REFUSALS = 20
+# The two lists of a partition that has just changed may differ.
+LOOKS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The cost of a plan's accepted partitions. `throttle` is bytes per second per broker; None means no throttle."""
+
+    partitions: int
+    proposal: Proposal
+    model: ClusterModel
+    throttle: int | None
+
+    @property
+    def least_time_s(self) -> float | None:
+        """The seconds that no schedule can beat; None without a throttle, or if nothing is copied."""
+        return least_time_s(self.proposal, self.throttle)
+
+    def document(self) -> dict[str, Any]:
+        """Return everything for programs; fields may be added and never changed."""
+        proposal = self.proposal
+        return {
+            "partitions": self.partitions,
+            "copies": proposal.copies,
+            "bytes": proposal.copied_bytes,
+            "unknown_sizes": proposal.unknown_sizes,
+            "leaders_moved": proposal.leaders_moved,
+            "throttle_bytes_per_second": self.throttle,
+            "least_time_s": self.least_time_s,
+            "brokers": [asdict(figures) for figures in changed_brokers(proposal)],
+            "unknown_disks": proposal.unknown_disks,
+            "problems": [asdict(problem) for problem in proposal.unmet],
+        }
+
+
+def estimate(
+    commands: Sequence[Alter], accepted: Targets, state: ClusterState, model: ClusterModel, disk_limit: float
+) -> Estimate:
+    """Estimate the accepted partitions of one plan, whose commands these are.
+
+    `disk_limit` is the share of a disk that may be used at any moment.
+    """
+    existing = model.partition_by_name.keys()
+    lists = {
+        (key.topic, key.partition): after for key, after in accepted.items() if (key.topic, key.partition) in existing
+    }
+    proposal = assess(model, lists, PlanningLimits(disk_limit=disk_limit))
+    throttle = commands[0].throttle_bytes_per_second or state.rate_of(commands[0].plan_name)
+    return Estimate(len(lists), proposal, model, throttle)
+
+
+def print_estimate(cost: Estimate) -> None:
+    """Print the cost of a plan for people."""
+    if not cost.partitions:
+        return
+    print_brokers(changed_brokers(cost.proposal), cost.model)
+    for line in _estimate_lines(cost):
+        say(line, err=True)
+
+
+def _estimate_lines(cost: Estimate) -> Iterator[str]:
+    proposal = cost.proposal
+    yield cost_line(proposal, cost.partitions)
+    yield from note_lines(proposal, cost.throttle)
+    for problem in proposal.unmet[:SHOWN_PROBLEMS]:
+        yield f"Mind: {problem.text} ({problem.code.value})"
+    if len(proposal.unmet) > SHOWN_PROBLEMS:
+        yield f"... and {len(proposal.unmet) - SHOWN_PROBLEMS:,} more to mind: -o json prints all."
+
+
+def try_plan(settings: Settings, commands: Sequence[Alter], output: str) -> None:
+    """Show what would be sent and what it takes.
+
+    Raises `Failure` for what a worker would refuse now, and with `GUARDED` for a plan that `drover plan check` would
+    object to.
+    """
+    for command in commands:
+        checked(command)
+    refuse_form(commands, settings.log.topics.own)
+    tried = try_now(settings, commands)
+    found = tried.estimate
+    show_commands(commands, output, {"estimate": None if found is None else found.document()})
+    if found is not None and output == "table":
+        print_estimate(found)
+    tell(tried.decisions)
+    if found is not None and (problems := broken(found.proposal.unmet)):
+        raise Failure(f"the plan breaks {plural(len(problems), 'rule')}, named above", ExitCode.GUARDED)
+
+
+def refuse_form(commands: Sequence[Alter], own_topics: frozenset[str]) -> None:
+    """Raise `Failure` for what is wrong in any cluster."""
+    targets = [target for command in commands for target in command.partitions]
+    _refuse([refusal for target in targets if (refusal := refused_anywhere(target, own_topics)) is not None])
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The decisions that a worker would make now, and the cost of what it would accept; None if that is unknown."""
+
+    decisions: tuple[Decision, ...] = ()
+    estimate: Estimate | None = None
+
+
+def try_now(settings: Settings, commands: Sequence[Alter]) -> Tried:
+    """Return what a worker would decide; nothing where the cluster cannot be asked, which is told."""
+    try:
+        return asyncio.run(_tried(settings, commands))
+    except (ClusterError, ConfigurationError) as error:
+        say(f"Only the form was checked, since the cluster could not be asked: {error}", err=True)
+        return Tried()
+
+
+def tell(decisions: Sequence[Decision]) -> None:
+    """Say what would not be done, and raise `Failure` for what would be refused."""
+    unchanged = sum(len(decision.unchanged) for decision in decisions)
+    if unchanged:
+        say(f"{plural(unchanged, 'partition')} would stay: what is asked for is there already.", err=True)
+    for remark in dict.fromkeys(remark for decision in decisions for remark in decision.remarks):
+        say(remark, err=True)
+    _refuse([refusal for decision in decisions for refusal in decision.refusals])
+
+
+async def _tried(settings: Settings, commands: Sequence[Alter]) -> Tried:
+    cluster = commands[0].cluster
+    state = await state_of(settings, cluster)
+    seen = await _seen(settings, state, partitions_to_see(commands, state))
+    decisions = trial(commands, state, seen, settings.log.topics.own, time.time_ns() // 1_000_000)
+    taken = {key for decision in decisions for key in decision.accepted}
+    accepted = {
+        target.key: target.replicas
+        for command in commands
+        for target in command.partitions
+        if target.key in taken and target.replicas is not None
+    }
+    if not accepted:
+        return Tried(decisions)
+    model = await live_model(settings, state, Source())
+    return Tried(decisions, estimate(commands, accepted, state, model, settings.planning.disk_limit))
+
+
+async def _seen(settings: Settings, state: ClusterState, wanted: frozenset[TopicPartition]) -> Observation:
+    """Observe all of these partitions. Raises `ClusterError`."""
+    async with open_driver(settings, state.name, CONNECT_TIMEOUT_MS) as driver:
+        for _ in range(LOOKS):
+            seen = await driver.observe(wanted, with_min_isr=True)
+            if wanted <= seen.partitions.keys():
+                return seen
+    missing = next(iter(wanted - seen.partitions.keys()))
+    raise ClusterError(f"{missing} is changing: try again")
+
+
+def _refuse(refused: Sequence[Refusal]) -> None:
+    if not refused:
+        return
+    lines = "\n".join(f"  {refusal.detail}" for refusal in refused[:MOST_REFUSALS])
+    more = f"\n  and {len(refused) - MOST_REFUSALS:,} more" if len(refused) > MOST_REFUSALS else ""
+    what = plural(len(refused), "partition") if any(refusal.key for refusal in refused) else "this"
+    raise Failure(f"a worker would refuse {what}:\n{lines}{more}")
+
+
+def hold_to_hash(invocation: Invocation, plan: PlanFile, name: str, wanted: str) -> tuple[PartitionTarget, ...]:
+    """Look at the cluster and return the plan's partitions, each with its present list asserted.
+
+    The assertion guards the time from here on: whoever decides the command refuses a partition whose list has changed.
+    Raises `Failure` with `GUARDED` that says what has changed.
+    """
+    lists = lists_of(plan, name)
+    model = read_model(invocation, Source(), with_log=False)
+    present = basis_of(model, lists)
+    if digest_of(present, lists) == wanted:
+        return tuple(_asserted(target, model) for target in plan.targets)
+    raise Failure(_difference(plan, name, wanted, model), ExitCode.GUARDED)
+
+
+def _asserted(target: PartitionTarget, model: ClusterModel) -> PartitionTarget:
+    found = model.partition_by_name.get((target.topic, target.partition))
+    if found is None:
+        return target
+    return PartitionTarget(
+        topic=target.topic, partition=target.partition, replicas=target.replicas, original_replicas=found.replicas
+    )
+
+
+def _difference(plan: PlanFile, name: str, wanted: str, model: ClusterModel) -> str:
+    lists = lists_of(plan, name)
+    again = "make the plan anew, or judge it with `drover plan check`"
+    if plan.proposal is None:
+        return (
+            f"{name} has another hash than {wanted} in this cluster now: the file or the cluster has changed, and the "
+            f"file does not tell what the cluster was like; nothing was submitted: {again}"
+        )
+    made_for = digest_of(plan.proposal.basis, lists)
+    if made_for != wanted:
+        return f"{name} is not the plan {wanted}: its hash is {made_for}; nothing was submitted"
+    found = changes(plan.proposal.basis, basis_of(model, lists))
+    differences = "".join(f"\n  {change}" for change in found)
+    return f"the cluster is not what {name} was made for; nothing was submitted: {again}{differences}"

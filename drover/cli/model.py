@@ -1,0 +1,329 @@
+"""The model of a cluster that `describe` and `plan` work on: read from the live cluster, or from a file."""
+
+import asyncio
+import fnmatch
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import click
+import msgspec
+from msgspec import Meta
+
+from drover.cli.invocation import Invocation, all_options
+from drover.cli.output import listed, plural, read_text, say
+from drover.cli.parameters import BROKERS, DURATION, NamedPath
+from drover.client.history import fold_cluster
+from drover.cluster.port import ClusterDriver
+from drover.cluster_model import Knowledge, Rates, hidden_topics, model_of, rates_between
+from drover.errors import ConfigurationError, LogUnavailableError
+from drover.events.fields import BrokerId, Index
+from drover.events.undecodable import UNDECODABLE
+from drover.inventory import Inventory
+from drover.planner.model import Broker, ClusterModel, Partition
+from drover.settings.settings import Settings
+from drover.state.cluster import ClusterState
+from drover.state.destinations import destinations, targets
+
+VERSION = 1
+Bytes = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+BytesPerSecond = Annotated[float, Meta(ge=0, le=2**63)]
+CONNECT_TIMEOUT_MS = 5_000
+CALL_TIMEOUT_MS = 60_000
+
+
+class _SavedDirectory(msgspec.Struct, frozen=True, omit_defaults=True):
+    path: str
+    total_bytes: Bytes | None = None
+    free_bytes: Bytes | None = None
+    cordoned: bool = False
+    code: int = 0
+
+
+class _SavedBroker(msgspec.Struct, frozen=True, omit_defaults=True):
+    id: BrokerId
+    rack: str | None = None
+    alive: bool = True
+    excluded: bool = False
+    held: bool = False
+    failing: bool = False
+    log_dirs: tuple[_SavedDirectory, ...] = ()
+    arriving_bytes: Bytes = 0
+    demoted: bool = False
+    demoted_topics: tuple[str, ...] = ()
+    unreachable: bool = False
+    emptied_by: str | None = None
+    filled_by: str | None = None
+    arriving_replicas: Annotated[int, Meta(ge=0)] = 0
+    unregistered: bool = False
+
+
+class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
+    topic: str
+    partition: Index
+    replicas: tuple[BrokerId, ...]
+    leader: BrokerId | msgspec.UnsetType | None = msgspec.UNSET
+    isr: tuple[BrokerId, ...] | msgspec.UnsetType = msgspec.UNSET
+    size_bytes: Bytes | None = None
+    ingest_bytes_per_s: BytesPerSecond | None = None
+    internal: bool = False
+    moving: bool = False
+    topic_id: str = ""
+    leader_unreachable: bool = False
+    target: tuple[BrokerId, ...] | None = None
+    adding: tuple[BrokerId, ...] = ()
+    removing: tuple[BrokerId, ...] = ()
+
+
+class _SavedModel(msgspec.Struct, frozen=True):
+    version: int
+    brokers: tuple[_SavedBroker, ...]
+    partitions: tuple[_SavedPartition, ...]
+    cluster_id: str = ""
+
+
+def save_model(model: ClusterModel) -> str:
+    """Write a model as JSON, one broker and one partition to a line, so that versions can be compared."""
+    saved = msgspec.convert(
+        {"version": VERSION, "brokers": model.brokers, "partitions": model.partitions},
+        _SavedModel,
+        from_attributes=True,
+    )
+    brokers, partitions = (_json_lines(rows) for rows in (saved.brokers, saved.partitions))
+    cluster = msgspec.json.encode(model.cluster_id).decode()
+    head = f'"version": {VERSION}, "cluster_id": {cluster}'
+    return f'{{{head},\n"brokers": [\n{brokers}\n],\n"partitions": [\n{partitions}\n]}}\n'
+
+
+def _json_lines(rows: tuple[msgspec.Struct, ...]) -> str:
+    return ",\n".join(msgspec.json.encode(row).decode() for row in rows)
+
+
+def parse_model(text: str, name: str) -> ClusterModel:
+    """Read what `save_model` has written, or somebody by hand; what a planner cannot know may be left out.
+
+    Where `isr` is left out, every replica on a living broker is in sync; where `leader` is, the first of these leads. A
+    partition that nobody leads says so: `"leader": null`. Raises `ConfigurationError` that names the file and the
+    place.
+    """
+    try:
+        # Some editors and shells put a mark of the byte order first.
+        saved = msgspec.json.decode(text.removeprefix("\ufeff"), type=_SavedModel)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{name} is not a cluster model: {error}") from None
+    except UNDECODABLE as error:
+        raise ConfigurationError(f"{name} is not JSON: {error}") from None
+    _check_saved(saved, name)
+    alive = {broker.id for broker in saved.brokers if broker.alive}
+    return ClusterModel.of(
+        msgspec.convert(saved.brokers, tuple[Broker, ...], from_attributes=True),
+        msgspec.convert([_with_leader(one, alive) for one in saved.partitions], list[Partition], from_attributes=True),
+        saved.cluster_id,
+    )
+
+
+def _with_leader(saved: _SavedPartition, alive: set[int]) -> _SavedPartition:
+    in_sync = tuple(broker for broker in saved.replicas if broker in alive)
+    isr = in_sync if saved.isr is msgspec.UNSET else saved.isr
+    leader = next(iter(isr), None) if saved.leader is msgspec.UNSET else saved.leader
+    return msgspec.structs.replace(saved, isr=isr, leader=leader)
+
+
+def _check_saved(saved: _SavedModel, name: str) -> None:
+    """Refuse what no cluster can look like."""
+    if saved.version != VERSION:
+        raise ConfigurationError(f"{name} has version {saved.version}; only version {VERSION} is known")
+    brokers = [broker.id for broker in saved.brokers]
+    if len(set(brokers)) != len(brokers):
+        twice = next(broker for broker in brokers if brokers.count(broker) > 1)
+        raise ConfigurationError(f"{name} names broker {twice} twice")
+    seen = set()
+    for one in saved.partitions:
+        where = f"{one.topic}:{one.partition}"
+        if (one.topic, one.partition) in seen:
+            raise ConfigurationError(f"{name} names partition {where} twice")
+        seen.add((one.topic, one.partition))
+        if not one.replicas or len(set(one.replicas)) != len(one.replicas):
+            raise ConfigurationError(f"{name}: {where} must have at least one replica, and each broker once")
+
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Options of the model: a file instead of the live cluster, excluded brokers, seconds between two looks."""
+
+    file: Path | None = None
+    exclude_brokers: frozenset[int] = frozenset()
+    ingest_s: float | None = None
+
+
+source_options = all_options(
+    click.option(
+        "--model",
+        type=NamedPath(dir_okay=False, allow_dash=True),
+        metavar="FILE",
+        help="Take the cluster from a file that `drover describe --save` wrote; no cluster is contacted.",
+    ),
+    click.option(
+        "--ingest",
+        type=DURATION,
+        metavar="DURATION",
+        help="Look twice, so far apart, to learn how much is written to each partition.",
+    ),
+)
+exclude_brokers_option = click.option(
+    "--exclude-brokers", type=BROKERS, multiple=True, metavar="ID,ID", help="Brokers that shall get nothing."
+)
+
+
+def source_of(options: dict[str, Any]) -> Source:
+    """Gather these options, with which each command has been called."""
+    excluded = frozenset(broker for given in options.get("exclude_brokers", ()) for broker in given)
+    source = Source(options["model"], excluded, options["ingest"])
+    if source.file is not None and source.ingest_s is not None:
+        raise click.UsageError("--ingest looks at a cluster twice, and --model at none: choose one")
+    return source
+
+
+def read_model(invocation: Invocation, source: Source, *, with_log: bool) -> ClusterModel:
+    """Read the model.
+
+    With `with_log`, partitions that Drover moves or will move and brokers that are held, or should not lead, are taken
+    from the log; where it cannot be read, a warning says so. Raises `ConfigurationError` for a file
+    that cannot be used, and for excluded brokers that do not exist; `ClusterError` for a cluster that does not answer.
+    """
+    if source.file is not None:
+        model = parse_model(read_text(source.file, "cluster model"), str(source.file))
+        _check_known(source.exclude_brokers, model)
+        return _excluding(model, source.exclude_brokers)
+    settings = invocation.settings()
+    cluster = invocation.cluster_of(settings)
+    model = asyncio.run(_model_of(settings, cluster, source, with_log=with_log))
+    _check_known(source.exclude_brokers, model)
+    return model
+
+
+def topics_matching(patterns: Iterable[str], model: ClusterModel) -> tuple[str, ...]:
+    """Return the topics that these names and patterns mean (`*` and `?` stand for anything).
+
+    Raises `ConfigurationError` for one that means no topic: it is most likely misspelt.
+    """
+    topics = sorted({partition.topic for partition in model.partitions})
+    found: list[str] = []
+    for pattern in patterns:
+        matching = fnmatch.filter(topics, pattern)
+        if not matching:
+            raise ConfigurationError(f"no topic of the cluster is called {pattern}")
+        found += matching
+    return tuple(dict.fromkeys(found))
+
+
+def topics_named(names: Iterable[str], model: ClusterModel) -> tuple[str, ...]:
+    """Return the topics that a goal is about: each pattern becomes what it means, and a name stays what it is.
+
+    Raises as `topics_matching` does, for patterns only.
+    """
+    topics: list[str] = []
+    for name in names:
+        topics += topics_matching([name], model) if {"*", "?"} & set(name) else [name]
+    return tuple(dict.fromkeys(topics))
+
+
+async def _model_of(settings: Settings, cluster: str, source: Source, *, with_log: bool) -> ClusterModel:
+    state = await state_of(settings, cluster) if with_log else ClusterState(cluster)
+    return await live_model(settings, state, source)
+
+
+async def live_model(settings: Settings, state: ClusterState, source: Source) -> ClusterModel:
+    """Look at the cluster whose state this is. Raises `ClusterError`, and `ConfigurationError` if it is not configured.
+
+    The state is read before the first look; it may change meanwhile.
+    """
+    known = knowledge_of(state)
+    inventory, rates = await _look(settings, state.name, source.ingest_s)
+    silent = [broker.broker for broker in inventory.brokers.values() if broker.is_alive and broker.directories is None]
+    if silent:
+        say(
+            f"broker {listed(sorted(silent))} of cluster {state.name} has not answered in time: its "
+            "directories and the sizes of its replicas are unknown.",
+            err=True,
+        )
+    hidden = hidden_topics(inventory)
+    if hidden:
+        say(
+            f"{plural(len(hidden), 'topic')} on the brokers' disks, such as {hidden[0]}, cannot be seen: they were "
+            "deleted a moment ago, or the user may not describe them. Nothing is planned for them.",
+            err=True,
+        )
+    return model_of(
+        inventory,
+        replace(known, excluded=source.exclude_brokers, own_topics=settings.log.topics.own, rates=rates),
+    )
+
+
+def knowledge_of(state: ClusterState) -> Knowledge:
+    """Say what a plan must know that only the log says: a copy into a held broker would not begin, for instance."""
+    return Knowledge(
+        held=state.held_destinations,
+        moving=frozenset((*state.reassignments, *state.queue)),
+        destinations=destinations(state),
+        demoted=state.listed_in_topics,
+        demoted_everywhere=state.listed_everywhere,
+        emptied={broker: state.owner_of(plan) for broker, plan in state.plans_emptying.items()},
+        filled={broker: state.owner_of(plan) for broker, plan in state.plans_filling.items()},
+        targets=targets(state),
+    )
+
+
+async def _look(settings: Settings, cluster: str, ingest_s: float | None) -> tuple[Inventory, Rates | None]:
+    # A cluster that is not there is told at once; one that is there may be large, and take its time.
+    async with open_driver(settings, cluster, CONNECT_TIMEOUT_MS) as driver:
+        await driver.identify()
+    async with open_driver(settings, cluster, CALL_TIMEOUT_MS) as driver:
+        first = await driver.inventory()
+        if ingest_s is None:
+            return first, None
+        await asyncio.sleep(ingest_s)
+        second = await driver.inventory()
+        return second, rates_between(first, second)
+
+
+@asynccontextmanager
+async def open_driver(settings: Settings, cluster: str, timeout_ms: int) -> AsyncIterator[ClusterDriver]:
+    """Open a driver of a configured cluster. Raises `ConfigurationError` for any other."""
+    from drover.cluster.kafka import KafkaDriver  # noqa: PLC0415 - the Kafka client costs start-up time
+
+    if cluster not in settings.clusters:
+        raise ConfigurationError(f"cluster {cluster} is not configured: add [clusters.{cluster}] to the settings file")
+    found = settings.clusters[cluster]
+    options = found.security.client_options(f"clusters.{cluster}.security")
+    driver = KafkaDriver(cluster, found.bootstrap, options, call_timeout_ms=timeout_ms)
+    try:
+        yield driver
+    finally:
+        await driver.close()
+
+
+async def state_of(settings: Settings, cluster: str) -> ClusterState:
+    """Return the cluster as the log says it is; where that cannot be read, a warning says so."""
+    try:
+        return await fold_cluster(settings.log.connection(), cluster)
+    except (ConfigurationError, LogUnavailableError) as error:
+        say(f"Moves that wait in Drover's log are not taken into account: {error}", err=True)
+        return ClusterState(cluster)
+
+
+def _check_known(brokers: Iterable[int], model: ClusterModel) -> None:
+    unknown = sorted(set(brokers) - model.broker_by_id.keys())
+    if unknown:
+        known = ", ".join(str(broker.id) for broker in model.brokers)
+        raise ConfigurationError(f"there is no broker {listed(unknown)} to exclude; there are {known}")
+
+
+def _excluding(model: ClusterModel, brokers: frozenset[int]) -> ClusterModel:
+    changed = (replace(broker, excluded=broker.excluded or broker.id in brokers) for broker in model.brokers)
+    return ClusterModel.of(changed, model.partitions, model.cluster_id)

@@ -1,0 +1,156 @@
+"""`drover worker`, `drover project` and `drover web`: the processes that run until they are told to stop."""
+
+import asyncio
+import signal
+import threading
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from drover.cli.exits import ExitCode
+from drover.cli.invocation import Invocation, common_options, pass_invocation, settings_options
+from drover.cli.output import output_option, plural, print_document, say
+from drover.cli.parameters import ADDRESS
+from drover.settings.settings import Settings
+
+LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+@click.command()
+@click.option("--name", help="The owner's name in the log.  [default: host-pid]")
+@click.option("--group", help="The workers' consumer group.  [default: PREFIX-worker]")
+@click.option("--instance-id", help="Static membership: unique per worker, and the same after a restart.")
+@click.option(
+    "--listen",
+    type=ADDRESS,
+    metavar="HOST:PORT",
+    help="Where to serve /livez, /readyz and /metrics; port 0 picks one.",
+)
+@click.option(
+    "--log-format", type=click.Choice(["auto", "json", "text"]), help="How to log.  [default: JSON, text on a terminal]"
+)
+@settings_options
+@pass_invocation
+def worker(invocation: Invocation, **flags: Any) -> None:
+    """Decide commands and move partitions, until SIGTERM or Ctrl-C.
+
+    Several workers may run: each shard of the log is owned by one of them at a time.
+    """
+    overrides = {name: value for name, value in flags.items() if value is not None}
+    settings = invocation.settings({"worker": overrides} if overrides else None)
+    from drover.agents.wiring import serve  # noqa: PLC0415 - Faust is not loaded to say that a flag is wrong
+
+    raise click.exceptions.Exit(serve(settings))
+
+
+@click.group(invoke_without_command=True)
+@click.option(
+    "--listen",
+    type=ADDRESS,
+    metavar="HOST:PORT",
+    help="Where to serve /livez, /readyz and /metrics; port 0 picks one.",
+)
+@common_options
+@click.pass_context
+@pass_invocation
+def project(invocation: Invocation, context: click.Context, listen: str | None) -> None:
+    """Write the state of every cluster to ZooKeeper as it changes, until SIGTERM or Ctrl-C.
+
+    Several may run; only one of them writes a cluster's tree at a time. Workers do the same with
+    `zookeeper.project = true`.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    settings = invocation.settings({"zookeeper": {"listen": listen}} if listen is not None else None)
+    cluster = invocation.cluster_wanted(settings)
+    from drover.projections.projecting import serve_projection  # noqa: PLC0415 - kazoo is not loaded for a wrong flag
+
+    raise click.exceptions.Exit(serve_projection(settings, cluster))
+
+
+@project.command()
+@common_options
+@pass_invocation
+def rebuild(invocation: Invocation) -> None:
+    """Build a cluster's tree again from the log, beside the old one, and switch to it.
+
+    Projectors may keep running; they carry on from the new tree.
+    """
+    settings = invocation.settings()
+    cluster = invocation.cluster_of(settings)
+    from drover.projections.projecting import rebuild_tree  # noqa: PLC0415 - see project
+
+    made = asyncio.run(rebuild_tree(settings, cluster))
+    say(f"{cluster}: {plural(made.nodes, 'node')}, the log up to offset {made.offset}.{made.event_index}.")
+
+
+@project.command()
+@output_option
+@common_options
+@pass_invocation
+def verify(invocation: Invocation, output: str) -> None:
+    """Compare a cluster's tree with the log, up to where the tree follows it; exit code 1 if they differ."""
+    settings = invocation.settings()
+    cluster = invocation.cluster_of(settings)
+    from drover.cli.audit import comparison_lines  # noqa: PLC0415 - see project
+    from drover.projections.projecting import compare_tree  # noqa: PLC0415 - see project
+
+    found = asyncio.run(compare_tree(settings, cluster))
+    if output != "table":
+        rows = [asdict(difference) for difference in found.differences]
+        print_document({**asdict(found), "differences": rows}, rows, output)
+    else:
+        for line in comparison_lines(found):
+            say(f"{cluster}: {line}")
+    raise click.exceptions.Exit(ExitCode.FAILED if found.differences else ExitCode.DONE)
+
+
+@click.command()
+@click.option("--listen", type=ADDRESS, metavar="HOST:PORT", help="Where to serve the page; port 0 picks one.")
+@settings_options
+@pass_invocation
+def web(invocation: Invocation, listen: str | None) -> None:
+    """Serve the page, until SIGTERM or Ctrl-C: what moves and why it waits, brokers, throttles, stories, the past.
+
+    It reads the log and changes nothing, unless `web.writes` lets users act whom a proxy names. Whoever reaches its
+    address may read all that the log says, so it listens on the loopback interface unless told otherwise.
+    """
+    settings = invocation.settings(None if listen is None else {"web": {"listen": listen}})
+    asyncio.run(_serve(settings))
+
+
+async def _serve(settings: Settings) -> None:
+    # aiohttp is not loaded to say that a flag is wrong.
+    from drover.cli.page import Tables, looking_at  # noqa: PLC0415
+    from drover.service.logs import configure_logging  # noqa: PLC0415
+    from drover.web.identity import Doorkeeper  # noqa: PLC0415
+    from drover.web.serving import serving  # noqa: PLC0415
+
+    configure_logging(settings.worker.log_format)
+    stop = asyncio.Event()
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    host = settings.web.address[0]
+    if host not in LOOPBACK_ADDRESSES:
+        say(f"Listening on {host}: whoever reaches it may read all that the log says.", err=True)
+    connection = settings.log.connection()
+    tables = Tables(settings)
+    web_settings = settings.web
+    doorkeeper = None
+    if web_settings.writes:
+        doorkeeper = Doorkeeper(web_settings.user_header, web_settings.networks)
+        trusted = ", ".join(web_settings.proxies)
+        say(f"Users may send commands: whom {trusted} names in {web_settings.user_header} is believed.", err=True)
+    async with serving(
+        connection,
+        web_settings.address,
+        hosts=web_settings.hosts,
+        telemetry=tables.read,
+        doorkeeper=doorkeeper,
+        looking=looking_at(settings),
+    ) as port:
+        shown = f"[{host}]" if ":" in host else host
+        say(f"The page is at http://{shown}:{port}/")
+        await stop.wait()

@@ -1,0 +1,126 @@
+"""`drover topics`, `drover acls` and `drover schema`: Drover's own topics, the ACLs it needs, and its wire contract."""
+
+import asyncio
+from dataclasses import asdict
+from typing import Any
+
+import click
+import msgspec
+
+from drover import __version__
+from drover.cli.exits import ExitCode
+from drover.cli.invocation import Invocation, pass_invocation, settings_options
+from drover.cli.output import output_option, print_document, say
+from drover.client.acls import Need, Part, Place, needs
+from drover.client.asyncapi import asyncapi
+from drover.client.schema import wire_schema
+from drover.events.topics import DEFAULT_SHARDS
+from drover.journal import topics as own_topics
+from drover.settings.settings import Settings
+
+
+@click.group()
+def topics() -> None:
+    """Create and check Drover's own topics."""
+
+
+@topics.command()
+@click.option(
+    "--shards",
+    type=click.IntRange(min=1, max=1000),
+    default=DEFAULT_SHARDS,
+    show_default=True,
+    help="How many; fixed for ever once the log has begun.",
+)
+@settings_options
+@pass_invocation
+def init(invocation: Invocation, shards: int) -> None:
+    """Create missing topics and begin every shard of the log; harmless when repeated."""
+    log = invocation.settings().log
+    created = asyncio.run(own_topics.init(log.connection(), shards))
+    say(f"Created {', '.join(created)}." if created else "Every topic already exists.")
+
+
+@topics.command()
+@output_option
+@settings_options
+@pass_invocation
+def check(invocation: Invocation, output: str) -> None:
+    """Compare every topic with what Drover needs; for a difference, print a remedy and end with exit code 1."""
+    log = invocation.settings().log
+    findings = asyncio.run(own_topics.check(log.connection()))
+    if output != "table":
+        rows = [asdict(finding) for finding in findings]
+        print_document({"findings": rows}, rows, output)
+    else:
+        for finding in findings:
+            say(str(finding))
+        if not findings:
+            say("Every topic is configured as Drover needs it.")
+    raise click.exceptions.Exit(ExitCode.FAILED if findings else ExitCode.DONE)
+
+
+@click.command()
+@click.option("--part", type=click.Choice([part.value for part in Part]), help="Only the ACLs of this part.")
+@click.option("--worker-user", metavar="USER", help="The user of the workers.  [default: the placeholder WORKER]")
+@click.option("--operator-user", metavar="USER", help="The user of the operators.  [default: the placeholder OPERATOR]")
+@click.option("--setup-user", metavar="USER", help="The user who makes the topics.  [default: the placeholder SETUP]")
+@output_option
+@settings_options
+@pass_invocation
+def acls(invocation: Invocation, part: str | None, output: str, **users: Any) -> None:
+    """Print the ACLs that Drover needs, as calls of Kafka's own tool; contacts no cluster.
+
+    `worker` is for `drover worker`, `setup` for `drover topics`, and `operator` for every other command. Users are
+    taken from no settings, since these name whoever prints this: with the worker's ACLs that user could write the log.
+    """
+    settings = invocation.settings()
+    named = {one: users[f"{one.value}_user"] or one.name for one in Part}
+    found = [need for need in needs(settings.log.topics, settings.group) if part in {None, need.part.value}]
+    asked = [(where, need, named[need.part]) for need in found for where in _addresses(settings, need)]
+    missing = sorted({need.part for need in found if not users[f"{need.part.value}_user"]})
+    if output != "table":
+        rows = [
+            {
+                "part": need.part.value,
+                "place": need.place.value,
+                "bootstrap": bootstrap,
+                "user": acl.user,
+                "resource": acl.resource.name.lower(),
+                "name": acl.name,
+                "operation": acl.operation.title,
+            }
+            for bootstrap, need, name in asked
+            for acl in need.acls(name)
+        ]
+        print_document({"acls": rows}, rows, output)
+        return
+    for bootstrap, need, name in asked:
+        say(f"# {need.part.value}, {_place_text(need)}: {need.purpose}\n{need.command(bootstrap, name)}")
+    if missing:
+        options = ", ".join(f"--{one.value}-user" for one in missing)
+        say(f"Replace the placeholders {', '.join(one.name for one in missing)}, or give {options}.", err=True)
+
+
+def _addresses(settings: Settings, need: Need) -> list[str]:
+    """Return the addresses of the Kafkas on which something is needed."""
+    if need.place is Place.LOG:
+        return [settings.log.bootstrap]
+    return [cluster.bootstrap for cluster in settings.clusters.values()]
+
+
+def _place_text(need: Need) -> str:
+    return "the log's Kafka" if need.place is Place.LOG else "a managed cluster"
+
+
+@click.command()
+@click.option("--asyncapi", "with_topics", is_flag=True, help="Print AsyncAPI 3 instead: the topics, too.")
+@settings_options
+def schema(*, with_topics: bool) -> None:
+    """Print every message as JSON Schema (2020-12): commands, records of the log, samples.
+
+    events/schema.json holds the same, and events/asyncapi.json what --asyncapi prints. The command needs no settings
+    and no log.
+    """
+    document = asyncapi(__version__) if with_topics else wire_schema()
+    say(msgspec.json.format(msgspec.json.encode(document), indent=1).decode())

@@ -1,0 +1,390 @@
+"""Sending commands, their recorded outcomes, and the questions before a change that cannot be taken back."""
+
+import asyncio
+import secrets
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypedDict, TypeVar
+
+import click
+import msgspec
+
+from drover.cli.exits import ExitCode, Failure
+from drover.cli.invocation import Invocation, all_options, author_option, common_options
+from drover.cli.output import console, output_option, plural, print_document, say, table, timestamp
+from drover.cli.parameters import DURATION
+from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
+from drover.client.views.answer_rows import answer_row
+from drover.events.bounds import visible
+from drover.events.codec import Malformed, decode_command, encode_command
+from drover.events.commands import Command
+from drover.events.partitions import TopicPartition
+from drover.events.records import Outcome
+from drover.events.refusals import RefusalCode
+from drover.journal.connection import LogConnection
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+# An owner gives a sign of life every two seconds.
+SILENT_S = 10
+# Two signs of life are missing: the owner may have died.
+QUIET_S = 5
+# What a command that is only shown gives as its reason, if none was given.
+DRY_RUN_REASON = "dry run"
+AnyCommandType = TypeVar("AnyCommandType", bound=Command)
+NO_ADDITIONS: Mapping[str, Any] = {}
+# Refusals by a rule that protects the cluster: the request was understood, but something has to be corrected first.
+GUARDS = frozenset(
+    {
+        RefusalCode.DROVER_TOPIC,
+        RefusalCode.INVALID_REPLICATION_FACTOR,
+        RefusalCode.CLUSTER_CHANGED,
+        RefusalCode.ORIGINAL_REPLICAS_DIFFER,
+        RefusalCode.BROKER_EMPTIED,
+    }
+)
+
+
+def can_ask() -> bool:
+    """Whether there is a terminal to ask on; standard input may also be closed."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def confirmed(question: str) -> bool:
+    """Ask a question; the end of the input (Ctrl-D) is a no.
+
+    Raises `KeyboardInterrupt` for Ctrl-C, which click would report as "Aborted!" with exit code 1.
+    """
+    if sys.stdin is None:
+        return False
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort as aborted:
+        # The terminal shows no line break for either key.
+        say(err=True)
+        if isinstance(aborted.__context__, EOFError):
+            return False
+        raise KeyboardInterrupt from None
+
+
+class Envelope(TypedDict):
+    """The fields that every command has."""
+
+    id: str
+    cluster: str
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The options that every writing command takes; `timeout_s` is None with `--no-wait`."""
+
+    id: str
+    cluster: str
+    by: str
+    reason: str
+    timeout_s: float | None
+    output: str
+
+    @property
+    def envelope(self) -> Envelope:
+        """The common fields of a command, as keyword arguments."""
+        return {"id": self.id, "cluster": self.cluster, "by": self.by, "reason": self.reason}
+
+
+def require_reason(options: Mapping[str, Any]) -> None:
+    """Refuse a command without a reason as click does."""
+    if options["reason"] is None:
+        raise click.MissingParameter(param_type="option", param_hint="'--reason'")
+
+
+def _options(*, reason_required: bool) -> Callable[[Decorated], Decorated]:
+    return all_options(
+        common_options,
+        author_option,
+        click.option("--reason", required=reason_required, help="Why; kept in the log for ever."),
+        click.option("--id", "id_", metavar="ID", help="Makes a retry harmless: the same id takes effect once."),
+        click.option(
+            "--timeout",
+            type=DURATION,
+            default="30s",
+            show_default=True,
+            help="How long to wait for the recorded outcome.",
+        ),
+        click.option("--no-wait", is_flag=True, help="Return as soon as the command is durable in its topic."),
+        output_option,
+    )
+
+
+# `--reason`, `--id`, `--timeout`, `--no-wait` and `-o`.
+write_options = _options(reason_required=True)
+# The same, for a command that may send nothing: see `require_reason`.
+write_options_of_trial = _options(reason_required=False)
+
+
+def new_id(kind: str) -> str:
+    """Choose a unique id that says what and when."""
+    return f"{kind}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
+
+
+def make_request(invocation: Invocation, kind: str, cluster: str, options: dict[str, Any]) -> Request:
+    """Gather the options of a writing command."""
+    return Request(
+        # One that is empty, as of a variable that is not set, is refused like any other that no reader takes.
+        id=new_id(kind) if options["id_"] is None else options["id_"],
+        cluster=cluster,
+        by=invocation.author,
+        reason=DRY_RUN_REASON if options["reason"] is None else options["reason"],
+        timeout_s=None if options["no_wait"] else options["timeout"],
+        output=options["output"],
+    )
+
+
+def checked(command: AnyCommandType) -> AnyCommandType:
+    """Refuse a command that its reader would call malformed, before it is sent."""
+    try:
+        payload = encode_command(command)
+    except OverflowError:
+        # MessagePack has no such number, JSON has: its reader says which field it is, and how much it may be.
+        payload = encode_command(command, as_json=True)
+    except UnicodeEncodeError as error:
+        # Bytes of the command line that are not UTF-8, as a terminal with Latin-1 sends them.
+        raise click.UsageError(
+            f"this is not a valid command: '{visible(str(error.object))}' is not UTF-8 text"
+        ) from None
+    read = decode_command(payload)
+    if isinstance(read, Malformed):
+        raise click.UsageError(f"this is not a valid command: {read.detail}")
+    return command
+
+
+def send(connection: LogConnection, commands: Sequence[Command], request: Request) -> tuple[Answer, ...]:
+    """Send commands and await their outcomes; none are returned with `--no-wait`.
+
+    Ctrl-C and a timeout end the waiting and never the commands: both say how to look again. Outcomes that came before a
+    timeout are printed.
+    """
+    for command in commands:
+        checked(command)
+    sent: list[Sent] = []
+    try:
+        return asyncio.run(_send(connection, commands, request, sent))
+    except KeyboardInterrupt:
+        said = (
+            "Detached; the command will still be decided."
+            if sent
+            else "Interrupted; the command may have been written."
+        )
+        say(f"{said} {_look_again(request)}", err=True)
+        raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
+    except OutcomeMissingError as error:
+        _tell_decided(error, request)
+        raise _unfinished(error, request) from error
+
+
+async def _send(
+    connection: LogConnection, commands: Sequence[Command], request: Request, sent: list[Sent]
+) -> tuple[Answer, ...]:
+    # Imported here: the Kafka client is most of the start-up time, and a refused plan needs none of it.
+    from drover.client.client import Client  # noqa: PLC0415
+
+    async with Client(connection) as client:
+        sent.extend(await client.submit_all(commands))
+        if request.timeout_s is None:
+            _tell_written(sent, request)
+            return ()
+        return await client.outcomes(sent, request.timeout_s, _tell_waiting)
+
+
+def _tell_waiting(shard: Ownership | None) -> None:
+    """Say on stderr what a command waits for that has no outcome after two seconds."""
+    why = "the log has not been read yet" if shard is None else _why_undecided(shard)[0]
+    say(f"Waiting: {why}.", err=True)
+
+
+def _tell_written(sent: Sequence[Sent], request: Request) -> None:
+    """Say where commands are whose outcomes nobody waits for; programs get that as a document."""
+    if request.output != "table":
+        rows = _written(sent)
+        print_document({"outcomes": [], "written": rows}, rows, request.output)
+        return
+    for one in sent:
+        say(f"{one.command.id} was written to {one.topic} {one.shard}@{one.offset}.", err=True)
+    say(_look_again(request), err=True)
+
+
+def _written(sent: Sequence[Sent]) -> list[dict[str, Any]]:
+    return [{"id": one.command.id, "topic": one.topic, "partition": one.shard, "offset": one.offset} for one in sent]
+
+
+def _tell_decided(error: OutcomeMissingError, request: Request) -> None:
+    """Print the outcomes that came in time; programs also get where the other commands were written."""
+    from drover.client.views.answer_rows import answer_row  # noqa: PLC0415 - not before the command is out
+
+    if request.output == "table":
+        print_answers(error.answers, request.output)
+        return
+    decided, written = [answer_row(answer) for answer in error.answers], _written(error.sent)
+    print_document({"outcomes": decided, "written": written}, [*decided, *written], request.output)
+
+
+def _look_again(request: Request) -> str:
+    return f"Look again with: drover history --cluster {request.cluster} --id {request.id}"
+
+
+def _unfinished(error: OutcomeMissingError, request: Request) -> Failure:
+    word, what_next = _why_undecided(error.ownership)
+    count = f"{len(error.sent)} of {len(error.sent) + len(error.answers)} commands"
+    return Failure(
+        f"no outcome was recorded within {request.timeout_s:g} s for {count}; {word}. {what_next} "
+        f"{_look_again(request)}",
+        ExitCode.UNFINISHED,
+    )
+
+
+def _is_owned(shard: Ownership | None) -> bool:
+    """Whether the shard has an owner that was heard of just now."""
+    if shard is None or not shard.owner:
+        return False
+    return _silent_s(shard) <= SILENT_S
+
+
+def _silent_s(shard: Ownership) -> float:
+    """Return for how long nothing of the shard's owner was heard."""
+    return time.time() - max(shard.last_record_ms or 0, shard.heard_ms or 0) / 1000
+
+
+def _why_undecided(shard: Ownership | None) -> tuple[str, str]:
+    """Say why a command has no outcome yet, and when it will have one."""
+    later = "The command remains valid and will be decided once the shard has an owner."
+    if shard is None:
+        return "the log itself could not be read in that time", later
+    if not _is_owned(shard):
+        return _why_unowned(shard), later
+    owner = f"{shard.owner} (epoch {shard.epoch})"
+    if (silent_s := _silent_s(shard)) > QUIET_S:
+        silence = f"silent for {silent_s:.0f} s; another worker takes over after its session timeout"
+        return f"shard {shard.shard} is owned by {owner}, {silence}", later
+    if shard.outage is not None:
+        return (
+            (
+                f"shard {shard.shard} is owned by {owner}, for which the cluster has been out of reach since "
+                f"{timestamp(shard.outage.since_ms)}: {shard.outage.detail}"
+            ),
+            "The command remains valid, and the owner decides it: it is refused if the cluster stays out of reach.",
+        )
+    return (
+        f"shard {shard.shard} is owned by {owner}, which runs: look at its log",
+        "The command remains valid, and the owner decides it.",
+    )
+
+
+def _why_unowned(shard: Ownership) -> str:
+    """Say why nobody owns a shard: workers that run are being given their shards, or none runs."""
+    running = sorted(name for name, at_ms in shard.running.items() if time.time() - at_ms / 1000 <= SILENT_S)
+    last = f" (the last owner was {shard.owner} (epoch {shard.epoch}))" if shard.owner else ""
+    if running:
+        run = "runs" if len(running) == 1 else "run"
+        return (
+            f"no worker owns shard {shard.shard} yet{last}: {' and '.join(running)} {run}, and their group divides the "
+            "shards anew, which takes some seconds after a worker has started or ended"
+        )
+    if not shard.owner:
+        return f"shard {shard.shard} has never had an owner: start a worker with `drover worker`"
+    return (
+        f"nobody has owned shard {shard.shard} for {_silent_s(shard):.0f} s, as far as was heard: start a worker with "
+        f"`drover worker`{last}"
+    )
+
+
+def connect(invocation: Invocation) -> tuple[LogConnection, str]:
+    """Return the log's connection and the cluster a writing command is for."""
+    settings = invocation.settings()
+    cluster = invocation.cluster_of(settings)
+    return settings.log.connection(), cluster
+
+
+def plain(command: Command) -> Any:
+    """Return a command as maps and lists."""
+    return msgspec.to_builtins(command)
+
+
+def exit_code(answers: Sequence[Answer]) -> ExitCode:
+    """Return failed if anything was refused; guarded if nothing was accepted and only guards refused; else done."""
+    refusals = [refusal for answer in answers for refusal in answer.outcome.refusals]
+    if not refusals and all(answer.outcome.verdict != "refused" for answer in answers):
+        return ExitCode.DONE
+    accepted = any(answer.outcome.verdict == "accepted" for answer in answers)
+    if refusals and not accepted and all(refusal.code in GUARDS for refusal in refusals):
+        return ExitCode.GUARDED
+    return ExitCode.FAILED
+
+
+def print_answers(answers: Sequence[Answer], output: str, additions: Mapping[str, Any] = NO_ADDITIONS) -> None:
+    """Print outcomes: a sentence each, then one line per refusal; `additions` go before them in a document."""
+    if output != "table":
+        rows = [answer_row(answer) for answer in answers]
+        print_document({**additions, "outcomes": rows}, rows, output)
+        return
+    for answer in answers:
+        say(sentence(answer))
+        for remark in answer.outcome.remarks:
+            say(f"  {remark}")
+    lines = [line for answer in answers for line in (*refusal_lines(answer.outcome), *held_off_lines(answer.outcome))]
+    if lines:
+        console().print(table(("partition", "code", "detail"), lines))
+
+
+def sentence(answer: Answer) -> str:
+    """Describe the outcome of a command in one line."""
+    outcome = answer.outcome
+    parts: list[str] = [outcome.verdict]
+    if outcome.plan:
+        parts.append(f"plan {outcome.plan}")
+    if outcome.accepted:
+        parts.append(plural(len(outcome.accepted), "partition"))
+    if outcome.unchanged:
+        parts.append(f"{len(outcome.unchanged)} already in place")
+    of_partitions = sum(1 for refusal in outcome.refusals if refusal.key is not None)
+    if of_partitions:
+        parts.append(f"{of_partitions} refused")
+    if outcome.held_off:
+        parts.append(f"{len(outcome.held_off)} held off")
+    again = "; this command had already been decided" if answer.repeated else ""
+    return f"{outcome.type} {outcome.id}: {', '.join(parts)} (log {answer.shard}@{answer.offset}){again}"
+
+
+def refusal_lines(outcome: Outcome) -> list[tuple[str, str, str]]:
+    """Return what was refused and why, the whole command as `(all)`."""
+    return [
+        (str(refusal.key) if refusal.key is not None else "(all)", refusal.code.value, refusal.detail)
+        for refusal in outcome.refusals
+    ]
+
+
+def held_off_lines(outcome: Outcome) -> list[tuple[str, str, str]]:
+    """Return what is accepted and held off by a guard, and what becomes of it."""
+    return [
+        (
+            str(TopicPartition(one.topic, one.partition)),
+            one.why.value,
+            "held off for now: the move goes on, and the cancel is tried again when the guard allows it",
+        )
+        for one in outcome.held_off
+    ]
+
+
+def send_one(
+    invocation: Invocation, kind: str, options: dict[str, Any], command_of: Callable[[Envelope], Command]
+) -> None:
+    """Send the command that is made with these options, print its outcome and end with its exit code."""
+    connection, cluster = connect(invocation)
+    request = make_request(invocation, kind, cluster, options)
+    answers = send(connection, [command_of(request.envelope)], request)
+    if request.timeout_s is None:
+        return
+    print_answers(answers, request.output)
+    raise click.exceptions.Exit(exit_code(answers))

@@ -137,6 +137,8 @@ TABLES = CapabilityTables(
             clusters.ClusterUnfrozen,
             clusters.BrokerHeld,
             clusters.BrokerReleased,
+            clusters.WindowClosed,
+            clusters.WindowOpened,
         }
     ),
     memory=SchedulingMemory,

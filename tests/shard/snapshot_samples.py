@@ -25,7 +25,7 @@ from drover.state.identity import Outage
 from drover.state.phase import Phase
 from drover.state.plans import ClusterThrottle, Pause, Plan, PlanStatus
 from drover.state.reassignment import Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
-from drover.state.scheduling import ChangedLimit, Freeze, HeldBroker, Limits, QueueEntry
+from drover.state.scheduling import ChangedLimit, ClosedWindow, Freeze, HeldBroker, Limits, QueueEntry
 from drover.state.throttles import BrokerThrottle, ConfigRefusal, Interference, TopicThrottle
 from drover.state.unmanaged import UnmanagedMove
 from tests.shard.snapshot_heals import with_a_heal, with_a_superseded_heal, with_brokers
@@ -293,6 +293,7 @@ def _adapting() -> ShardFold:
     state.limits = msgspec.structs.replace(state.limits, adapts_to_health=True)
     state.allowances = {3: Allowance(1, "replica 3 of orders:0 is not in sync", 1_790_000_000_980)}
     state.suspend(Suspension(2, (TopicPartition("orders", 0),), 1_790_000_000_990))
+    state.closed_window = ClosedWindow("sat 00:00-24:00", 1_790_380_800_000, 1_790_000_000_995)
     return fold
 
 

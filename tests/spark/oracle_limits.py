@@ -14,6 +14,7 @@ DEFAULTS = {
     "lazy_leadership": False,
     "balances_after_return": False,
     "adapts_to_health": False,
+    "windows": None,
 }
 HEALING = {
     "failure_interval_ms": -1,

@@ -105,7 +105,7 @@ async def test_a_move_that_never_ends_is_found_named_and_mended(drover: Installa
 
     await wait_for(in_sync, "broker 4 to be in sync")
     assert (await drover.facts(key)).move is not None, "it ends by itself, other than was seen"
-    mended = await drover.drover("mend", "--reason", "a re-target went wrong", "--id", "mend-stuck", "-o", "json")
+    mended = await drover.drover("repair", "--reason", "a re-target went wrong", "--id", "mend-stuck", "-o", "json")
     assert mended.code == 0, mended.output + mended.errors
     await drover.wait_until_settled()
     facts = await drover.facts(key)
@@ -113,7 +113,7 @@ async def test_a_move_that_never_ends_is_found_named_and_mended(drover: Installa
     assert set(facts.replicas) == {1, 2, 3}
     assert (await drover.plan("mend-stuck")).rolled_back == 1
     assert (await told(drover, key))[-1] == "reassignment-rolled-back"
-    again = await drover.drover("mend", "--partition", "stuck:0", "--reason", "once more", "-o", "json")
+    again = await drover.drover("repair", "--partition", "stuck:0", "--reason", "once more", "-o", "json")
     assert "no-reassignment-in-progress" in again.output
     assert (await read_story(drover.connection)).faults == []
 

@@ -92,7 +92,7 @@ async def mend(made: Installation) -> None:
         return 4 in (await made.facts(key)).isr
 
     await wait_for(in_sync, "broker 4 to be in sync")
-    mended = await made.drover("mend", "--reason", "a story", "-o", "json")
+    mended = await made.drover("repair", "--reason", "a story", "-o", "json")
     assert mended.code == 0, mended.output + mended.errors
     await made.wait_until_settled()
     facts = await made.facts(key)

@@ -18,8 +18,8 @@ from tests.secure.support import SecureCluster, Serving
 pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
 WRONG = "wrong-password-of-nobody"
-# From the first connection to the exit; a machine that is busy with everything else included.
-REFUSED_WITHIN_S = 40.0
+# A command that retried would go on for as long as its own deadline lets it, not end by itself.
+REFUSED_WITHIN_S = 200.0
 
 
 def plan(secure: SecureCluster, name: str, topic: str, replicas: list[int]) -> str:

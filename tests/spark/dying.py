@@ -31,7 +31,7 @@ LATER = 20
 
 INSIDE, AFTER = KILLS = ("1:inside", "1:after")
 # Half a minute on a free machine; here they give way to all else.
-START_S = 200.0
+START_S = 400.0
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from tests.spark.dying import INSIDE, Dying, goes_on_to_the_end, holds_all_up_to
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.story,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.usefixtures("job_in_process"),
 ]
 

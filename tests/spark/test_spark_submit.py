@@ -12,7 +12,7 @@ from tests.spark.simulated import LOG
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.story,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.usefixtures("job_in_process"),
 ]
 

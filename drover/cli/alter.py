@@ -27,6 +27,7 @@ from drover.cli.submission import (
     write_options_of_trial,
 )
 from drover.client.answers import Answer
+from drover.client.undo import read_undo
 from drover.events.codec import encode_command
 from drover.events.commands import Alter, PartitionTarget
 from drover.events.outcomes import joined
@@ -120,7 +121,7 @@ def submit(
     print_answers(answers, request.output, additions)
     code = exit_code(answers)
     if follow and any(answer.outcome.accepted for answer in answers):
-        from drover.cli.status import follow_plan  # noqa: PLC0415
+        from drover.cli.status import follow_plan  # noqa: PLC0415 - its views cost start-up time
 
         code = max(code, follow_plan(connection, request.cluster, commands[0].plan_name, request.output))
     raise click.exceptions.Exit(code)
@@ -242,6 +243,5 @@ def _check_options(options: Mapping[str, Any], *, dry_run: bool) -> None:
 
 
 def _undone(connection: LogConnection, cluster: str, plan: str) -> tuple[PartitionTarget, ...]:
-    from drover.client.undo import read_undo  # noqa: PLC0415 - the Kafka client costs start-up time
 
     return asyncio.run(read_undo(connection, cluster, plan)).targets()

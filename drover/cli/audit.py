@@ -21,15 +21,16 @@ from drover.events.topics import shard_of
 from drover.fold.inspection import Summary
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
+from drover.settings.java_options import java_client_options
 from drover.settings.settings import Settings
 from drover.spark.audit.facts import Row
+from drover.spark.audit.parts import Wish, parse_offsets
 from drover.spark.audit.sections import SECTIONS
 from drover.spark.audit.shard_report import Wanted
 
 if TYPE_CHECKING:
     from drover.projections.comparing import Comparison
     from drover.spark.audit.page import Made
-    from drover.spark.audit.parts import Wish
     from drover.spark.audit.report import Report
     from drover.spark.audit.running import Log
     from drover.spark.audit.verifying import Found, Verification
@@ -69,15 +70,15 @@ class Compared:
 
     def document(self) -> dict[str, Any]:
         """Return it for programs; fields may be added and never changed."""
-        known = {} if self.comparison is None else asdict(self.comparison)
+        compared = {} if self.comparison is None else asdict(self.comparison)
         empty: dict[str, Any] = {"nodes": None, "behind": None, "differences": []}
-        return {**empty, **known, "cluster": self.cluster, "not_compared": self.why_not or None}
+        return {**empty, **compared, "cluster": self.cluster, "not_compared": self.why_not or None}
 
 
 async def compare_trees(settings: Settings, only: str | None, shards: int, broken: Collection[int]) -> list[Compared]:
-    """Compare the tree of every configured cluster, or of one; none if the workers are not to make any.
+    """Compare the tree of every configured cluster, or of `only`; empty if the settings project no tree.
 
-    `broken` are shards whose log breaks a rule: what they result in cannot be known.
+    Clusters in `broken` shards, whose log breaks a rule, are not compared: their state is unknown.
     """
     if settings.zookeeper.hosts is None or not settings.zookeeper.project:
         return []
@@ -126,8 +127,7 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
     cluster = invocation.cluster_wanted(settings)
     wish = _wish(asked)
     log = asyncio.run(_open(settings, wish.offsets))
-    # Spark is not loaded to say that a flag is wrong.
-    from drover.spark.audit.running import audited  # noqa: PLC0415
+    from drover.spark.audit.running import audited  # noqa: PLC0415 - Spark is not loaded to say that a flag is wrong
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
     sections = tuple(SECTIONS) if asked["section"] is None else (asked["section"],)
@@ -189,7 +189,6 @@ def _obstacle(place: Path, *, is_directory: bool) -> str | None:
 
 
 def _wish(asked: dict[str, Any]) -> "Wish":
-    from drover.spark.audit.parts import Wish, parse_offsets  # noqa: PLC0415 - see audit
 
     try:
         offsets = {} if asked["offsets"] is None else parse_offsets(asked["offsets"])
@@ -207,9 +206,8 @@ async def _open(settings: Settings, wanted: Mapping[int, tuple[int, int]] = _NOT
             raise ConfigurationError(f"the log has shards 0 to {len(ends) - 1}, not {shard}")
         if last >= ends[shard]:
             raise ConfigurationError(f"shard {shard} of the log ends with offset {ends[shard] - 1}, before {last}")
-    from drover.settings.java_options import java_client_options  # noqa: PLC0415 - see audit
-    from drover.spark.audit.running import Log  # noqa: PLC0415
-    from drover.spark.reading import LogSource  # noqa: PLC0415
+    from drover.spark.audit.running import Log  # noqa: PLC0415 - see audit
+    from drover.spark.reading import LogSource  # noqa: PLC0415 - see audit
 
     security = java_client_options(settings.log.security, "log.security")
     options = {f"kafka.{name}": value for name, value in security.items()}
@@ -276,7 +274,7 @@ def verify(invocation: Invocation, output: str) -> None:
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
     log = asyncio.run(_open(settings))
-    from drover.spark.audit.running import verified  # noqa: PLC0415
+    from drover.spark.audit.running import verified  # noqa: PLC0415 - see audit
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
     found = verified(log, None if cluster is None else shard_of(cluster, len(log.ends)))
@@ -463,12 +461,12 @@ def print_verification(found: "Verification", trees: Sequence[Compared], output:
         say(line)
     broken = plural(len(found.findings), "broken rule") if found.findings else "no broken rule"
     unchecked = sum(shard.unchecked_hashes for shard in found.shards)
-    said = f"{plural(records, 'record')} inspected, {_told_hashes(hashes, unchecked)}"
-    say(f"{said}; {broken}.", err=True)
+    summary = f"{plural(records, 'record')} inspected, {_hashes_in_words(hashes, unchecked)}"
+    say(f"{summary}; {broken}.", err=True)
 
 
-def _told_hashes(agree: int, unchecked: int) -> str:
-    """Say what the state was held against; without a recorded hash nothing but the chains is proven."""
+def _hashes_in_words(agree: int, unchecked: int) -> str:
+    """Say how many recorded state hashes the replay matched; without any, only the chains are proven."""
     if agree == 0 and unchecked == 0:
         return "no state hash is recorded: only the chains and the rules of records were checked, not the state"
     passed_over = f" ({unchecked:,} more were not checked)" if unchecked else ""

@@ -16,7 +16,7 @@ from drover.cli.model import CALL_TIMEOUT_MS, open_driver
 from drover.cli.output import amount, console, listed, output_option, plural, print_document, say, table, timestamp
 from drover.cli.parameters import BROKER, DURATION, SIGHTING, broker_argument
 from drover.cli.proposal import print_directories
-from drover.cli.submission import connect, make_request, send, send_one, write_options
+from drover.cli.submission import connect, exit_code, make_request, print_answers, send, send_one, write_options
 from drover.client.views.heal_rows import OutageRow, heal_document, heal_lines, outage_rows, plan_document, plan_rows
 from drover.client.views.present import clusters_of
 from drover.client.watching import View, look, watch
@@ -98,7 +98,6 @@ def drain_leaders(invocation: Invocation, number: int, for_s: float | None, *, u
     answers = send(connection, [command], request)
     if request.timeout_s is None:
         return
-    from drover.cli.submission import exit_code, print_answers  # noqa: PLC0415 - not before the command is out
 
     print_answers(answers, request.output)
     code = exit_code(answers)
@@ -172,22 +171,22 @@ async def _wait(
     async with aclosing(views) as watching:
         async for view in watching:
             state = view.log.cluster(cluster)
-            found = (
+            progress = (
                 drained_as_far(state, broker, view.log.time_of(cluster)) if drained else restored_as_far(state, broker)
             )
-            if found is Waiting.IS_DONE:
+            if progress is Waiting.IS_DONE:
                 return _sentence(state, broker, drained=drained)
-            if found is not Waiting.GOES_ON or time.monotonic() > deadline:
+            if progress is not Waiting.GOES_ON or time.monotonic() > deadline:
                 break
         else:
-            found = Waiting.GOES_ON
-    raise Failure(_why_unfinished(state, broker, found), ExitCode.UNFINISHED)
+            progress = Waiting.GOES_ON
+    raise Failure(_why_unfinished(state, broker, progress), ExitCode.UNFINISHED)
 
 
 def drained_as_far(state: ClusterState, broker: int, at_ms: int) -> Waiting:
-    """Tell how far a drain is; it is done when a count that is younger than the listing shows that nothing is led.
+    """Say how far a drain is: it is done once a count taken after the listing shows that the broker leads nothing.
 
-    `at_ms` is the log's time. A count that is still to come is an old one, by a clock that was far ahead.
+    `at_ms` is the log's time; a count later than that is ignored.
     """
     listing = state.listings.get(broker)
     if listing is None:
@@ -379,8 +378,8 @@ def _plan_now(
     """
     assigned = {broker for facts in inventory.partitions.values() for broker in facts.replicas}
     if number is not None and number not in assigned and number not in inventory.brokers:
-        known = listed(sorted({*assigned, *inventory.brokers}))
-        raise ConfigurationError(f"there is no broker {number}; there are {known}")
+        brokers = listed(sorted({*assigned, *inventory.brokers}))
+        raise ConfigurationError(f"there is no broker {number}; there are {brokers}")
     standings = inventory.standings
     if number in standings.unreachable:
         raise ConfigurationError(unreachable_in_words((number,)))

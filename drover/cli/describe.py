@@ -172,16 +172,16 @@ RIGHT = frozenset(
 
 
 def print_rows(rows: Sequence[Row]) -> None:
-    """Print rows of one kind as a table, without the columns that say nothing."""
+    """Print rows of one kind as a table, without empty columns."""
     if not rows:
         return
     columns, cells, fit = _TABLES[type(rows[0])]
     lines = [cells(row) for row in rows]
-    kept = [index for index in range(len(columns)) if any(line[index] for line in lines)]
-    names = [columns[index] for index in kept]
+    filled = [index for index in range(len(columns)) if any(line[index] for line in lines)]
+    names = [columns[index] for index in filled]
     right = RIGHT - {"replicas"} if isinstance(rows[0], PartitionRow) else RIGHT
-    cells_kept = [[line[index] for index in kept] for line in lines]
-    console().print(table(names, cells_kept, right=tuple(right), fit=fit))
+    filled_cells = [[line[index] for index in filled] for line in lines]
+    console().print(table(names, filled_cells, right=tuple(right), fit=fit))
     say()
 
 

@@ -114,12 +114,12 @@ def try_plan(settings: Settings, commands: Sequence[Alter], output: str) -> None
         checked(command)
     refuse_form(commands, settings.log.topics.own)
     tried = try_now(settings, commands)
-    found = tried.estimate
-    show_commands(commands, output, {"estimate": None if found is None else found.document()})
-    if found is not None and output == "table":
-        print_estimate(found)
+    estimate = tried.estimate
+    show_commands(commands, output, {"estimate": None if estimate is None else estimate.document()})
+    if estimate is not None and output == "table":
+        print_estimate(estimate)
     tell(tried.decisions)
-    if found is not None and (problems := broken(found.proposal.unmet)):
+    if estimate is not None and (problems := broken(estimate.proposal.unmet)):
         raise Failure(f"the plan breaks {plural(len(problems), 'rule')}, named above", ExitCode.GUARDED)
 
 
@@ -190,8 +190,8 @@ def _refuse(refused: Sequence[Refusal]) -> None:
         return
     lines = "\n".join(f"  {refusal.detail}" for refusal in refused[:MOST_REFUSALS])
     more = f"\n  and {len(refused) - MOST_REFUSALS:,} more" if len(refused) > MOST_REFUSALS else ""
-    what = plural(len(refused), "partition") if any(refusal.key for refusal in refused) else "this"
-    raise Failure(f"a worker would refuse {what}:\n{lines}{more}")
+    refused_part = plural(len(refused), "partition") if any(refusal.key for refusal in refused) else "this"
+    raise Failure(f"a worker would refuse {refused_part}:\n{lines}{more}")
 
 
 def hold_to_hash(invocation: Invocation, plan: PlanFile, name: str, wanted: str) -> tuple[PartitionTarget, ...]:
@@ -209,11 +209,11 @@ def hold_to_hash(invocation: Invocation, plan: PlanFile, name: str, wanted: str)
 
 
 def _asserted(target: PartitionTarget, model: ClusterModel) -> PartitionTarget:
-    found = model.partition_by_name.get((target.topic, target.partition))
-    if found is None:
+    partition = model.partition_by_name.get((target.topic, target.partition))
+    if partition is None:
         return target
     return PartitionTarget(
-        topic=target.topic, partition=target.partition, replicas=target.replicas, original_replicas=found.replicas
+        topic=target.topic, partition=target.partition, replicas=target.replicas, original_replicas=partition.replicas
     )
 
 
@@ -228,6 +228,5 @@ def _difference(plan: PlanFile, name: str, wanted: str, model: ClusterModel) -> 
     made_for = digest_of(plan.proposal.basis, lists)
     if made_for != wanted:
         return f"{name} is not the plan {wanted}: its hash is {made_for}; nothing was submitted"
-    found = changes(plan.proposal.basis, basis_of(model, lists))
-    differences = "".join(f"\n  {change}" for change in found)
+    differences = "".join(f"\n  {change}" for change in changes(plan.proposal.basis, basis_of(model, lists)))
     return f"the cluster is not what {name} was made for; nothing was submitted: {again}{differences}"

@@ -197,9 +197,9 @@ def diff_document(cluster: str, before: ShardFold, after: ShardFold, changes: Se
 def change_cells(change: Change) -> tuple[str, ...]:
     """Write one row."""
     came_or_went = change.before is None or change.after is None
-    what = f"{change.kind} {change.what}" if change.kind != change.name else change.what
+    subject = f"{change.kind} {change.what}" if change.kind != change.name else change.what
     return (
-        f"{what}: {change.detail}" if change.detail else what,
+        f"{subject}: {change.detail}" if change.detail else subject,
         change.name,
         _text(change.before, brief=came_or_went),
         _text(change.after, brief=came_or_went),

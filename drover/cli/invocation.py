@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from drover.cli.parameters import NamedPath
+from drover.client.history import fold_cluster
 from drover.errors import ConfigurationError
 from drover.events.bounds import visible
 from drover.events.commands import is_cluster_name
@@ -134,6 +135,4 @@ author_option = click.option(
 
 def state_now(connection: "LogConnection", cluster: str) -> "ClusterState":
     """Fold the log of a cluster up to its present end; empty if it has nothing on it. Raises `LogUnavailableError`."""
-    from drover.client.history import fold_cluster  # noqa: PLC0415 - the Kafka client costs start-up time
-
     return asyncio.run(fold_cluster(connection, cluster))

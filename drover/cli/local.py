@@ -28,6 +28,7 @@ from drover.local import ClusterStatus, LocalCluster, local_cluster, prepare, wa
 from drover.local.layout import ADMIN, OPERATOR, WORKER, check_version
 from drover.local.seed import assignment
 from drover.local.seed import seed as seed_topic
+from drover.settings.sources import load_settings
 from drover.state.cluster import ClusterState
 
 DEFAULT_DIRECTORY = Path(".local") / "cluster"
@@ -373,10 +374,8 @@ async def page(stage: Stage, *, shown: bool) -> AsyncIterator[None]:
     if not shown:
         yield
         return
-    # aiohttp is not loaded for any other command.
-    from drover.cli.page import Tables, looking_at  # noqa: PLC0415
-    from drover.settings.sources import load_settings  # noqa: PLC0415
-    from drover.web.serving import serving  # noqa: PLC0415
+    from drover.cli.page import Tables, looking_at  # noqa: PLC0415 - aiohttp costs start-up time
+    from drover.web.serving import serving  # noqa: PLC0415 - aiohttp costs start-up time
 
     settings = load_settings(stage.config)
     address = ("127.0.0.1", 0)

@@ -176,8 +176,7 @@ def recover(invocation: Invocation, shard: int, offset: int | None, *, yes: bool
     What the damaged record and those after it decided never happened for any reader. What the clusters show is
     adopted, as after every takeover. docs/recovery.md says when this is right.
     """
-    # The Kafka client costs start-up time.
-    from drover.journal.recovery import folded_to_end, resume_shard  # noqa: PLC0415
+    from drover.journal.recovery import folded_to_end, resume_shard  # noqa: PLC0415 - structlog costs start-up time
 
     connection = invocation.settings().log.connection()
     fold = asyncio.run(folded_to_end(connection, shard))

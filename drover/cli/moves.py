@@ -9,9 +9,20 @@ import click
 from drover.cli.invocation import Invocation, pass_invocation, state_now
 from drover.cli.output import console, listed, plural, say, table
 from drover.cli.parameters import PARTITION
-from drover.cli.submission import can_ask, confirmed, connect, make_request, send, send_one, write_options
+from drover.cli.submission import (
+    can_ask,
+    confirmed,
+    connect,
+    exit_code,
+    make_request,
+    print_answers,
+    send,
+    send_one,
+    write_options,
+)
 from drover.client.answers import Answer
-from drover.client.views.restore_rows import RestoreRow
+from drover.client.time_travel import Point, travel
+from drover.client.views.restore_rows import RestoreRow, restore_rows
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.events.commands import Cancel, Freeze, PartitionName, PausePlan, Repair, ResumePlan, Unfreeze
 from drover.events.partitions import TopicPartition
@@ -73,7 +84,6 @@ def cancel(
     answers = send(connection, [command], request)
     if request.timeout_s is None:
         return
-    from drover.cli.submission import exit_code  # noqa: PLC0415 - not before the command is out
 
     _print_cancelled(answers, _restored(connection, command, answers), request.output)
     raise click.exceptions.Exit(exit_code(answers))
@@ -87,8 +97,6 @@ def _restored(connection: LogConnection, command: Cancel, answers: Sequence[Answ
     (answer,) = answers
     if command.queued is not None or answer.outcome.verdict == "refused":
         return ()
-    from drover.client.time_travel import Point, travel  # noqa: PLC0415 - not before the command is out
-    from drover.client.views.restore_rows import restore_rows  # noqa: PLC0415 - see above
 
     point = Point(offset=answer.offset)
     try:
@@ -103,7 +111,6 @@ def _restored(connection: LogConnection, command: Cancel, answers: Sequence[Answ
 
 
 def _print_cancelled(answers: Sequence[Answer], restored: Sequence[RestoreRow], output: str) -> None:
-    from drover.cli.submission import print_answers  # noqa: PLC0415 - not before the command is out
 
     print_answers(answers, output, {"restores": [row.document() for row in restored]})
     if output != "table" or not restored:

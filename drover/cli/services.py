@@ -121,11 +121,10 @@ def web(invocation: Invocation, listen: str | None) -> None:
 
 
 async def _serve(settings: Settings) -> None:
-    # aiohttp is not loaded to say that a flag is wrong.
-    from drover.cli.page import Tables, looking_at  # noqa: PLC0415
-    from drover.service.logs import configure_logging  # noqa: PLC0415
-    from drover.web.identity import Doorkeeper  # noqa: PLC0415
-    from drover.web.serving import serving  # noqa: PLC0415
+    from drover.cli.page import Tables, looking_at  # noqa: PLC0415 - aiohttp costs start-up time
+    from drover.service.logs import configure_logging  # noqa: PLC0415 - structlog costs start-up time
+    from drover.web.identity import Doorkeeper  # noqa: PLC0415 - aiohttp costs start-up time
+    from drover.web.serving import serving  # noqa: PLC0415 - aiohttp costs start-up time
 
     configure_logging(settings.worker.log_format)
     stop = asyncio.Event()

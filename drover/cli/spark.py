@@ -31,6 +31,7 @@ from drover.cli.parameters import NamedPath
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
+from drover.settings.java_options import java_client_options
 from drover.settings.settings import Settings, SparkSettings
 from drover.spark.files import JobFiles
 from drover.spark.sinks.sqlite import read_rows, read_standing
@@ -114,9 +115,8 @@ async def _check_topics(connection: LogConnection) -> None:
 
 
 def _job_options(settings: Settings, master: str | None, directory: Path | None, *, history: bool) -> "JobOptions":
-    from drover.settings.java_options import java_client_options  # noqa: PLC0415 - see run
-    from drover.spark.job import JobOptions  # noqa: PLC0415
-    from drover.spark.reading import LogSource  # noqa: PLC0415
+    from drover.spark.job import JobOptions  # noqa: PLC0415 - see run
+    from drover.spark.reading import LogSource  # noqa: PLC0415 - see run
 
     security = java_client_options(settings.log.security, "log.security")
     chosen = settings.spark

@@ -17,6 +17,7 @@ from drover.cli.invocation import Invocation, all_options, author_option, common
 from drover.cli.output import console, output_option, plural, print_document, say, table, timestamp
 from drover.cli.parameters import DURATION
 from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
+from drover.client.client import Client
 from drover.client.views.answer_rows import answer_row
 from drover.events.bounds import visible
 from drover.events.codec import Malformed, decode_command, encode_command
@@ -188,8 +189,6 @@ def send(connection: LogConnection, commands: Sequence[Command], request: Reques
 async def _send(
     connection: LogConnection, commands: Sequence[Command], request: Request, sent: list[Sent]
 ) -> tuple[Answer, ...]:
-    # Imported here: the Kafka client is most of the start-up time, and a refused plan needs none of it.
-    from drover.client.client import Client  # noqa: PLC0415
 
     async with Client(connection) as client:
         sent.extend(await client.submit_all(commands))
@@ -222,8 +221,6 @@ def _written(sent: Sequence[Sent]) -> list[dict[str, Any]]:
 
 def _tell_decided(error: OutcomeMissingError, request: Request) -> None:
     """Print the outcomes that came in time; programs also get where the other commands were written."""
-    from drover.client.views.answer_rows import answer_row  # noqa: PLC0415 - not before the command is out
-
     if request.output == "table":
         print_answers(error.answers, request.output)
         return

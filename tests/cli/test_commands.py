@@ -272,14 +272,14 @@ def test_what_stops_and_what_is_asserted_is_shown_before_it_is_sent() -> None:
 def test_an_undo_of_nothing_is_refused(
     monkeypatch: pytest.MonkeyPatch, events: tuple[PlanOpened, ...], said: str
 ) -> None:
-    monkeypatch.setattr("drover.client.undo.read_undo", undo_of(events))
+    monkeypatch.setattr("drover.cli.alter.read_undo", undo_of(events))
     result = run("alter", "--undo", "p", "--reason", "x")
     assert said in result.stderr
     assert result.exit_code == ExitCode.FAILED
 
 
 def test_an_undo_is_shown_before_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drover.client.undo.read_undo", undo_of((PLAN_OPENED, QUEUED, COMPLETED)))
+    monkeypatch.setattr("drover.cli.alter.read_undo", undo_of((PLAN_OPENED, QUEUED, COMPLETED)))
     result = run("alter", "--undo", "p", "--reason", "x", "--dry-run", "-o", "json")
     (command,) = json.loads(result.stdout)["commands"]
     assert command["partitions"] == [

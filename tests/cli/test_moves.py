@@ -53,7 +53,7 @@ class Cancelled:
         )  # fmt: skip
         self.points: list[int | None] = []
         monkeypatch.setattr(moves, "send", lambda *_: (Answer(outcome, 0, offset, 0),))
-        monkeypatch.setattr("drover.client.time_travel.travel", self.travel)
+        monkeypatch.setattr("drover.cli.moves.travel", self.travel)
 
     async def travel(self, _connection: object, _shard: int, points: Any) -> Travel:
         self.points += [point.offset for point in points]
@@ -108,7 +108,7 @@ def test_a_cancel_whose_lists_cannot_be_read_is_done_all_the_same(monkeypatch: p
     async def gone(*_: object) -> Travel:
         raise LogUnavailableError("the log does not answer")
 
-    monkeypatch.setattr("drover.client.time_travel.travel", gone)
+    monkeypatch.setattr("drover.cli.moves.travel", gone)
     done = run("cancel", "--rollback", "--plan", "friday", "--reason", "x")
     assert done.exit_code == ExitCode.DONE
     assert "The lists that it restores cannot be shown: the log does not answer" in done.stderr

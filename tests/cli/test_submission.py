@@ -132,7 +132,7 @@ def test_programs_that_do_not_wait_read_where_their_command_was_written(
         async def submit_all(self, commands: Sequence[Command]) -> list[Sent]:
             return [Sent(command, "drover.cancel", 2, 7) for command in commands]
 
-    monkeypatch.setattr("drover.client.client.Client", Writing)
+    monkeypatch.setattr("drover.cli.submission.Client", Writing)
     result = run("freeze", "--reason", "r", "--id", "f1", "--no-wait", "-o", output)
     assert result.exit_code == ExitCode.DONE, result.output
     row = {"id": "f1", "topic": "drover.cancel", "partition": 2, "offset": 7}

@@ -42,7 +42,7 @@ MUTANTS = (
         "act-before-durable",
         HOSTING,
         "        await self._send_aside(proposed)\n",
-        "        for name in self.core._agenda.visited:\n            self.core._clusters.of(name).committed()\n"
+        "        self.core._proposals.is_under_way = False\n"
         "        self.core._proposals._proved_ms = self.core._proposals._proposed_ms\n        self._start_effects()\n"
         "        await self._send_aside(proposed)\n",
     ),

@@ -59,8 +59,8 @@ MUTANTS = (
     Mutant(
         "call-another-cluster",
         MANAGED,
-        "return self._is_configured and not self._is_another",
-        "return self._is_configured",
+        "        return lapse(self.state, CALL_GATES)",
+        "        return None",
         layer="tests/shard/test_faults.py",
     ),
     # -- commands: none lost, none doubled
@@ -222,7 +222,7 @@ MUTANTS = (
     Mutant(
         "lose-a-listed-move-that-drover-has-ended",
         "drover/reconcile/unmanaged/reconciler.py",
-        "(self._others.discard if key in self.state.moves.in_flight else self._others.add)(key)",
+        "(self._others.discard if key in in_flight else self._others.add)(key)",
         "self._others.discard(key)",
     ),
     Mutant(

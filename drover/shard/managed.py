@@ -83,6 +83,11 @@ class ManagedCluster:
             yield event
             return
         ending = state.reassignments[event.key]
+        if ending.replacement is None:
+            orders = order_after(state, ending, event)
+            yield event
+            yield from orders
+            return
         order = state.kept_order(event.key, ending.topic_id)
         following = succession(ending, event, event.cluster, None if order is None else order.canonical)
         for part in (*following.before, event, *following.after):

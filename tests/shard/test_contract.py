@@ -1,14 +1,18 @@
 """The contract between a shard's core and its shell: what to look at, and when a call may be made."""
 
+import pytest
+
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanCancelled
 from drover.events.reassignments import ReassignmentRolledBack, RollbackRequested
 from drover.facts import Survey
-from drover.reconcile.contract import Attention, Urgency, changes_by, merged
+from drover.reconcile.contract import Attention, Changes, Urgency, changes_by, merged
 from drover.reconcile.messages import AlterPartitions
+from drover.reconcile.starts.starter import Starter
 from drover.shard.managed import SURVEY_AGAIN_MS
+from drover.state.scheduling import Limits
 from tests.leadership.support import demote
-from tests.shard.world import CLUSTER, World, alter
+from tests.shard.world import CLUSTER, World, alter, rollback
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -77,3 +81,23 @@ async def test_a_survey_without_an_answer_does_not_take_the_place_of_the_other_l
     await made.turn()
     await made.send(demote(2))
     assert cluster.attention(made.now).survey, "the one before was answered"
+
+
+async def test_capabilities_follow_a_cancel_of_many_partitions_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = World(limits=Limits(max_partitions_in_flight=1))
+    keys = [TopicPartition("orders", number) for number in range(50)]
+    made.model.create_topic("orders", {key.partition: (1, 2, 3) for key in keys})
+    await made.freeze()
+    await made.send(alter({key: [4, 2, 3] for key in keys}))
+    runs: list[int] = []
+    follow = Starter.follow
+
+    def counted(starter: Starter, changes: Changes) -> None:
+        runs.append(len(changes.ended))
+        follow(starter, changes)
+
+    monkeypatch.setattr(Starter, "follow", counted)
+    await made.send(rollback(*keys))
+    assert runs[0] == len(keys)
+    assert not any(runs[1:])
+    assert not made.state.reassignments

@@ -235,9 +235,11 @@ class Starter(Reconciler):
         self.waiting.remove(key)
         self.waiting.backlog.drop(key)
         for flags in (self.unplaced, self.unsized, self._looks, self._unthrottled):
-            flags.pop(key, None)
+            if flags:
+                flags.pop(key, None)
         for figures in (self.put_off, self._sized_by, self._passed, self._elected, self._leaders):
-            figures.pop(key, None)
+            if figures:
+                figures.pop(key, None)
 
     # -- into lanes
 

@@ -1,6 +1,7 @@
 """Channels that viewers follow: one per query, computed and encoded once however many viewers it has."""
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -19,6 +20,7 @@ KEPT_BYTES = 256 * 1024
 FEW_BYTES = 16 * 1024
 # A channel that nobody looks at is kept for so long, for viewers that were cut off.
 IDLE_S = 60.0
+# Of views with a filter, and as many of views without one.
 MAX_CHANNELS = 200
 VERSION_DIGITS = 15
 
@@ -116,14 +118,26 @@ class Channels:
     _opened: int = 0
 
     def channel(self, query: Query) -> Channel:
-        """Return the channel of a query. Raises `TooManyChannelsError`."""
+        """Return the channel of a query, for which the one that has been idle longest may have to go.
+
+        A view without a filter has a channel whatever filters are followed. Raises `TooManyChannelsError`.
+        """
         found = self._channels.get(query)
         if found is None:
-            if len(self._channels) >= MAX_CHANNELS:
-                raise TooManyChannelsError
+            self._make_room(query)
             self._opened += 1
             found = self._channels[query] = Channel(f"{self.boot}.{self._opened}", self.build(query))
         return found
+
+    def _make_room(self, query: Query) -> None:
+        alike = {other: channel for other, channel in self._channels.items() if other.is_plain == query.is_plain}
+        if len(alike) < MAX_CHANNELS:
+            return
+        idle = [other for other, channel in alike.items() if not channel.viewers]
+        if not idle:
+            raise TooManyChannelsError
+        # One that was just opened has not been idle yet; its viewer may be on the way.
+        del self._channels[min(idle, key=lambda other: alike[other].idle_since_s or math.inf)]
 
     def refresh(self, now_s: float) -> None:
         """Compute every channel anew, and forget those that nobody has looked at for a while."""

@@ -1,7 +1,7 @@
 """Moments of the past as the page shows them: folded on demand, one at a time, and kept for those who ask again."""
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +24,8 @@ KEPT_MOMENTS = 32
 KEPT_ENTRIES = 100_000
 # Each folds a part of the log. The page itself has two under way.
 MAX_ASKED = 32
+# Of one user, or one address.
+MAX_ASKED_EACH = 8
 
 Travelling = Callable[[str, Sequence[Point]], Awaitable[Travel]]
 
@@ -40,9 +42,9 @@ class Past:
     _kept: OrderedDict[tuple[str, Point], ShardFold] = field(default_factory=OrderedDict)
     _archive: Archive | None = None
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _asked: int = 0
+    _asked: Counter[str | None] = field(default_factory=Counter)
 
-    async def at(self, cluster: str, point: Point, archive: Archive) -> Present:
+    async def at(self, cluster: str, point: Point, archive: Archive, asker: str | None = None) -> Present:
         """Return what was known at a moment; there are no samples of it.
 
         With another archive the page has begun anew, and the log may be another one: what was kept is forgotten.
@@ -53,7 +55,7 @@ class Past:
             self._kept.clear()
         fold = self._kept.get((cluster, point))
         if fold is None:
-            async with self._turn():
+            async with self._turn(asker):
                 # Whoever had the turn before may have asked for the same.
                 fold = self._kept.get((cluster, point))
                 if fold is None:
@@ -61,9 +63,9 @@ class Past:
         view = View(FoldedLog({fold.shard: fold}), Transfers())
         return Present(view, archive=archive, at_ms=point.at_ms if point.at_ms is not None else fold.at_ms)
 
-    async def difference(self, cluster: str, first: Point, last: Point) -> dict[str, Any]:
+    async def difference(self, cluster: str, first: Point, last: Point, asker: str | None = None) -> dict[str, Any]:
         """Return what changed between two moments, as `drover history --diff -o json` does; raises as `at` does."""
-        async with self._turn():
+        async with self._turn(asker):
             found = await self.travel(cluster, (first, last))
         before, after = found.reached[first], found.reached[last]
         if before.position > after.position:
@@ -86,16 +88,20 @@ class Past:
         return fold
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
+    async def _turn(self, asker: str | None) -> AsyncIterator[None]:
         """Take turns; a question whose asker has left is answered all the same, so only so many may wait."""
-        if self._asked >= MAX_ASKED:
+        if self._asked.total() >= MAX_ASKED:
             raise TooManyQuestionsError(f"{MAX_ASKED} others ask for the past already: try again in a moment")
-        self._asked += 1
+        if asker is not None and self._asked[asker] >= MAX_ASKED_EACH:
+            raise TooManyQuestionsError(f"{asker} asks {MAX_ASKED_EACH} questions about the past already: await them")
+        self._asked[asker] += 1
         try:
             async with self._one_at_a_time:
                 yield
         finally:
-            self._asked -= 1
+            self._asked[asker] -= 1
+            if not self._asked[asker]:
+                del self._asked[asker]
 
     def _keep(self, cluster: str, point: Point, fold: ShardFold) -> None:
         self._kept[cluster, point] = fold

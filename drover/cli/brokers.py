@@ -43,7 +43,7 @@ PAUSE_S = 0.5
 
 @click.group()
 def broker() -> None:
-    """Report that a broker failed or returned, drain its leaders, or hold new copies."""
+    """Report that a broker failed or returned, drain its leaders or hold it."""
 
 
 @broker.command()

@@ -32,10 +32,7 @@ COMMANDS = {
     "unfreeze": ("drover.cli.moves:unfreeze", "Allow new work to start again."),
     "blacklist": ("drover.cli.leaders:blacklist", "Set or show the brokers that should not lead."),
     "leaders": ("drover.cli.leaders:leaders", "Move leaders off brokers and back, balance and show them."),
-    "broker": (
-        "drover.cli.brokers:broker",
-        "Report that a broker failed or returned, drain its leaders, or hold new copies.",
-    ),
+    "broker": ("drover.cli.brokers:broker", "Report that a broker failed or returned, drain its leaders or hold it."),
     "heal": ("drover.cli.brokers:heal", "Show and control the healing of brokers that stay away."),
     "status": ("drover.cli.status:status", "Show what is moving, its progress, and why it waits."),
     "web": ("drover.cli.services:web", "Serve the page: every move, its history, and why it waits."),

@@ -63,7 +63,7 @@ async def test_a_pasted_plan_is_judged_with_the_command_that_would_send_it(looki
         await page.get_by_label("Throttle").fill("40MB/s")
         await page.get_by_role("button", name="Judge").click()
         await expect(page.locator(".banner")).to_contain_text("Worth a look")
-        await expect(page.locator(".problems")).to_contain_text("Nobody knows how much fits on the disks of broker 4")
+        await expect(page.locator(".problems")).to_contain_text("The free space on the disks of broker 4 is unknown")
         await expect(page.locator("main")).to_contain_text("25 s")
         await expect(page.locator("tr[data-key='orders:0']")).to_contain_text("another preferred leader")
         alter = page.locator("pre code").last

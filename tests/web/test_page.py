@@ -91,7 +91,7 @@ async def test_copies_that_stall_for_no_known_reason_have_a_banner(open_page: Op
         page = await open_page(shown.address)
         await expect(page.locator(".banner")).to_contain_text("Copies have stalled")
         await expect(page.locator(".banner")).to_contain_text("1 copied nothing for a minute")
-        await expect(page.locator("tr[data-key='orders:0']")).to_contain_text("nothing was copied for a minute")
+        await expect(page.locator("tr[data-key='orders:0']")).to_contain_text("no byte was copied for a minute")
 
 
 async def test_the_address_holds_the_filter_and_going_back_takes_it_back(shown: Showing, open_page: Open) -> None:

@@ -1,4 +1,4 @@
-"""What browsers send to the page, and how it answers: JSON of a known shape and a bounded size."""
+"""The bodies of requests and replies of the page: JSON of a known form and a bounded size."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -15,8 +15,8 @@ Reply = tuple[int, Mapping[str, Any]]
 
 
 async def read_body(request: web.Request, kind: type[Body], most_bytes: int) -> Body:
-    """Read a request's body. Raises `ValueError` for one that is too large, or not of this kind."""
-    # It may come in very many pieces: each is copied once.
+    """Read and decode a request's body. Raises `ValueError` if it is too large, or not of this kind."""
+    # It may come in very many pieces; each is copied only once.
     content = bytearray()
     while more := await request.content.read(most_bytes + 1 - len(content)):
         content += more

@@ -1,4 +1,4 @@
-"""What browsers send to the page, and how it answers: JSON of a known shape and a bounded size."""
+"""The bodies of requests and replies of the page: JSON of a known form and a bounded size."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -21,11 +21,11 @@ class SlowBodyError(Exception):
 
 
 async def read_body(request: web.Request, kind: type[Body], most_bytes: int) -> Body:
-    """Read a request's body.
+    """Read and decode a request's body.
 
-    Raises `ValueError` for one that is too large, or not of this kind, and `SlowBodyError` after `BODY_TIMEOUT_S`.
+    Raises `ValueError` if it is too large, or not of this kind, and `SlowBodyError` after `BODY_TIMEOUT_S`.
     """
-    # It may come in very many pieces: each is copied once.
+    # It may come in very many pieces; each is copied only once.
     content = bytearray()
     try:
         async with time_limit(BODY_TIMEOUT_S):

@@ -1,4 +1,4 @@
-"""Running the page until it is told to stop."""
+"""Run the page until it is cancelled."""
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Sequence
@@ -29,7 +29,7 @@ MAX_CONNECTIONS_PER_PEER = 100
 
 @asynccontextmanager
 async def listening(server: Server, host: str, port: int) -> AsyncIterator[int]:
-    """Serve while the context is open; yields the port. Raises `ConfigurationError` if the address cannot be used."""
+    """Serve for the length of a block; yield the port. Raises `ConfigurationError` if the address cannot be used."""
     runner = web.AppRunner(
         server.application(), access_log=None, shutdown_timeout=SHUTDOWN_S, keepalive_timeout=KEEP_ALIVE_S
     )
@@ -63,17 +63,17 @@ async def serving(
     looking: Looking | None = None,
     proxies: Sequence[Network] = LOOPBACK_NETWORKS,
 ) -> AsyncIterator[int]:
-    """Follow the log and serve the page while the context is open; yields the port.
+    """Follow the log and serve the page for the length of a block; yield the port.
 
-    With a `doorkeeper` the users whom it knows may send commands. `looking` looks at managed clusters. Many clients may
-    be behind each of the `proxies`.
+    With a `doorkeeper`, the users whom it identifies may send commands. `looking` reads managed clusters. Many clients
+    may be behind each of the `proxies`.
     """
     page = PageState()
     writes = None if doorkeeper is None else Writes(page, doorkeeper, sender(connection))
     surveys = None if looking is None else Surveys(page, looking)
     names = {*LOOPBACK, *(name.lower() for name in hosts), _host_name(address[0])}
     server = Server(page, Past(partial(travel, connection)), __version__, telemetry, names, writes, surveys, proxies)
-    # First the address: one that cannot be used is said without a word about the log.
+    # Bind first, so that an unusable address is reported before the log is read.
     async with listening(server, *address) as port:
         following = asyncio.create_task(Sources(connection, page).run())
         try:

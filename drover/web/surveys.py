@@ -1,6 +1,6 @@
-"""Questions of the page that need a look at a whole managed cluster: a plan to judge, throttles that are left over.
+"""Questions of the page that read a whole managed cluster: judging a plan, and finding leftover throttles.
 
-Nothing is sent, and only the page itself may ask. The looks take turns.
+They change nothing, only the page itself may ask them, and they are answered one after the other.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ MAX_WAITING = 4
 
 
 class PastedPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A plan as text, in any format of `drover plan check`; the file's name, and the throttle as people write it."""
+    """A plan as text, in any format of `drover plan check`, the file's name, and the throttle as typed."""
 
     cluster: str
     text: str
@@ -32,13 +32,13 @@ class PastedPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NamedCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The cluster whose throttles are wanted."""
+    """The cluster whose throttles to find."""
 
     cluster: str
 
 
 Question = TypeVar("Question", PastedPlan, NamedCluster)
-_BUSY: Reply = 503, {"error": f"{MAX_WAITING} others look at a cluster or wait for it: try again in a moment"}
+_BUSY: Reply = 503, {"error": f"{MAX_WAITING} questions about clusters are waiting already: try again in a moment"}
 Found = Mapping[str, Any]
 Review = Callable[[ClusterState, PastedPlan], Awaitable[Found]]
 FindThrottles = Callable[[str], Awaitable[Found]]
@@ -46,9 +46,9 @@ FindThrottles = Callable[[str], Awaitable[Found]]
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """Looks at managed clusters: `review` judges a plan, `find_throttles` finds those of others in a cluster by name.
+    """Reads managed clusters: `review` judges a plan, `find_throttles` finds others' throttles in a cluster by name.
 
-    Both raise `ClusterError` if the cluster does not answer, and `ConfigurationError` for what cannot be asked.
+    Both raise `ClusterError` if the cluster does not answer, and `ConfigurationError` for an invalid question.
     """
 
     review: Review
@@ -67,7 +67,7 @@ class Surveys:
     _reading: dict[asyncio.Transport, None] = field(default_factory=dict)
 
     async def answer_review(self, request: web.Request) -> Reply:
-        """Judge a plan. Raises `ValueError` for a request that means nothing."""
+        """Judge a plan. Raises `ValueError` for an invalid request."""
         return await self._answer(request, PastedPlan, MAX_PLAN_BYTES, self.looking.review)
 
     async def answer_throttles(self, request: web.Request) -> Reply:
@@ -77,10 +77,10 @@ class Surveys:
         )
 
     def _state(self, cluster: str) -> ClusterState:
-        found = None if self.page.present is None else self.page.present.cluster(cluster)
-        if found is None:
-            raise ConfigurationError(f"the log knows no cluster {cluster}")
-        return found[0]
+        located = None if self.page.present is None else self.page.present.cluster(cluster)
+        if located is None:
+            raise ConfigurationError(f"the log has no entry for cluster {cluster}")
+        return located[0]
 
     async def _answer(
         self,

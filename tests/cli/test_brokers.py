@@ -130,7 +130,7 @@ def test_without_healing_the_status_does_not_say_that_no_broker_is_away(
     monkeypatch.setattr(brokers, "_states", lambda *_: [ClusterState("prod")])
     result = CliRunner().invoke(cli, ("heal", "status", "--config", str(config)))
     assert "No broker is known to be away" not in result.output
-    assert "healing is not set up, and nobody notices absent brokers" in result.output
+    assert "healing is not set up, and absent brokers are not noticed" in result.output
 
 
 def has_drained(made: World) -> Waiting:

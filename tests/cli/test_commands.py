@@ -267,7 +267,7 @@ def test_what_stops_and_what_is_asserted_is_shown_before_it_is_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "said"), [((), "there is no plan p in prod"), ((PLAN_OPENED,), "plan p has completed nothing in prod")]
+    ("events", "said"), [((), "there is no plan p in prod"), ((PLAN_OPENED,), "plan p has completed no move in prod")]
 )
 def test_an_undo_of_nothing_is_refused(
     monkeypatch: pytest.MonkeyPatch, events: tuple[PlanOpened, ...], said: str

@@ -150,7 +150,7 @@ def test_a_plan_on_standard_output_is_nothing_but_the_plan(model: str) -> None:
 def test_internal_topics_stay_unless_they_are_asked_for_and_whoever_empties_a_broker_is_told(model: str) -> None:
     told = propose(model, "drain", "3")
     assert "broker 3 keeps 1 partition: topic __consumer_offsets is internal" in told.stdout
-    assert "--include-internal moves internal topics too" in told.stdout
+    assert "add --include-internal to move internal topics too" in told.stdout
     assert told.exit_code == ExitCode.GUARDED
     assert propose(model, "drain", "3", "--exclude-topics", "__*").exit_code == ExitCode.DONE
     assert propose(model, "balance").exit_code == ExitCode.DONE
@@ -161,7 +161,7 @@ def test_internal_topics_stay_unless_they_are_asked_for_and_whoever_empties_a_br
 def test_the_factor_of_an_internal_topic_is_not_left_as_it_is_with_exit_code_0(model: str, tmp_path: Path) -> None:
     goal = ("set-rf", "__consumer_offsets", "2")
     told = propose(model, *goal)
-    assert "--include-internal changes internal topics too" in told.stdout
+    assert "add --include-internal to change internal topics too" in told.stdout
     assert told.exit_code == ExitCode.GUARDED
     file = tmp_path / "plan.json"
     assert propose(model, *goal, "--to", str(file)).exit_code == ExitCode.GUARDED

@@ -157,7 +157,7 @@ async def test_one_user_does_not_take_all_questions_about_the_past(monkeypatch: 
     past, first, last = Past(travel), Point(offset=0), Point(offset=1)
     asked = [asyncio.create_task(past.difference(CLUSTER, first, last, "mallory")) for _ in range(2)]
     await asyncio.sleep(0)
-    with pytest.raises(TooManyQuestionsError, match="mallory asks 2 questions"):
+    with pytest.raises(TooManyQuestionsError, match="2 questions of mallory"):
         await past.difference(CLUSTER, first, last, "mallory")
     honest = asyncio.create_task(past.difference(CLUSTER, first, last, "ann"))
     may_travel.set()

@@ -131,7 +131,7 @@ async def test_throttles_of_others_and_strays_are_looked_for_in_the_cluster(look
     rates = [
         FoundRates(1, 9_000_000, 9_000_000, Whose.OURS, "in force"),
         FoundRates(2, 5_000_000, None, Whose.THEIRS, "moves of others use the broker"),
-        FoundRates(3, 7_000_000, 7_000_000, Whose.STRAY, "left over: nothing that moves needs it"),
+        FoundRates(3, 7_000_000, 7_000_000, Whose.STRAY, "left over: no move needs it"),
     ]
     many = tuple(f"{number}:1" for number in range(40))
     entries = [FoundEntries("<b>clicks</b>", many, ("0:4",), Whose.STRAY, "left over")]

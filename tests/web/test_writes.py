@@ -310,7 +310,7 @@ async def test_an_outcome_that_is_not_there_is_never_assumed(
         browser = Browser(http, shown, (await session_of(http, shown))["token"])
         assert await browser.act(FREEZE) == (202, {"outcome": None})
         status, told = await browser.act(FREEZE)
-        assert (status, "under its id is harmless" in told["error"]) == (503, True)
+        assert (status, "with the same id is harmless" in told["error"]) == (503, True)
 
 
 async def test_while_the_log_is_lost_nobody_is_told_what_a_command_would_mean(browser: Browser) -> None:

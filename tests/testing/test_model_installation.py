@@ -11,7 +11,7 @@ from drover.errors import ConfigurationError
 from drover.events.commands import Alter, Cancel, Freeze, PartitionTarget
 from drover.events.reassignments import ReassignmentCompleted, ReassignmentRolledBack
 from drover.settings.settings import ClusterSettings, WorkerSettings
-from drover.testing.model_installation import ModelInstallation, ModelSettings, WorkerEndedError, model_installation
+from drover.testing.in_memory import ModelInstallation, ModelSettings, WorkerEndedError, model_installation
 
 MEGABYTE = 1_000_000
 

@@ -5,7 +5,6 @@ It decides nothing. Every fault of a cluster becomes an input that says what is 
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import structlog
 
 from drover.agents.calls import carry_out, has_answer, look, result_of
-from drover.agents.clock import now
+from drover.agents.clock import monotonic, now
 from drover.cluster.port import ClusterDriver
 from drover.errors import ClusterError
 from drover.events.partitions import TopicPartition
@@ -214,7 +213,7 @@ class ClusterServices:
         publishing: asyncio.Task[None] | None = None
         may_look_ms = 0
         while core.owned:
-            started, started_ms = time.monotonic(), now().monotonic_ms
+            started, started_ms = monotonic(), now().monotonic_ms
             copying, topics = core.cluster(cluster).copying(), core.cluster(cluster).topics_to_sample(now())
             if topics or started_ms >= may_look_ms:
                 sizes = await self._look_at_directories(core, cluster, topics)
@@ -229,7 +228,7 @@ class ClusterServices:
                     publishing = self._spawn(self._publish(samples))
             else:
                 self._metrics.copy_remaining(cluster, 0)
-            took_ms = (time.monotonic() - started) * 1000
+            took_ms = (monotonic() - started) * 1000
             await asyncio.sleep((max(SAMPLE_MS, took_ms * SAMPLE_SHARE) if topics else IDLE_SAMPLE_MS) / 1000)
 
     async def _look_at_directories(

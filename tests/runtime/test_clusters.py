@@ -397,7 +397,7 @@ async def test_an_outage_that_lasts_becomes_an_event_and_so_does_its_end(
     assert (tags.count("cluster-out-of-reach"), tags.count("cluster-within-reach")) == (1, 1)
 
 
-def test_a_size_that_the_leader_does_not_tell_is_no_sample() -> None:
+async def test_a_size_that_the_leader_does_not_tell_is_no_sample() -> None:
     """Otherwise what was copied so far would look like everything."""
     copies = {ORDERS: (1, (4,), 1)}
     assert clusters._samples(CLUSTER, 1, copies, {ORDERS: {4: 500}}) == []

@@ -227,6 +227,7 @@ class Worker:
             source=lambda: self.source,
             fail=_fail,
             metrics=cast("Metrics", Silence()),
+            new_token=world.new_token,
         )
         limits = dict.fromkeys(world.settings.names, world.settings.limits)
         self.shards = tuple(

@@ -26,7 +26,7 @@ def intents(made: World) -> list[LeaderOrdersIntended]:
 
 
 async def demoted(named: list[TopicPartition], events: int) -> World:
-    """Let the first replica of each partition be listed, and look until so many events or more intend calls, all held."""
+    """List the first replica of each partition, and look until so many events or more intend calls, which are held."""
     made = World()
     made.hold_effects = True
     made.model.create_topic("many", {key.partition: (3, 1, 2) for key in named})

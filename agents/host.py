@@ -91,7 +91,16 @@ class ShardHost:
         )
         limits = settings.limits
         self.shards = tuple(
-            HostedShard(ShardCore(fold, topic_ids=topic_ids, clusters=limits, topics=topics), services)
+            HostedShard(
+                ShardCore(
+                    fold,
+                    topic_ids=topic_ids,
+                    clusters=limits,
+                    topics=topics,
+                    moves_own_topics=settings.worker.allow_drover_topics,
+                ),
+                services,
+            )
             for fold in self.log.folds
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from drover.brokers import unreachable_brokers
 from drover.decide.commands import decide, looks_for
-from drover.decide.decision import Decision, Facts
+from drover.decide.decision import Decision, Facts, OwnTopics
 from drover.events.commands import AnyCommand
 from drover.events.partitions import TopicPartition
 from drover.facts import Observation
@@ -18,7 +18,7 @@ def partitions_to_see(commands: Sequence[AnyCommand], state: ClusterState) -> fr
 
 
 def trial(
-    commands: Sequence[AnyCommand], state: ClusterState, seen: Observation, own_topics: frozenset[str], at_ms: int
+    commands: Sequence[AnyCommand], state: ClusterState, seen: Observation, own_topics: OwnTopics, at_ms: int
 ) -> tuple[Decision, ...]:
     """Decide commands in their order, each on what those before it would make of the state; `state` stays as it is.
 

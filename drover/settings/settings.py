@@ -266,6 +266,7 @@ class WorkerSettings:
     static: unique per worker, the same after its restart. `listen` is where /livez, /readyz and /metrics are served
     (port 0: any free one). `snapshot_every_records` is how many records a shard grows by between two snapshots, 0 for
     none. `log_format` is text, json, or auto: text on a terminal and JSON elsewhere; it holds for `drover project` too.
+    `allow_drover_topics` lets commands move Drover's own topics: whoever may send one decides then where the log lies.
     """
 
     name: str | None = None
@@ -275,6 +276,7 @@ class WorkerSettings:
     listen: str = "127.0.0.1:8150"
     snapshot_every_records: int = 10_000
     log_format: LogFormat = "auto"
+    allow_drover_topics: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an address that cannot be listened on."""

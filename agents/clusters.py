@@ -112,7 +112,7 @@ class ClusterServices:
             self._spawn(self._carry_out(core, core.token, effect, wake))
         for cluster in core.clusters:
             # Observing an idle cluster after every record would cost more than all decisions.
-            if core.cluster(cluster).urgency() is not Urgency.IDLE:
+            if core.cluster(cluster).attention(now()).urgency is not Urgency.IDLE:
                 self._watch(core, cluster, wake).nudge.set()
 
     async def close(self) -> None:
@@ -169,19 +169,19 @@ class ClusterServices:
         """Wait for the time of the next look, which may change meanwhile; `began_ms` is when the last one began."""
         ended_ms, is_told = now().monotonic_ms, core.cluster(name).state.outage is not None
         while core.owned:
-            cluster, moment = core.cluster(name), now()
-            urgency = cluster.urgency()
-            pace_ms = PACE_MS[urgency]
+            moment = now()
+            attention = core.cluster(name).attention(moment)
+            pace_ms = PACE_MS[attention.urgency]
             if not is_reached:
                 # Once it is in the log that nobody answers, an idle cluster is asked no more often than otherwise.
                 pace_ms = max(pace_ms, UNREACHABLE_PACE_MS) if is_told else UNREACHABLE_PACE_MS
-            elif cluster.is_pressing(moment):
+            elif attention.is_pressing:
                 pace_ms = min(PACE_MS[Urgency.BUSY], max(PRESSING_PACE_MS, PRESSING_SHARE * (ended_ms - began_ms)))
             left_ms = ended_ms + pace_ms - moment.monotonic_ms
             if left_ms <= 0:
                 return
             nudge.clear()
-            slice_ms = left_ms if urgency is Urgency.IDLE else min(left_ms, PRESSING_PACE_MS)
+            slice_ms = left_ms if attention.urgency is Urgency.IDLE else min(left_ms, PRESSING_PACE_MS)
             with contextlib.suppress(TimeoutError):
                 async with time_limit(slice_ms / 1000):
                     await nudge.wait()

@@ -39,33 +39,33 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 # The options of a plan.
 alter_options = all_options(
-    click.option("--plan", metavar="NAME", help="The plan's name; several commands may share one.  [default: the id]"),
+    click.option("--plan", metavar="NAME", help="The plan's name; several commands may share it.  [default: the id]"),
     click.option("--throttle", type=RATE, metavar="RATE", help="Per broker: 10MB/s, 50MiB, or bytes per second."),
     click.option(
         "--throttle-may-rise-to",
         type=RATE,
         metavar="RATE",
-        help="Drover may raise the throttle so far while copies cannot keep up with what is written.",
+        help="Drover may raise the throttle up to this rate while copies cannot keep up with the writes.",
     ),
     click.option("--force", is_flag=True, help="Accept a throttle below 1 kB/s or above 100 GB/s."),
     click.option(
         "--priority",
         type=click.Choice([priority.value for priority in Priority]),
-        help="How much of what is free the plan takes: ten times as much as one below it.  [default: normal]",
+        help="The plan's share of free slots: ten times that of the next lower priority.  [default: normal]",
     ),
     click.option(
         "--stepping",
         type=click.Choice([stepping.value for stepping in Stepping]),
-        help="How partitions go to their targets (KIP-435): grow adds replicas one after the other and drops at "
-        "the end; swap drops as many as it has added; single is one call.  [default: the cluster's]",
+        help="How partitions get to their targets (KIP-435): grow adds replicas in steps and drops the old ones at the "
+        "end; swap drops in each step as many as it adds; single does it in one call.  [default: the cluster's]",
     ),
-    click.option("--queue", is_flag=True, help="Wait behind everything that was accepted before (KIP-236)."),
+    click.option("--queue", is_flag=True, help="Queue behind everything that was accepted before (KIP-236)."),
     click.option("--follow", is_flag=True, help="Show the plan's progress until it ends."),
 )
 
 
 def check_rate_of(options: Mapping[str, Any]) -> None:
-    """Refuse a throttle that is probably a mistake of units, unless it is forced."""
+    """Refuse a throttle that looks like a mistake of units, unless `--force` is given."""
     if options["throttle"] is None:
         if options["throttle_may_rise_to"] is not None:
             raise click.UsageError("--throttle-may-rise-to needs --throttle, from which it rises")
@@ -83,7 +83,7 @@ def make_commands(
 ) -> tuple[Alter, ...]:
     """Make the commands that carry these partitions; `options` are those of `alter_options`.
 
-    `fields` are further ones of the command: what is allowed, and the brokers that the plan empties and fills.
+    `fields` are further fields of the command: its permissions, and the brokers that the plan empties and fills.
     """
     whole = Alter(
         **request.envelope,
@@ -107,12 +107,12 @@ def submit(
     follow: bool,
     additions: Mapping[str, Any] = NO_ADDITIONS,
 ) -> None:
-    """Send the commands of one plan, print their outcomes and end with their exit code.
+    """Send the commands of one plan, print their outcomes and exit with their code.
 
-    `additions` go into the document for programs before the outcomes.
+    In a document for programs, `additions` stand before the outcomes.
     """
     if follow and request.timeout_s is None:
-        raise click.UsageError("--follow waits and --no-wait does not: choose one")
+        raise click.UsageError("--follow and --no-wait exclude each other: choose one")
     if len(commands) > 1:
         say(f"This takes {len(commands)} commands, {commands[0].id} to {commands[-1].id}.", err=True)
     answers = _as_one(send(connection, commands, request))
@@ -128,7 +128,7 @@ def submit(
 
 
 def _as_one(answers: tuple[Answer, ...]) -> tuple[Answer, ...]:
-    """Return one answer for a plan that was sent in several commands; nothing where none is waited for."""
+    """Join the answers to a plan that was sent in several commands into one; `--no-wait` has no answers."""
     if len(answers) < 2:
         return answers
     whole = joined([answer.outcome for answer in answers])
@@ -136,7 +136,7 @@ def _as_one(answers: tuple[Answer, ...]) -> tuple[Answer, ...]:
 
 
 def show_commands(commands: Sequence[Alter], output: str, additions: Mapping[str, Any] = NO_ADDITIONS) -> ExitCode:
-    """Print what would be sent, and send nothing; `additions` go into the document for programs."""
+    """Print the commands instead of sending them; in a document for programs, `additions` stand first."""
     for command in commands:
         checked(command)
     if output != "table":
@@ -165,17 +165,17 @@ def _target_cells(target: PartitionTarget) -> tuple[str, str, str]:
 @click.argument("files", metavar="[PLAN.json]...", nargs=-1, type=plan_file_type)
 @click.option("--undo", metavar="PLAN", help="Instead of a file: undo what this plan has completed.")
 @click.option(
-    "--plan-hash", metavar="HASH", help="Refuse if the cluster is not what `drover plan` made this plan for any more."
+    "--plan-hash", metavar="HASH", help="Refuse if the cluster has changed since `drover plan` made this plan."
 )
 @alter_options
 @click.option("--allow-drover-topics", is_flag=True, help="Move Drover's own topics too.")
 @click.option(
-    "--allow-emptied-brokers", is_flag=True, help="Send new replicas also to brokers that another open plan empties."
+    "--allow-emptied-brokers", is_flag=True, help="Also add replicas to brokers that another open plan empties."
 )
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Show what would be sent, what a worker would refuse now, and what the rest takes; send nothing.",
+    help="Send nothing; show the commands, what a worker would refuse now, and the cost of the rest.",
 )
 @write_options_of_trial
 @pass_invocation
@@ -190,11 +190,11 @@ def alter(
     dry_run: bool,
     **options: Any,
 ) -> None:
-    """Move partitions to the replicas that PLAN.json names (- reads standard input); several files are one plan.
+    """Move partitions to the replicas that PLAN.json names (- reads standard input); several files make one plan.
 
-    The file has the format of kafka-reassign-partitions, or is the whole output of its --generate, or Cruise Control's
-    JSON. If it says null for a partition's replicas, that partition's move is stopped. With --undo, a new plan takes
-    back what PLAN has completed; partitions that have been moved since are refused.
+    The file may be in the format of kafka-reassign-partitions, the whole output of its --generate, or Cruise Control's
+    JSON. Where a partition's replicas are null, its move is stopped. With --undo, a new plan reverts the moves that
+    PLAN has completed; partitions that have been moved since are refused.
     """
     if bool(files) is (undo is not None):
         raise click.UsageError("give either a PLAN.json or --undo PLAN")
@@ -219,7 +219,7 @@ def alter(
         options,
         allow_drover_topics=allow_drover_topics,
         allow_emptied_brokers=allow_emptied_brokers,
-        # Nobody can name another list of what was there before.
+        # An undo can only ask for lists of the past; brokers that were unregistered since are dropped from them.
         drops_unregistered=undo is not None,
         empties=() if plan is None else plan.empties,
         fills=() if plan is None else plan.fills,
@@ -236,7 +236,7 @@ def _check_options(options: Mapping[str, Any], *, dry_run: bool) -> None:
     if dry_run and (options["follow"] or options["no_wait"]):
         raise click.UsageError("--dry-run sends nothing: leave out --follow and --no-wait")
     if options["follow"] and options["no_wait"]:
-        raise click.UsageError("--follow waits and --no-wait does not: choose one")
+        raise click.UsageError("--follow and --no-wait exclude each other: choose one")
     if not dry_run:
         require_reason(options)
     check_rate_of(options)

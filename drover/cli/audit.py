@@ -1,4 +1,4 @@
-"""`drover audit`: what was asked for, done, refused and undone in a part of the log, and whether the log is sound."""
+"""`drover audit`: report the commands, moves and refusals in a part of the log, and verify that the log is sound."""
 
 import asyncio
 import os
@@ -42,7 +42,7 @@ SHARD_COLUMNS = ("shard", "records", "batches", "fenced", "findings", "hashes ag
 
 
 def comparison_lines(comparison: "Comparison") -> list[str]:
-    """List every difference between a tree and the log, and a line that sums up."""
+    """List every difference between a tree and the log, and end with a summary."""
     differences = comparison.differences
     verdict = plural(len(differences), "difference") if differences else "no difference"
     summary = f"{plural(comparison.nodes, 'node')}, {verdict}, {plural(comparison.behind, 'event')} behind."
@@ -51,7 +51,7 @@ def comparison_lines(comparison: "Comparison") -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One cluster's tree, compared with the fold of the log up to the tree's place; or why it could not be."""
+    """One cluster's tree compared with the fold of the log up to the tree's position, or why this was not possible."""
 
     cluster: str
     comparison: "Comparison | None" = None
@@ -59,17 +59,17 @@ class Compared:
 
     @property
     def is_good(self) -> bool:
-        """Whether the tree is what the log says."""
+        """Whether the tree agrees with the log."""
         return self.comparison is not None and not self.comparison.differences
 
     def lines(self) -> list[str]:
-        """List every difference, and a line that sums up."""
+        """List every difference, and end with a summary."""
         if self.comparison is None:
             return [f"{self.cluster} in ZooKeeper: not compared: {self.why_not}"]
         return [f"{self.cluster} in ZooKeeper: {line}" for line in comparison_lines(self.comparison)]
 
     def document(self) -> dict[str, Any]:
-        """Return it for programs; fields may be added and never changed."""
+        """Return the comparison for programs; fields may be added and never changed."""
         compared = {} if self.comparison is None else asdict(self.comparison)
         empty: dict[str, Any] = {"nodes": None, "behind": None, "differences": []}
         return {**empty, **compared, "cluster": self.cluster, "not_compared": self.why_not or None}
@@ -92,7 +92,7 @@ async def compare_trees(settings: Settings, only: str | None, shards: int, broke
         try:
             compared.append(Compared(cluster, await compare_tree(settings, cluster)))
         except DroverError as error:
-            # The findings in the log must be reported all the same.
+            # ZooKeeper may be down; the findings in the log are reported anyway.
             compared.append(Compared(cluster, why_not=str(error)))
     return compared
 
@@ -100,10 +100,10 @@ async def compare_trees(settings: Settings, only: str | None, shards: int, broke
 @click.group(invoke_without_command=True)
 @click.option("--since", "since_ms", type=MOMENT, help="From this time on: 2h, 2026-10-01 or 2026-10-01T15:04Z.")
 @click.option("--until", "until_ms", type=MOMENT, help="Up to this time, written the same way.")
-@click.option("--offsets", metavar="SHARD:FIRST-LAST,...", help="These records, as an earlier audit names them.")
+@click.option("--offsets", metavar="SHARD:FIRST-LAST,...", help="These records, as an earlier audit printed them.")
 @click.option("--plan", metavar="NAME", help="Only this plan.")
 @click.option("--topic", metavar="T", help="Only this topic's partitions.")
-@click.option("--by", metavar="WHO", help="Only what this person or program asked for.")
+@click.option("--by", metavar="WHO", help="Only commands of this person or program.")
 @click.option("--section", type=click.Choice(tuple(SECTIONS)), help="Only this section; for table, json and csv.")
 @click.option("--to", "to", type=NamedPath(), help="File for html, directory for csv and parquet.")
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print.")
@@ -113,14 +113,16 @@ async def compare_trees(settings: Settings, only: str | None, shards: int, broke
 def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> None:
     """Show who asked for what and why, what was done, refused and undone, how long it took and how much was copied.
 
-    Covers the whole log, or a part of it. Times are the log's own, in UTC. Every audit names the offsets that they
-    stand for, and --offsets repeats the same audit at any time. Shows the reassignments that ended in that part or
-    were under way at its end. Reads the log with Spark, from where an earlier audit has kept it before that part.
+    Covers the whole log, or a part of it: the reassignments that ended in that part or were under way at its end. Times
+    are the log's own, in UTC. Every audit prints the offsets that it covers; --offsets repeats it at any time. Reads
+    the log with Spark, starting from the state that an earlier audit has saved, if there is one.
     """
     given = {name: value for name, value in asked.items() if value is not None and name != "output"}
     if context.invoked_subcommand is not None:
         if given or asked["output"] != "table":
-            raise click.UsageError(f"options of the audit itself do not apply to {context.invoked_subcommand}")
+            raise click.UsageError(
+                f"`drover audit {context.invoked_subcommand}` takes no options of the audit itself: leave them out"
+            )
         return
     _check(asked)
     settings = invocation.settings()
@@ -131,13 +133,13 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
     sections = tuple(SECTIONS) if asked["section"] is None else (asked["section"],)
-    found = audited(log, wish, Wanted(cluster, asked["plan"], asked["topic"], asked["by"], sections))
-    unreadable = found.totals["unreadable_records"]
+    report = audited(log, wish, Wanted(cluster, asked["plan"], asked["topic"], asked["by"], sections))
+    unreadable = report.totals["unreadable_records"]
     if unreadable:
         say(f"{unreadable} records could not be read; `drover audit verify` names them.", err=True)
     named = {"cluster": cluster, **{name: asked[name] for name in ("plan", "topic", "by")}}
     try:
-        _show(found, log, asked, {name: value for name, value in named.items() if value is not None})
+        _show(report, log, asked, {name: value for name, value in named.items() if value is not None})
     except OSError as error:
         raise Failure(f"{asked['to']} cannot be written: {error}") from error
 
@@ -146,7 +148,7 @@ def _check(asked: dict[str, Any]) -> None:
     """Refuse contradictory options before anything is started."""
     output, to, section = asked["output"], asked["to"], asked["section"]
     if asked["offsets"] is not None and (asked["since_ms"] is not None or asked["until_ms"] is not None):
-        raise click.UsageError("--offsets says which records, --since and --until say when: give one of them")
+        raise click.UsageError("--offsets excludes --since and --until: give either the records or the times")
     if None not in {asked["since_ms"], asked["until_ms"]} and asked["since_ms"] > asked["until_ms"]:
         raise click.UsageError("--since is later than --until")
     if output == "parquet" and to is None:
@@ -164,19 +166,19 @@ def _check(asked: dict[str, Any]) -> None:
 
 
 def _check_writable(to: Path, *, is_directory: bool) -> None:
-    """Refuse a place that cannot be written before the whole log is read; creates nothing."""
+    """Refuse a path that cannot be written, before the whole log is read; creates nothing."""
     try:
         obstacle = _obstacle(to.absolute(), is_directory=is_directory)
-    except OSError as error:  # a directory above it may not be searched
+    except OSError as error:  # the user may not search a directory above it
         obstacle = str(error)
     if obstacle is not None:
         raise click.BadParameter(f"{to} cannot be written: {obstacle}", param_hint="--to")
 
 
 def _obstacle(place: Path, *, is_directory: bool) -> str | None:
-    """Say what prevents writing a file, whose directory must exist, or a directory, which may be created."""
+    """Say why a file or directory cannot be written; a file's directory must exist, a directory may be created."""
     if is_directory:
-        place = next(one for one in (place, *place.parents) if one.exists())
+        place = next(directory for directory in (place, *place.parents) if directory.exists())
         if not place.is_dir():
             return f"{place} is not a directory"
     elif place.is_dir():
@@ -198,7 +200,7 @@ def _wish(asked: dict[str, Any]) -> "Wish":
 
 
 async def _open(settings: Settings, wanted: Mapping[int, tuple[int, int]] = _NOTHING) -> "Log":
-    """Find where the log begins and ends now; refuses shards and offsets that it does not have."""
+    """Find the first and last offsets of the log now; refuse shards and offsets that it does not have."""
     connection = settings.log.connection()
     starts, ends = await _bounds(connection)
     for shard, (_, last) in sorted(wanted.items()):
@@ -228,26 +230,26 @@ async def _bounds(connection: LogConnection) -> tuple[dict[int, int], dict[int, 
         return await reader.start_offsets(topic, shards), await reader.end_offsets(topic, shards)
 
 
-def _show(found: "Report", log: "Log", asked: dict[str, Any], named: dict[str, str]) -> None:
+def _show(report: "Report", log: "Log", asked: dict[str, Any], named: dict[str, str]) -> None:
     output, to, section = asked["output"], asked["to"], asked["section"]
     match output:
         case "table":
-            print_report(found, section)
+            print_report(report, section)
         case "json":
-            print_json(found, section)
+            print_json(report, section)
         case "csv" if to is None:
-            print_csv(found, section)
+            print_csv(report, section)
         case "html":
-            write_page(found, _made(log, asked, named), to)
+            write_page(report, _made(log, asked, named), to)
         case _:
-            write_files(found, output, to)
+            write_files(report, output, to)
 
 
 def _made(log: "Log", asked: dict[str, Any], named: dict[str, str]) -> "Made":
     from drover.spark.audit.page import Made  # noqa: PLC0415 - drawing is loaded only to draw
 
     now_ms = round(datetime.now(UTC).timestamp() * 1000)
-    # Nothing is known of what is to come, nor of when the records were written that somebody has named.
+    # The page states an end only for a part chosen by time, not by offsets, and never an end in the future.
     until_ms = now_ms if asked["until_ms"] is None else min(asked["until_ms"], now_ms)
     return Made(
         log=log.source.topics.events,
@@ -266,10 +268,10 @@ def _made(log: "Log", asked: dict[str, Any], named: dict[str, str]) -> "Made":
 def verify(invocation: Invocation, output: str) -> None:
     """Check every record of the log against the log's rules, and each recorded state hash against the derived state.
 
-    A reader stops at the first broken rule; this names all of them, and ends with exit code 5 if there are any. With
-    `zookeeper.project = true` each configured cluster's tree is compared with the log as well, as by `drover project
-    verify`; a difference ends with exit code 1. Reads the log from its first record with Spark, all shards in parallel;
-    with --cluster only that cluster's shard.
+    Other readers stop at the first broken rule; this lists all of them, with exit code 5 if there are any. With
+    `zookeeper.project = true`, also compares the tree of each configured cluster with the log, as `drover project
+    verify` does; the exit code is 1 if they differ. Reads the log from its first record with Spark, all shards in
+    parallel; with --cluster only that cluster's shard.
     """
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
@@ -277,12 +279,15 @@ def verify(invocation: Invocation, output: str) -> None:
     from drover.spark.audit.running import verified  # noqa: PLC0415 - see audit
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
-    found = verified(log, None if cluster is None else shard_of(cluster, len(log.ends)))
-    broken = {one.finding.shard for one in found.findings}
+    verification = verified(log, None if cluster is None else shard_of(cluster, len(log.ends)))
+    broken = {finding.finding.shard for finding in verification.findings}
     trees = asyncio.run(compare_trees(settings, cluster, len(log.ends), broken))
-    print_verification(found, trees, output)
+    print_verification(verification, trees, output)
     if settings.zookeeper.hosts is not None and not settings.zookeeper.project:
-        say("ZooKeeper was not compared, as zookeeper.project is not true; `drover project verify` does it.", err=True)
+        say(
+            "ZooKeeper was not compared because zookeeper.project is not true; `drover project verify` compares it.",
+            err=True,
+        )
     if broken:
         raise click.exceptions.Exit(ExitCode.CORRUPT)
     if not all(tree.is_good for tree in trees):
@@ -333,7 +338,7 @@ def _values(*names: str) -> dict[str, Cell]:
 
 
 _COUNTS = _values("completed", "rolled_back", "stopped", "failed")
-# The columns of each section that a person wants to see; json, csv and parquet have all of them.
+# The columns of each section in a table for people; json, csv and parquet have all of them.
 SECTION_COLUMNS: Mapping[str, Mapping[str, Cell]] = {
     "requesters": {
         **_values("requester", "commands"),
@@ -380,55 +385,55 @@ _RIGHT = (
 )
 
 
-def print_report(found: "Report", only: str | None) -> None:
+def print_report(report: "Report", only: str | None) -> None:
     """Print the totals and every section that has rows, or one section."""
     screen = console()
     if only is None:
-        screen.print(f"Records {found.offsets or 'none'}", markup=False)
-        screen.print(table(("total", ""), [(name, text) for name, text in totals_of(found)], right=("",)))
+        screen.print(f"Records {report.offsets or 'none'}", markup=False)
+        screen.print(table(("total", ""), [(name, text) for name, text in totals_of(report)], right=("",)))
     for name in SECTIONS if only is None else (only,):
-        rows = found.sections[name]
+        rows = report.sections[name]
         if rows:
             screen.print(f"\n{SECTIONS[name].title}", markup=False)
             cells = SECTION_COLUMNS[name]
             screen.print(table(tuple(cells), [[cell(row) for cell in cells.values()] for row in rows], right=_RIGHT))
-    if not any(found.sections[name] for name in SECTIONS if only in {None, name}):
-        say("That part of the log holds nothing of the kind.", err=True)
+    if not any(report.sections[name] for name in SECTIONS if only in {None, name}):
+        say("That part of the log has no matching rows.", err=True)
 
 
-def totals_of(found: "Report") -> list[tuple[str, str]]:
-    """Write the totals for a person."""
+def totals_of(report: "Report") -> list[tuple[str, str]]:
+    """Format the totals for people."""
     written = []
-    for name, value in found.totals.items():
+    for name, value in report.totals.items():
         if value is None or name == "bytes_unknown":
             continue
         is_time, is_size = name.endswith("_ms"), name == "bytes_copied"
-        size = at_least(value, found.totals.get("bytes_unknown") or 0) if is_size else ""
+        size = at_least(value, report.totals.get("bytes_unknown") or 0) if is_size else ""
         text = duration(value) if is_time else size or f"{value:,}"
         written.append((name.removesuffix("_ms").replace("_", " "), text))
     return written
 
 
-def print_json(found: "Report", only: str | None) -> None:
+def print_json(report: "Report", only: str | None) -> None:
     """Print the audit, or one of its sections, for programs."""
-    document = found.document()
+    document = report.document()
     if only is not None:
         document = {name: value for name, value in document.items() if name == only or name not in SECTIONS}
     print_document(document, (), "json")
 
 
-def print_csv(found: "Report", section: str) -> None:
+def print_csv(report: "Report", section: str) -> None:
     """Print one section as CSV."""
     from drover.spark.audit.files import csv_text  # noqa: PLC0415 - PyArrow costs start-up time
 
-    say(csv_text(section, found.sections[section]), nl=False)
+    say(csv_text(section, report.sections[section]), nl=False)
 
 
-def write_page(found: "Report", made: "Made", file: Path | None) -> None:
+def write_page(report: "Report", made: "Made", file: Path | None) -> None:
     """Write the HTML page to a file, or print it; raises `OSError`."""
     from drover.spark.audit.page import page  # noqa: PLC0415 - drawing is loaded only to draw
 
-    text = page(found, made)
+    text = page(report, made)
     if file is None:
         say(text)
     else:
@@ -436,48 +441,51 @@ def write_page(found: "Report", made: "Made", file: Path | None) -> None:
         say(f"Wrote {file}", err=True)
 
 
-def write_files(found: "Report", output: str, directory: Path) -> None:
+def write_files(report: "Report", output: str, directory: Path) -> None:
     """Write every section to a file of its own; raises `OSError`."""
     from drover.spark.audit.files import write_csv, write_parquet  # noqa: PLC0415 - PyArrow costs start-up time
 
-    files = (write_csv if output == "csv" else write_parquet)(found, directory)
+    files = (write_csv if output == "csv" else write_parquet)(report, directory)
     say(f"Wrote {plural(len(files), 'file')} to {directory}", err=True)
 
 
-def print_verification(found: "Verification", trees: Sequence[Compared], output: str) -> None:
+def print_verification(verification: "Verification", trees: Sequence[Compared], output: str) -> None:
     """Print the findings of an inspection of the log, and its comparison with ZooKeeper."""
     if output != "table":
-        document = verification_document(found) | {"zookeeper": [tree.document() for tree in trees]}
+        document = verification_document(verification) | {"zookeeper": [tree.document() for tree in trees]}
         print_document(document, document["findings"], output)
         return
     screen = console()
-    if found.findings:
-        screen.print(table(FINDING_COLUMNS, map(_finding_cells, found.findings), right=FINDING_COLUMNS[:2]))
+    if verification.findings:
+        screen.print(table(FINDING_COLUMNS, map(_finding_cells, verification.findings), right=FINDING_COLUMNS[:2]))
         screen.print()
-    screen.print(table(SHARD_COLUMNS, map(_shard_cells, found.shards), right=SHARD_COLUMNS[:7]))
-    records = sum(shard.records for shard in found.shards)
-    hashes = sum(shard.state_hashes for shard in found.shards)
+    screen.print(table(SHARD_COLUMNS, map(_shard_cells, verification.shards), right=SHARD_COLUMNS[:7]))
+    records = sum(shard.records for shard in verification.shards)
+    hashes = sum(shard.state_hashes for shard in verification.shards)
     for line in (line for tree in trees for line in tree.lines()):
         say(line)
-    broken = plural(len(found.findings), "broken rule") if found.findings else "no broken rule"
-    unchecked = sum(shard.unchecked_hashes for shard in found.shards)
+    broken = plural(len(verification.findings), "broken rule") if verification.findings else "no broken rule"
+    unchecked = sum(shard.unchecked_hashes for shard in verification.shards)
     summary = f"{plural(records, 'record')} inspected, {_hashes_in_words(hashes, unchecked)}"
     say(f"{summary}; {broken}.", err=True)
 
 
 def _hashes_in_words(agree: int, unchecked: int) -> str:
-    """Say how many recorded state hashes the replay matched; without any, only the chains are proven."""
+    """Say how many recorded state hashes the replay matched; without any, only the hash chains are verified."""
     if agree == 0 and unchecked == 0:
-        return "no state hash is recorded: only the chains and the rules of records were checked, not the state"
+        return "no state hash is recorded: the hash chains and the rules of records were checked, but not the state"
     passed_over = f" ({unchecked:,} more were not checked)" if unchecked else ""
     return f"{agree:,} recorded state {'hash agrees' if agree == 1 else 'hashes agree'}{passed_over}"
 
 
-def verification_document(found: "Verification") -> dict[str, Any]:
+def verification_document(verification: "Verification") -> dict[str, Any]:
     """Return the result for programs; fields may be added and never changed."""
     return {
-        "findings": [{**msgspec.structs.asdict(one.finding), "appended_ms": one.appended_ms} for one in found.findings],
-        "shards": [_shard_document(shard) for shard in found.shards],
+        "findings": [
+            {**msgspec.structs.asdict(finding.finding), "appended_ms": finding.appended_ms}
+            for finding in verification.findings
+        ],
+        "shards": [_shard_document(shard) for shard in verification.shards],
     }
 
 

@@ -43,7 +43,7 @@ PAUSE_S = 0.5
 
 @click.group()
 def broker() -> None:
-    """Report that a broker failed or returned, drain its leaders, or hold it."""
+    """Report that a broker failed or returned, drain its leaders or hold it."""
 
 
 @broker.command()
@@ -52,9 +52,9 @@ def broker() -> None:
 @write_options
 @pass_invocation
 def failed(invocation: Invocation, number: int, at: tuple[int, bool] | None, **options: Any) -> None:
-    """Record that broker N failed; the first time reported is kept.
+    """Record that broker N failed; a second report does not change the time.
 
-    The report counts only while the broker is not seen alive, and ends once it has been for 30 s.
+    The report has no effect while the broker is seen alive, and ends once it has been alive for 30 s.
     """
     at_ms = _milliseconds(at, options["id_"])
     send_one(
@@ -77,17 +77,17 @@ def returned(invocation: Invocation, number: int, at: tuple[int, bool] | None, *
 
 @broker.command(name="drain-leaders")
 @broker_argument
-@click.option("--undo", is_flag=True, help="Let it lead again what it led before.")
-@click.option("--for", "for_s", type=DURATION, metavar="TIME", help="End it by itself after so long: 2h.")
+@click.option("--undo", is_flag=True, help="Let the broker lead its partitions again.")
+@click.option("--for", "for_s", type=DURATION, metavar="TIME", help="End the drain after this time: 2h.")
 @write_options
 @pass_invocation
 def drain_leaders(invocation: Invocation, number: int, for_s: float | None, *, undo: bool, **options: Any) -> None:
-    """Move every leader off broker N before a restart, and wait until it leads nothing.
+    """Move every leader off broker N, as before a restart, and wait until it leads nothing.
 
-    It is on the list of brokers that should not lead until `--undo`, or until the time given with `--for` is over.
+    The broker stays on the list of brokers that should not lead until `--undo`, or until the time of `--for` is over.
     """
     if undo and for_s is not None:
-        raise click.UsageError("--for goes with a drain, not with its undo")
+        raise click.UsageError("--for is for a drain; leave it out with --undo")
     connection, cluster = connect(invocation)
     request = make_request(invocation, "drain-leaders", cluster, options)
     if undo:
@@ -103,17 +103,17 @@ def drain_leaders(invocation: Invocation, number: int, for_s: float | None, *, u
     code = exit_code(answers)
     if code is ExitCode.DONE:
         done = wait_for_leaders(connection, cluster, number, request.timeout_s, drained=not undo)
-        # Behind a document for programs, which has ended.
+        # On stderr for programs: their document on stdout is complete.
         say(done, err=request.output != "table")
     raise click.exceptions.Exit(code)
 
 
 def _milliseconds(at: tuple[int, bool] | None, id_: str | None) -> int:
-    """Return the moment of a report; under an id it must be the same at every try, or that is another command."""
+    """Return the time of a report; with `--id` it must be absolute, so that a retry sends the same command."""
     at_ms, is_fixed = at or (round(time.time() * 1000), False)
     if id_ is not None and not is_fixed:
         raise click.UsageError(
-            "--id makes a retry harmless only if the retry says the same: add --at with a date and a time, such as "
+            "with --id a retry must send the same command: add --at with a date and a time, such as "
             f"--at {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         )
     return at_ms
@@ -127,12 +127,12 @@ def _milliseconds(at: tuple[int, bool] | None, id_: str | None) -> int:
     type=click.Choice([role.value for role in HoldRole]),
     default=HoldRole.BOTH.value,
     show_default=True,
-    help="Spare it copies into it (destination), out of it (source), or both.",
+    help="Which copies to hold: into the broker (destination), out of it (source), or both.",
 )
 @write_options
 @pass_invocation
 def hold(invocation: Invocation, number: int, role: str, **options: Any) -> None:
-    """Begin no further copy into broker N or out of it; what runs goes on."""
+    """Begin no further copy into or out of broker N; running copies go on."""
     send_one(invocation, "hold", options, lambda envelope: HoldBroker(**envelope, broker=number, role=HoldRole(role)))
 
 
@@ -141,12 +141,12 @@ def hold(invocation: Invocation, number: int, role: str, **options: Any) -> None
 @write_options
 @pass_invocation
 def release(invocation: Invocation, number: int, **options: Any) -> None:
-    """Let copies into broker N and out of it begin again, whoever holds it."""
+    """Let copies into and out of broker N begin again, whoever held it."""
     send_one(invocation, "release", options, lambda envelope: ReleaseBroker(**envelope, broker=number))
 
 
 class Waiting(Enum):
-    """How far the leaders of a broker are: on their way, where they belong, or not to be waited for."""
+    """How far a drain of leaders or its undo is: under way, done, or not going to finish."""
 
     GOES_ON = "goes on"
     IS_DONE = "is done"
@@ -155,10 +155,10 @@ class Waiting(Enum):
 
 
 def wait_for_leaders(connection: LogConnection, cluster: str, broker: int, timeout_s: float, *, drained: bool) -> str:
-    """Wait until the log says that nothing is left to do, and return that as a sentence.
+    """Wait until the log shows that the drain or its undo is done, and return a sentence that says so.
 
     Raises:
-        Failure: that is not so after `timeout_s`, or cannot become so; what was begun goes on.
+        Failure: It is not done after `timeout_s`, or never will be; the work goes on.
     """
     return asyncio.run(_wait(watch(connection, cluster, PAUSE_S), cluster, broker, timeout_s, drained=drained))
 
@@ -184,9 +184,9 @@ async def _wait(
 
 
 def drained_as_far(state: ClusterState, broker: int, at_ms: int) -> Waiting:
-    """Say how far a drain is: it is done once a count taken after the listing shows that the broker leads nothing.
+    """Return how far a drain is: done once a count taken after the listing shows that the broker leads nothing.
 
-    `at_ms` is the log's time; a count later than that is ignored.
+    `at_ms` is the log's time; later counts are ignored.
     """
     listing = state.listings.get(broker)
     if listing is None:
@@ -200,50 +200,54 @@ def drained_as_far(state: ClusterState, broker: int, at_ms: int) -> Waiting:
 
 
 def restored_as_far(state: ClusterState, broker: int) -> Waiting:
-    """Tell how far the undo of a drain is; it is done when the broker is in its place in every list of Drover's order.
+    """Return how far the undo of a drain is: done once every list that Drover reordered has the broker in its place.
 
-    Other brokers may still be listed. An order that somebody else has set is not waited for.
+    Other brokers may still be listed. A list that somebody else has reordered since does not count.
     """
     if broker in state.blacklist:
         return Waiting.IS_OVER
     away = any(
-        broker in kept.canonical and not kept.left_alone and not _is_in_order(kept, state.listed_for(key.topic))
-        for key, kept in state.orders.items()
+        broker in order.canonical and not order.left_alone and not _is_in_order(order, state.listed_for(key.topic))
+        for key, order in state.orders.items()
     )
     return Waiting.GOES_ON if away or state.leaders_under_way else Waiting.IS_DONE
 
 
-def _is_in_order(kept: KeptOrder, listed: frozenset[int]) -> bool:
-    """Whether the brokers that may lead are in their canonical order; a list goes back to it before it is forgotten."""
-    if listed.isdisjoint(kept.canonical):
+def _is_in_order(kept_order: KeptOrder, listed: frozenset[int]) -> bool:
+    """Whether the brokers that may lead are back in canonical order; Drover forgets a list only after that."""
+    if listed.isdisjoint(kept_order.canonical):
         return False
-    here, canonical = ([one for one in order if one not in listed] for order in (kept.replicas, kept.canonical))
+    here, canonical = (
+        [broker for broker in order if broker not in listed] for order in (kept_order.replicas, kept_order.canonical)
+    )
     return here == canonical
 
 
 def _sentence(state: ClusterState, broker: int, *, drained: bool) -> str:
     if drained:
         return f"Broker {broker} of {state.name} leads nothing."
-    return f"The canonical order of every list with broker {broker} of {state.name} is back."
+    return f"Every list with broker {broker} of {state.name} is back in its canonical order."
 
 
-def _why_unfinished(state: ClusterState, broker: int, found: Waiting) -> str:
-    if found is Waiting.IS_OVER:
+def _why_unfinished(state: ClusterState, broker: int, progress: Waiting) -> str:
+    if progress is Waiting.IS_OVER:
         is_listed = "is on the list again" if broker in state.blacklist else "is not on the list any more"
-        return f"broker {broker} {is_listed}: somebody has changed it since; see `drover leaders show`"
-    if found is Waiting.IS_LAZY:
+        return f"broker {broker} {is_listed}: somebody has changed the list since; see `drover leaders show`"
+    if progress is Waiting.IS_LAZY:
         return (
-            f"broker {broker} is listed, and leadership of {state.name} is lazy: no leader moves before "
+            f"broker {broker} is listed, but leadership of {state.name} is lazy: leaders move only when "
             "`drover leaders balance` asks for elections"
         )
     tally = state.leader_counts.get(broker)
     leads = "an unknown number of partitions" if tally is None else plural(tally.leaders, "partition")
-    return f"broker {broker} leads {leads}, {len(state.waiting)} wait: see `drover leaders show`. The work goes on."
+    return (
+        f"broker {broker} still leads {leads}, {len(state.waiting)} wait: see `drover leaders show`. The work goes on."
+    )
 
 
 @click.group()
 def heal() -> None:
-    """Show and decide what is done about brokers that stay away."""
+    """Show and control the healing of brokers that stay away."""
 
 
 @heal.command()
@@ -251,7 +255,7 @@ def heal() -> None:
 @common_options
 @pass_invocation
 def status(invocation: Invocation, output: str) -> None:
-    """Show who is away, since when, and what is done about it; read from the log."""
+    """Show which brokers are away, since when, and what Drover does about it; reads the log."""
     settings = invocation.settings()
     states = _states(settings, invocation.cluster_wanted(settings))
     rows = [row for state in states for row in outage_rows(state)]
@@ -276,9 +280,9 @@ def status(invocation: Invocation, output: str) -> None:
 @common_options
 @pass_invocation
 def plan(invocation: Invocation, number: int | None, output: str) -> None:
-    """Show what would be done now about the brokers that are away, or about broker N; nothing is written.
+    """Show the moves that would heal the brokers that are away, or broker N; nothing is written.
 
-    The cluster is looked at once. What -o json prints can be given to `drover alter`.
+    Reads the cluster once. `drover alter` accepts the output of -o json.
     """
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
@@ -295,18 +299,18 @@ def plan(invocation: Invocation, number: int | None, output: str) -> None:
         print_document(document, document["partitions"], output)
         return
     if unreachable:
-        say(f"{unreachable_sentence(unreachable)} Nothing of it is healed.")
+        say(f"{unreachable_sentence(unreachable)} Drover heals none of it.")
     if not brokers:
-        say("Every broker that replica lists name is alive.")
+        say("Every broker that has replicas is alive.")
         return
     rows = plan_rows(made, chunk)
     if rows:
         console().print(table(("chunk", "partition", "now", "then", "bytes"), rows, right=("chunk", "bytes")))
-    copied = amount(sum(one.copied_bytes for one in made.assignments))
+    copied = amount(sum(assignment.copied_bytes for assignment in made.assignments))
     names = listed(brokers)
     say(f"Broker {names}: {plural(len(rows), 'partition')} in chunks of {chunk}, {copied} to copy.")
-    for one in made.left:
-        say(f"{one.topic}:{one.partition} is left, {one.why.value}: {one.detail}")
+    for partition in made.left:
+        say(f"{partition.topic}:{partition.partition} stays, {partition.why.value}: {partition.detail}")
 
 
 @heal.command()
@@ -314,7 +318,7 @@ def plan(invocation: Invocation, number: int | None, output: str) -> None:
 @write_options
 @pass_invocation
 def start(invocation: Invocation, number: int, **options: Any) -> None:
-    """Heal broker N now, without waiting for its time."""
+    """Heal broker N now instead of waiting for its timeout."""
     _send_heal(invocation, "start", number, options)
 
 
@@ -329,11 +333,11 @@ def skip(invocation: Invocation, number: int, **options: Any) -> None:
 
 @heal.command()
 @click.argument("number", metavar="[N]", type=BROKER, required=False)
-@click.option("--rollback", is_flag=True, help="Take the running chunk back as well.")
+@click.option("--rollback", is_flag=True, help="Also roll the running chunk back.")
 @write_options
 @pass_invocation
 def stop(invocation: Invocation, number: int | None, *, rollback: bool, **options: Any) -> None:
-    """Begin no further chunk, of broker N or of any."""
+    """Begin no further chunk for broker N, or for any broker."""
     _send_heal(invocation, "stop", number, options, rollback=rollback)
 
 
@@ -372,9 +376,9 @@ async def _inventory(settings: Settings, cluster: str) -> Inventory:
 def _plan_now(
     inventory: Inventory, state: ClusterState, number: int | None, disk_limit_percent: int
 ) -> tuple[tuple[int, ...], HealPlan]:
-    """Plan as the owner would; broker N counts as dead, alive or not.
+    """Plan as the owner would; broker N counts as dead even if it is alive.
 
-    Raises `ConfigurationError` for one that is neither in the cluster nor in a replica list: it is mistyped.
+    Raises `ConfigurationError` for a broker that is neither in the cluster nor in a replica list.
     """
     assigned = {broker for facts in inventory.partitions.values() for broker in facts.replicas}
     if number is not None and number not in assigned and number not in inventory.brokers:

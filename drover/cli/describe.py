@@ -1,4 +1,4 @@
-"""`drover describe`: what lies where in a cluster, who leads, what is out of sync, and how even it is."""
+"""`drover describe`: the replicas, leaders, out-of-sync replicas and balance of a cluster."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -49,13 +49,17 @@ EVERY = ""
 
 @click.command()
 @click.option(
-    "--topic", is_flag=False, flag_value=EVERY, metavar="[NAME]", help="By topic; or a topic's partitions (* and ?)."
+    "--topic", is_flag=False, flag_value=EVERY, metavar="[NAME]", help="By topic; or the partitions of NAME (* and ?)."
 )
 @click.option(
-    "--broker", is_flag=False, flag_value=EVERY, metavar="[ID]", help="By broker, as without it; or one's partitions."
+    "--broker",
+    is_flag=False,
+    flag_value=EVERY,
+    metavar="[ID]",
+    help="By broker (the default); or the partitions of ID.",
 )
-@click.option("--rack", is_flag=False, flag_value=EVERY, metavar="[NAME]", help="By rack; or a rack's partitions.")
-@click.option("--include-internal", is_flag=True, help="List the topics of Kafka and of Drover itself too.")
+@click.option("--rack", is_flag=False, flag_value=EVERY, metavar="[NAME]", help="By rack; or the partitions of NAME.")
+@click.option("--include-internal", is_flag=True, help="Include the topics of Kafka and of Drover itself.")
 @click.option(
     "--save",
     type=NamedPath(dir_okay=False, allow_dash=True),
@@ -77,16 +81,16 @@ def describe(
     include_internal: bool,
     **options: Any,
 ) -> None:
-    """Show the present assignment: replicas, leaders, ISR, sizes, disks, racks, and how even they are.
+    """Show the current assignment: replicas, leaders, ISR, sizes, disks, racks, and how balanced they are.
 
-    -o json prints the assignment of the partitions in question in the format of kafka-reassign-partitions, ready to be
+    -o json prints the assignment of the chosen partitions in the format of kafka-reassign-partitions, ready to be
     edited and submitted with `drover alter`; jsonl and yaml print the rows of the table.
     """
     if sum(view is not None for view in (topic, broker, rack)) > 1:
         raise click.UsageError("choose one of --topic, --broker and --rack")
     model = read_model(invocation, source_of(options), with_log=False)
     chosen = _chosen(model, topic, broker, rack)
-    listed = [one for one in chosen if include_internal or not one.internal]
+    listed = [partition for partition in chosen if include_internal or not partition.internal]
     if save is not None:
         write_text(save, save_model(model), "cluster model")
         say(f"Wrote the cluster to {save}.", err=True)
@@ -103,10 +107,10 @@ def describe(
 
 
 def _print_stock(listed: Sequence[Partition]) -> None:
-    resting = [one for one in listed if not one.moving]
-    say(stock_json((one.topic, one.partition, one.replicas) for one in resting), nl=False)
+    resting = [partition for partition in listed if not partition.moving]
+    say(stock_json((partition.topic, partition.partition, partition.replicas) for partition in resting), nl=False)
     if len(resting) < len(listed):
-        # Kafka shows what it has and what it goes to in one list: to submit that would ask for both.
+        # While a partition moves, Kafka lists old and new replicas together; submitting that list would keep both.
         left = len(listed) - len(resting)
         say(f"{plural(left, 'partition')} left out because of a move under way.", err=True)
 
@@ -125,32 +129,32 @@ def _show(model: ClusterModel, rows: Sequence[Row], output: str) -> None:
 
 
 def _chosen(model: ClusterModel, topic: str | None, broker: str | None, rack: str | None) -> Sequence[Partition]:
-    """Return the partitions in question. Raises `ConfigurationError` for a topic, broker or rack that is not there."""
+    """Return the chosen partitions. Raises `ConfigurationError` for a topic, broker or rack that does not exist."""
     if topic:
         names = set(topics_matching([topic], model))
-        return [one for one in model.partitions if one.topic in names]
+        return [partition for partition in model.partitions if partition.topic in names]
     if broker:
         return _on(model, _matching_brokers(model, broker))
     if rack:
-        members = {one.id for one in model.brokers if one.rack == rack}
+        members = {member.id for member in model.brokers if member.rack == rack}
         if not members:
-            known = sorted({one.rack for one in model.brokers if one.rack is not None})
-            raise ConfigurationError(f"there is no rack {rack}; there are: {', '.join(known) or 'none'}")
+            racks = sorted({member.rack for member in model.brokers if member.rack is not None})
+            raise ConfigurationError(f"there is no rack {rack}; there are: {', '.join(racks) or 'none'}")
         return _on(model, members)
     return model.partitions
 
 
 def _matching_brokers(model: ClusterModel, text: str) -> set[int]:
-    known = {row.broker for row in broker_rows(model)}
-    # Python refuses to read thousands of digits.
-    meant = {one for one in known if text.isdecimal() and text.lstrip("0").rjust(1, "0") == str(one)}
+    ids = {row.broker for row in broker_rows(model)}
+    # Compared as text, because `int` refuses thousands of digits.
+    meant = {id_ for id_ in ids if text.isdecimal() and text.lstrip("0").rjust(1, "0") == str(id_)}
     if not meant:
-        raise ConfigurationError(f"there is no broker {text}; there are {listed(sorted(known))}")
+        raise ConfigurationError(f"there is no broker {text}; there are {listed(sorted(ids))}")
     return meant
 
 
 def _on(model: ClusterModel, brokers: set[int]) -> list[Partition]:
-    return [one for one in model.partitions if not brokers.isdisjoint(one.replicas)]
+    return [partition for partition in model.partitions if not brokers.isdisjoint(partition.replicas)]
 
 
 def _rows(
@@ -186,31 +190,31 @@ def print_rows(rows: Sequence[Row]) -> None:
 
 
 def balance_lines(model: ClusterModel) -> list[str]:
-    """Say how even replicas, bytes and preferred leaders lie on the living brokers."""
+    """Say how evenly replicas, bytes and preferred leaders are spread over the living brokers."""
     return [f"Balance over the living brokers: {balance(assess(model, {}).before)}"]
 
 
 def balance(figures: BalanceFigures) -> str:
-    """Write the highest and the lowest broker's share of the mean."""
+    """Format the highest and the lowest broker's share of the mean, per figure."""
     named = (("replicas", figures.count), ("bytes", figures.disk), ("preferred leaders", figures.leaders))
-    return ", ".join(f"{name} {spread(found)}" for name, found in named) + " (highest and lowest, of the mean)"
+    return ", ".join(f"{name} {spread(shares)}" for name, shares in named) + " (highest and lowest, of the mean)"
 
 
-def spread(found: Spread) -> str:
-    """Write the highest and lowest share of the mean."""
-    return f"{found.highest:.3f}/{found.lowest:.3f}"
+def spread(shares: Spread) -> str:
+    """Format the highest and lowest share of the mean."""
+    return f"{shares.highest:.3f}/{shares.lowest:.3f}"
 
 
 def summary_lines(totals: Totals) -> list[str]:
-    """Say what there is, and what is not as it should be."""
+    """Summarize the cluster, and list its problems."""
     first = (
         f"{plural(totals.topics, 'topic')}, {plural(totals.partitions, 'partition')}, "
         f"{plural(totals.replicas, 'replica')}, {amount(totals.bytes)} on {plural(totals.brokers, 'broker')} in "
         f"{plural(totals.racks, 'rack')}."
     )
-    found = [
-        f"{count:,} {what}"
-        for count, what in (
+    problems = [
+        f"{count:,} {problem}"
+        for count, problem in (
             (totals.offline, "without a leader"),
             (totals.led_unseen, "led by an unreachable broker"),
             (totals.under_replicated, "under-replicated"),
@@ -224,7 +228,7 @@ def summary_lines(totals: Totals) -> list[str]:
     dead = [f"Dead: broker {listed(totals.dead)}."] if totals.dead else []
     if totals.unreachable:
         dead.append(unreachable_sentence(totals.unreachable))
-    return [first, *dead, f"Partitions: {', '.join(found)}." if found else "Every partition is as it should be."]
+    return [first, *dead, f"Partitions: {', '.join(problems)}." if problems else "Every partition is as it should be."]
 
 
 def _broker_cells(row: BrokerRow) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`drover alter --dry-run` and `--plan-hash`: what a worker would refuse, what the rest takes, and what has changed."""
+"""`drover alter --dry-run` and `--plan-hash`: predict refusals and cost, and detect that the cluster has changed."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ from drover.state.cluster import ClusterState
 SHOWN_PROBLEMS = 20
 Targets = Mapping[TopicPartition, tuple[int, ...]]
 MOST_REFUSALS = 20
-# The two lists of a partition that has just changed may differ.
+# An observation leaves out partitions that change while it is made; another one usually has them.
 LOOKS = 5
 
 
@@ -49,11 +49,11 @@ class Estimate:
 
     @property
     def least_time_s(self) -> float | None:
-        """The seconds that no schedule can beat; None without a throttle, or if nothing is copied."""
+        """The lower bound of any schedule, in seconds; None without a throttle, or if nothing is copied."""
         return least_time_s(self.proposal, self.throttle)
 
     def document(self) -> dict[str, Any]:
-        """Return everything for programs; fields may be added and never changed."""
+        """Return the estimate for programs; fields may be added and never changed."""
         proposal = self.proposal
         return {
             "partitions": self.partitions,
@@ -72,7 +72,7 @@ class Estimate:
 def estimate(
     commands: Sequence[Alter], accepted: Targets, state: ClusterState, model: ClusterModel, disk_limit: float
 ) -> Estimate:
-    """Estimate the accepted partitions of one plan, whose commands these are.
+    """Estimate the cost of the accepted partitions of one plan; `commands` are all commands of the plan.
 
     `disk_limit` is the share of a disk that may be used at any moment.
     """
@@ -99,16 +99,16 @@ def _estimate_lines(cost: Estimate) -> Iterator[str]:
     yield cost_line(proposal, cost.partitions)
     yield from note_lines(proposal, cost.throttle)
     for problem in proposal.unmet[:SHOWN_PROBLEMS]:
-        yield f"Mind: {problem.text} ({problem.code.value})"
+        yield f"Problem: {problem.text} ({problem.code.value})"
     if len(proposal.unmet) > SHOWN_PROBLEMS:
-        yield f"... and {len(proposal.unmet) - SHOWN_PROBLEMS:,} more to mind: -o json prints all."
+        yield f"... and {len(proposal.unmet) - SHOWN_PROBLEMS:,} more problems: -o json prints all."
 
 
 def try_plan(settings: Settings, commands: Sequence[Alter], output: str) -> None:
-    """Show what would be sent and what it takes.
+    """Show the commands and their cost.
 
-    Raises `Failure` for what a worker would refuse now, and with `GUARDED` for a plan that `drover plan check` would
-    object to.
+    Raises `Failure` if a worker would refuse any of it now, and with `GUARDED` if `drover plan check` objects to the
+    plan.
     """
     for command in commands:
         checked(command)
@@ -124,7 +124,7 @@ def try_plan(settings: Settings, commands: Sequence[Alter], output: str) -> None
 
 
 def refuse_form(commands: Sequence[Alter], own_topics: frozenset[str]) -> None:
-    """Raise `Failure` for what is wrong in any cluster."""
+    """Raise `Failure` for targets that are wrong in any cluster."""
     targets = [target for command in commands for target in command.partitions]
     _refuse([refusal for target in targets if (refusal := refused_anywhere(target, own_topics)) is not None])
 
@@ -138,19 +138,19 @@ class Tried:
 
 
 def try_now(settings: Settings, commands: Sequence[Alter]) -> Tried:
-    """Return what a worker would decide; nothing where the cluster cannot be asked, which is told."""
+    """Return what a worker would decide; if the cluster does not answer, print a warning and return no decisions."""
     try:
         return asyncio.run(_tried(settings, commands))
     except (ClusterError, ConfigurationError) as error:
-        say(f"Only the form was checked, since the cluster could not be asked: {error}", err=True)
+        say(f"Only the format was checked, because the cluster does not answer: {error}", err=True)
         return Tried()
 
 
 def tell(decisions: Sequence[Decision]) -> None:
-    """Say what would not be done, and raise `Failure` for what would be refused."""
+    """Print which partitions would stay, and raise `Failure` if any would be refused."""
     unchanged = sum(len(decision.unchanged) for decision in decisions)
     if unchanged:
-        say(f"{plural(unchanged, 'partition')} would stay: what is asked for is there already.", err=True)
+        say(f"{plural(unchanged, 'partition')} would stay: the requested replicas are already in place.", err=True)
     for remark in dict.fromkeys(remark for decision in decisions for remark in decision.remarks):
         say(remark, err=True)
     _refuse([refusal for decision in decisions for refusal in decision.refusals])
@@ -195,10 +195,10 @@ def _refuse(refused: Sequence[Refusal]) -> None:
 
 
 def hold_to_hash(invocation: Invocation, plan: PlanFile, name: str, wanted: str) -> tuple[PartitionTarget, ...]:
-    """Look at the cluster and return the plan's partitions, each with its present list asserted.
+    """Compare the cluster with the plan's hash and return the plan's partitions, each asserting its current list.
 
-    The assertion guards the time from here on: whoever decides the command refuses a partition whose list has changed.
-    Raises `Failure` with `GUARDED` that says what has changed.
+    The assertion covers the time from here on: the worker that decides the command refuses a partition whose list has
+    changed. Raises `Failure` with `GUARDED`, which says what has changed, if the hash differs.
     """
     lists = lists_of(plan, name)
     model = read_model(invocation, Source(), with_log=False)
@@ -219,14 +219,14 @@ def _asserted(target: PartitionTarget, model: ClusterModel) -> PartitionTarget:
 
 def _difference(plan: PlanFile, name: str, wanted: str, model: ClusterModel) -> str:
     lists = lists_of(plan, name)
-    again = "make the plan anew, or judge it with `drover plan check`"
+    again = "make a new plan, or judge this one with `drover plan check`"
     if plan.proposal is None:
         return (
-            f"{name} has another hash than {wanted} in this cluster now: the file or the cluster has changed, and the "
-            f"file does not tell what the cluster was like; nothing was submitted: {again}"
+            f"the hash of {name} in this cluster is not {wanted}: the file or the cluster has changed (the file does "
+            f"not record the cluster that it was made for); nothing was submitted: {again}"
         )
     made_for = digest_of(plan.proposal.basis, lists)
     if made_for != wanted:
         return f"{name} is not the plan {wanted}: its hash is {made_for}; nothing was submitted"
     differences = "".join(f"\n  {change}" for change in changes(plan.proposal.basis, basis_of(model, lists)))
-    return f"the cluster is not what {name} was made for; nothing was submitted: {again}{differences}"
+    return f"the cluster has changed since {name} was made; nothing was submitted: {again}{differences}"

@@ -11,12 +11,12 @@ import click
 from drover.errors import ClusterAccessError, ConfigurationError, CorruptLogError, DroverError, LogAccessError
 from drover.events.bounds import visible
 
-# The disk is full, wherever something was being written.
+# The errors of a full disk or quota, on any write.
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class ExitCode(IntEnum):
-    """0 is success; 2 is also what click gives for wrong usage."""
+    """The exit codes; click, too, ends with 2 for wrong usage."""
 
     DONE = 0
     FAILED = 1
@@ -36,7 +36,7 @@ class Failure(click.ClickException):
 
 
 def failure_of(error: DroverError) -> Failure:
-    """Give a fault its exit code."""
+    """Return the failure, with its exit code, for a fault of the world."""
     match error:
         case ConfigurationError() | LogAccessError() | ClusterAccessError():
             return Failure(str(error), ExitCode.USAGE)
@@ -47,20 +47,20 @@ def failure_of(error: DroverError) -> Failure:
 
 
 def directory_gone(error: OSError) -> Failure | None:
-    """Return the failure for a working directory that was removed; None where the error is about anything else."""
+    """Return the failure for a working directory that was removed; None for any other error."""
     if error.errno != errno.ENOENT or error.filename is not None:
         return None
     try:
         Path.cwd()
     except FileNotFoundError:
-        return Failure("the directory in which this command runs is gone: change to another one", ExitCode.USAGE)
+        return Failure("the current directory no longer exists: change to another one", ExitCode.USAGE)
     return None
 
 
 def unwritable(error: OSError) -> Failure:
-    """Give a full disk its exit code; what a command has sent before it could not print that remains sent."""
+    """Return the failure for a write to a full disk; commands that were already sent stay sent."""
     if sys.stdout is not None and error.filename is None:
-        # What was printed may still be in the buffer; Python would try again at its end, and print a traceback.
+        # Output may still be in the buffer; Python would flush it again at exit, and print a traceback.
         with Path(os.devnull).open("wb") as nothing:
             os.dup2(nothing.fileno(), sys.stdout.fileno())
-    return Failure(f"{error.filename or 'what this command writes'} cannot be written: {error.strerror}")
+    return Failure(f"{error.filename or 'the output of this command'} cannot be written: {error.strerror}")

@@ -1,4 +1,4 @@
-"""`drover history` and `drover state`: who asked for what and what happened, and the state at any place in the log."""
+"""`drover history` and `drover state`: every command and its consequences, and the state at any place in the log."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 HISTORY_COLUMNS = ("time", "log", "cluster", "what", "partition", "plan", "by", "reason", "detail")
 CHANGE_COLUMNS = ("what", "of", "before", "after")
-# Of something that came or went, what tells most; the rest is in the document.
+# The most telling fields of an entry that appeared or disappeared; the document has all of them.
 _TELLING = (
     "by", "reason", "status", "plan", "phase", "original", "target", "replicas", "adding", "removing", "baseline",
     "intended", "present",
@@ -49,7 +49,7 @@ _TELLING = (
 
 
 def parse_point(text: str, now: datetime) -> Point:
-    """Read an offset (`120`), a moment with its zone (`2026-11-20T15:04Z`) or how long ago (`-2h`).
+    """Parse an offset (`120`), a time with its zone (`2026-11-20T15:04Z`) or an age (`-2h`).
 
     Raises `ValueError`.
     """
@@ -104,7 +104,7 @@ HISTORY_FIT = Fit(below=("detail", "reason"), spare=("log", "cluster", "plan", "
     "--diff", nargs=2, type=PLACE, metavar="A B", help="What changed from A to B; each is an offset, -2h or a time."
 )
 @output_option
-@click.option("--by", metavar="WHO", help="Only what this person or program asked for.")
+@click.option("--by", metavar="WHO", help="Only commands of this person or program.")
 @common_options
 @pass_invocation
 def history(
@@ -117,8 +117,8 @@ def history(
 ) -> None:
     """Show every command and everything that followed from it, oldest first.
 
-    Records without effect, because their owner had been replaced, are left out. LOG is shard@offset. With --diff, show
-    what changed in one cluster between two places in its shard's log, or between two moments of the log's time.
+    Leaves out records of owners that had already been replaced, because they have no effect. LOG is shard@offset. With
+    --diff, shows what changed in one cluster between two offsets of its shard, or between two times of the log.
     """
     if diff is not None and (since_ms is not None or id_ is not None or any(wanted.values())):
         raise click.UsageError("--diff goes with --cluster and -o only")
@@ -139,16 +139,16 @@ def history(
     elif rows:
         console().print(table(HISTORY_COLUMNS, map(history_cells, rows), right=("log",), fit=HISTORY_FIT))
     else:
-        say("The log holds nothing of that kind.", err=True)
+        say("The log has no matching commands or events.", err=True)
 
 
 def _show_difference(connection: LogConnection, cluster: str, points: tuple[Point, Point], output: str) -> None:
-    found = asyncio.run(travel(connection, cluster, points))
-    before, after = (found.reached[point] for point in points)
+    places = asyncio.run(travel(connection, cluster, points))
+    before, after = (places.reached[point] for point in points)
     if before.position > after.position:
         raise click.UsageError(f"the first place is later than the second: {place_text(before)}; {place_text(after)}")
     was, now = (fold.state.clusters.get(cluster) or ClusterState(cluster) for fold in (before, after))
-    changes = differences.diff(was, now, found.ended)
+    changes = differences.diff(was, now, places.ended)
     if output != "table":
         document = diff_document(cluster, before, after, changes)
         print_document(document, document["changes"], output)
@@ -168,7 +168,7 @@ async def _read_history(connection: LogConnection, wanted: Wanted) -> list[Histo
 
 
 def history_cells(row: HistoryRow) -> tuple[str, ...]:
-    """Write one row."""
+    """Format one row."""
     first = str(row.partitions[0]) if row.partitions else ""
     more = f" +{len(row.partitions) - 1}" if len(row.partitions) > 1 else ""
     return (
@@ -195,7 +195,7 @@ def diff_document(cluster: str, before: ShardFold, after: ShardFold, changes: Se
 
 
 def change_cells(change: Change) -> tuple[str, ...]:
-    """Write one row."""
+    """Format one row."""
     came_or_went = change.before is None or change.after is None
     subject = f"{change.kind} {change.what}" if change.kind != change.name else change.what
     return (
@@ -214,7 +214,7 @@ def _text(value: Any, *, brief: bool = False) -> str:
             names = [name for name in _TELLING if value.get(name)] if brief else list(value)
             return ", ".join(f"{name.replace('_', ' ')} {_text(value[name])}" for name in names or value)
         case list():
-            return ",".join(_text(one) for one in value)
+            return ",".join(_text(element) for element in value)
         case bool():
             return "yes" if value else "no"
         case _:
@@ -222,7 +222,7 @@ def _text(value: Any, *, brief: bool = False) -> str:
 
 
 @click.command()
-@click.option("--at", "point", type=PLACE, help="An offset, -2h, or a moment such as 2026-11-20T15:04Z.  [now]")
+@click.option("--at", "point", type=PLACE, help="An offset, -2h, or a time such as 2026-11-20T15:04Z.  [now]")
 @click.option("--shard", type=click.IntRange(min=0), help="Every cluster of this shard, instead of one cluster.")
 @click.option(
     "-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True,
@@ -233,11 +233,11 @@ def _text(value: Any, *, brief: bool = False) -> str:
 def state(invocation: Invocation, point: Point | None, shard: int | None, output: str) -> None:
     """Show a cluster's whole state, as the log has it.
 
-    Plans, reassignments with step and block, the queue, the throttle ledger, freeze, limits and brokers, as they were
-    right after the record at an offset of the cluster's shard, or at a moment of the log's own time.
+    Prints plans, reassignments with step and block, the queue, the throttle ledger, freezes, limits and brokers, as
+    they were right after the record at an offset of the cluster's shard, or at a time of the log.
     """
     if shard is not None and invocation.cluster is not None:
-        raise click.UsageError("say either --shard or --cluster")
+        raise click.UsageError("--shard and --cluster exclude each other: choose one")
     settings = invocation.settings()
     where = invocation.cluster_of(settings) if shard is None else shard
     wanted = point or Point()
@@ -250,23 +250,23 @@ def state(invocation: Invocation, point: Point | None, shard: int | None, output
 
 
 def states_of(fold: ShardFold, where: int | str) -> list[ClusterState]:
-    """Return the clusters to show, by name; one that the log had not named yet is empty."""
+    """Return the clusters to show, by name; a cluster that the log had not named yet has an empty state."""
     if isinstance(where, str):
         return [fold.state.clusters.get(where) or ClusterState(where)]
     return [fold.state.clusters[name] for name in sorted(fold.state.clusters)]
 
 
 def past_document(fold: ShardFold, states: list[ClusterState]) -> dict[str, Any]:
-    """Return everything for programs; fields may be added and never changed."""
-    return {"log": place_document(fold), "clusters": [state_document(one) for one in states]}
+    """Return the states for programs; fields may be added and never changed."""
+    return {"log": place_document(fold), "clusters": [state_document(state) for state in states]}
 
 
 def state_document(state: ClusterState) -> dict[str, Any]:
     """Return a cluster's state for programs; fields may be added and never changed.
 
     Maps by name become lists whose entries hold the name: plans in the order in which they were opened,
-    reassignments in the order of acceptance, the queue in its own, everything else sorted. A value that is not named
-    here is shown as it is recorded.
+    reassignments in the order of acceptance, the queue in queue order, everything else sorted. Fields without a rule
+    here are shown as they are recorded.
     """
     document = {
         "cluster": state.name,
@@ -317,8 +317,8 @@ def _lines(state: ClusterState) -> list[str]:
     if state.traits is not None:
         lines.append(f"{state.traits}.")
     if state.mismatched_kafka_cluster_id is not None:
-        lines.append(f"Another Kafka cluster answers under this name: {state.mismatched_kafka_cluster_id}.")
-    lines += [f"Frozen by {one.by} since {timestamp(one.since_ms)}: {one.reason}." for one in state.freezes]
+        lines.append(f"A different Kafka cluster answers at this address: {state.mismatched_kafka_cluster_id}.")
+    lines += [f"Frozen by {freeze.by} since {timestamp(freeze.since_ms)}: {freeze.reason}." for freeze in state.freezes]
     if state.blacklist:
         lines.append(f"Brokers that should not lead: {compact_list(state.blacklist)}.")
     if state.failed_brokers:
@@ -337,7 +337,7 @@ def _limits(limits: Limits) -> str:
 
 
 def _tables(state: ClusterState) -> "list[RenderableType]":
-    found: list[RenderableType] = []
+    parts: list[RenderableType] = []
     for columns, rows in (
         (("plan", "status", "active", "done", "rolled back", "failed", "by", "reason"), _plans(state)),
         (("partition", "plan", "state", "step", "replicas", "now", "since", "waits for"), _reassignments(state)),
@@ -347,8 +347,8 @@ def _tables(state: ClusterState) -> "list[RenderableType]":
         (("topic throttle", "leaders", "followers", "state"), _topic_throttles(state)),
     ):
         if rows:
-            found += [styled(""), table(columns, rows, fit=Fit(below=("waits for", "reason")))]
-    return found
+            parts += [styled(""), table(columns, rows, fit=Fit(below=("waits for", "reason")))]
+    return parts
 
 
 def _plans(state: ClusterState) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""The options of every command: where its settings come from, which cluster is meant, and who is asking."""
+"""The options of every command: the settings file, the cluster, and the author."""
 
 import asyncio
 import getpass
@@ -37,28 +37,28 @@ class Invocation:
     debug: bool = False
 
     def settings(self, overrides: Mapping[str, Any] | None = None) -> Settings:
-        """Read the settings; `overrides` holds further flags in the shape of the file."""
+        """Load the settings; `overrides` holds further flags in the structure of the file."""
         if not self.debug:
-            # What the clients log about connections is in the error message already.
+            # The error message already says why a connection failed.
             logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)
         return load_settings(self.config, overrides)
 
     def cluster_of(self, settings: Settings) -> str:
-        """Name the cluster a command is for: the one that was named, or the only one there is."""
-        known = sorted(settings.clusters)
+        """Return the name of the command's cluster: the value of `--cluster`, or the only configured one."""
+        configured = sorted(settings.clusters)
         if self.cluster is None:
-            if len(known) == 1:
-                return known[0]
-            named = f" (configured: {', '.join(known)})" if known else ""
-            raise ConfigurationError(f"say which cluster is meant with --cluster{named}")
+            if len(configured) == 1:
+                return configured[0]
+            named = f" (configured: {', '.join(configured)})" if configured else ""
+            raise ConfigurationError(f"choose a cluster with --cluster NAME{named}")
         return self.checked_cluster(settings, self.cluster)
 
     def cluster_wanted(self, settings: Settings) -> str | None:
-        """Name the cluster that was asked for; None means all."""
+        """Return the value of `--cluster`; None means all clusters."""
         return None if self.cluster is None else self.checked_cluster(settings, self.cluster)
 
     def checked_cluster(self, settings: Settings, name: str) -> str:
-        """Refuse a cluster that is not configured, unless none is: a client may know only the log."""
+        """Refuse a cluster that is not configured; a client whose settings name only the log may use any name."""
         if not is_cluster_name(name):
             raise ConfigurationError(
                 f"{name!r} is not the name of a cluster: use lower case letters, digits, '.', '_' and '-'"
@@ -72,16 +72,16 @@ class Invocation:
 
     @property
     def author(self) -> str:
-        """The person or program that asks: `--by`, or user@host. Raises `ConfigurationError` for what is no text."""
+        """The author of commands: `--by`, or user@host. Raises `ConfigurationError` if it is not UTF-8."""
         author = f"{_user()}@{socket.gethostname()}" if self.by is None else self.by
-        if any("\ud800" <= one <= "\udfff" for one in author):
-            # Bytes of the command line, or of a variable, that are not UTF-8.
-            raise ConfigurationError(f"'{visible(author)}' is not UTF-8 text: say who asks with --by")
+        if any("\ud800" <= character <= "\udfff" for character in author):
+            # Python decodes bytes that are not UTF-8 as surrogates.
+            raise ConfigurationError(f"'{visible(author)}' is not UTF-8 text: give another author with --by")
         return author
 
 
 def _user() -> str:
-    """Return the user's name; in a container the user often has a number only, such as that of Drover's own image."""
+    """Return the user's name, or its number: in a container, as in Drover's own image, a user often has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -89,7 +89,7 @@ def _user() -> str:
 
 
 def pass_invocation(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the invocation as its first argument."""
+    """Pass the invocation to a command as its first argument."""
     passing: Callable[[Callable[..., Any]], Callable[..., Any]] = click.make_pass_decorator(Invocation, ensure=True)
     return passing(command)
 
@@ -121,18 +121,18 @@ settings_options = all_options(
     ),
     click.option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show tracebacks and logs."),
 )
-# Those of every command about a cluster.
+# The options of every command about a cluster.
 common_options = all_options(
     settings_options,
     click.option(
-        "--cluster", expose_value=False, callback=_keep, metavar="NAME", help="Which cluster, if there are several."
+        "--cluster", expose_value=False, callback=_keep, metavar="NAME", help="The cluster, if several are configured."
     ),
 )
 author_option = click.option(
-    "--by", expose_value=False, callback=_keep, metavar="WHO", help="Who asks.  [default: user@host]"
+    "--by", expose_value=False, callback=_keep, metavar="WHO", help="The author of the command.  [default: user@host]"
 )
 
 
 def state_now(connection: "LogConnection", cluster: str) -> "ClusterState":
-    """Fold the log of a cluster up to its present end; empty if it has nothing on it. Raises `LogUnavailableError`."""
+    """Fold the log of a cluster up to its end; empty if the log has no entry for it. Raises `LogUnavailableError`."""
     return asyncio.run(fold_cluster(connection, cluster))

@@ -1,4 +1,4 @@
-"""`drover leaders` and `drover blacklist`: brokers that should not lead, balances, and who leads what (KIP-491)."""
+"""`drover leaders` and `drover blacklist`: brokers that should not lead, leader balance and counts (KIP-491)."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,9 @@ from drover.events.commands import BalanceLeaders, Blacklist, Demote, Restore
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-topic_option = click.option("--topic", "topics", metavar="TOPIC", multiple=True, help="Only this; may be repeated.")
+topic_option = click.option(
+    "--topic", "topics", metavar="TOPIC", multiple=True, help="Only this topic; may be repeated."
+)
 COLUMNS = ("broker", "leads", "preferred", "should not lead since", "by", "until", "topics", "reason")
 
 
@@ -28,8 +30,8 @@ def leaders() -> None:
 @leaders.command()
 @broker_argument
 @topic_option
-@click.option("--for", "for_s", type=DURATION, metavar="TIME", help="End it by itself after so long: 2h.")
-@click.option("--until-in-sync", is_flag=True, help="End it by itself once the broker's replicas are in sync.")
+@click.option("--for", "for_s", type=DURATION, metavar="TIME", help="Restore the broker after this time: 2h.")
+@click.option("--until-in-sync", is_flag=True, help="Restore the broker once its replicas are in sync.")
 @write_options
 @pass_invocation
 def demote(
@@ -41,7 +43,7 @@ def demote(
     until_in_sync: bool,
     **options: Any,
 ) -> None:
-    """Put broker N on the list of those that should not lead; the others stay on it."""
+    """Add broker N to the list of brokers that should not lead."""
     send_one(
         invocation,
         "demote",
@@ -62,7 +64,7 @@ def demote(
 @write_options
 @pass_invocation
 def restore(invocation: Invocation, number: int, topics: tuple[str, ...], **options: Any) -> None:
-    """Take broker N from the list; the order that each list had before comes back."""
+    """Remove broker N from the list; its replica lists return to their original order."""
     send_one(invocation, "restore", options, lambda envelope: Restore(**envelope, broker=number, topics=topics or None))
 
 
@@ -71,7 +73,7 @@ def restore(invocation: Invocation, number: int, topics: tuple[str, ...], **opti
 @write_options
 @pass_invocation
 def balance(invocation: Invocation, topics: tuple[str, ...], **options: Any) -> None:
-    """Let the first replica of every list lead where it can, listed brokers last."""
+    """Elect the preferred leader of every partition where it can lead; listed brokers come last."""
     send_one(invocation, "balance", options, lambda envelope: BalanceLeaders(**envelope, topics=topics or None))
 
 
@@ -80,7 +82,7 @@ def balance(invocation: Invocation, topics: tuple[str, ...], **options: Any) -> 
 @common_options
 @pass_invocation
 def show(invocation: Invocation, output: str) -> None:
-    """Show who leads how much, which brokers should not, and what waits."""
+    """Show how many partitions each broker leads, which brokers should not lead, and which partitions wait."""
     connection, cluster = connect(invocation)
     document = leaders_document(state_now(connection, cluster))
     if output == "table":
@@ -90,16 +92,16 @@ def show(invocation: Invocation, output: str) -> None:
 
 
 def layout(document: Mapping[str, Any]) -> "RenderableType":
-    """Lay out the document of `drover.client.views.leader_rows`."""
+    """Lay out the document of `drover.client.views.leader_rows` for people."""
     from rich.console import Group  # noqa: PLC0415 - rich costs start-up time
 
     if not document["brokers"]:
-        return styled(f"No broker of {document['cluster']} is on the list, and no leaders were counted yet.")
+        return styled(f"No broker of {document['cluster']} is on the list, and leaders have not been counted yet.")
     parts: list[RenderableType] = [table(COLUMNS, [_broker_cells(row) for row in document["brokers"]])]
     counted_ms = document["counted_ms"]
     words = [] if counted_ms is None else [f"Counted {timestamp(counted_ms)}, when they last changed."]
     if document["reordered"]:
-        words.append(f"{plural(document['reordered'], 'list')} in another order than the canonical one.")
+        words.append(f"{plural(document['reordered'], 'list')} not in canonical order.")
     if document["electing"]:
         words.append(f"{plural(document['electing'], 'election')} under way.")
     balance = document["balance"]
@@ -133,8 +135,8 @@ def _until(row: Mapping[str, Any]) -> str:
 
 
 def _list_cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
-    what = row.get("detail") or f"{row['replicas']}, left alone; the canonical order is {row['canonical']}"
-    return f"{row['topic']}:{row['partition']}", what, timestamp(row["since_ms"])
+    detail = row.get("detail") or f"{row['replicas']}, left alone; the canonical order is {row['canonical']}"
+    return f"{row['topic']}:{row['partition']}", detail, timestamp(row["since_ms"])
 
 
 @click.group()
@@ -147,7 +149,7 @@ def blacklist() -> None:
 @write_options
 @pass_invocation
 def set_(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> None:
-    """Make these brokers the complete list."""
+    """Replace the list with these brokers."""
     _send_list(invocation, brokers, options)
 
 
@@ -155,13 +157,13 @@ def set_(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> No
 @write_options
 @pass_invocation
 def clear(invocation: Invocation, **options: Any) -> None:
-    """Take every broker off the list."""
+    """Remove every broker from the list."""
     _send_list(invocation, (), options)
 
 
 def _send_list(invocation: Invocation, brokers: tuple[int, ...], options: dict[str, Any]) -> None:
     if len(set(brokers)) != len(brokers):
-        raise ConfigurationError("a broker is named twice")
+        raise ConfigurationError("a broker is named twice: name each broker once")
     send_one(invocation, "blacklist", options, lambda envelope: Blacklist(**envelope, brokers=brokers))
 
 
@@ -170,7 +172,7 @@ def _send_list(invocation: Invocation, brokers: tuple[int, ...], options: dict[s
 @common_options
 @pass_invocation
 def show_blacklist(invocation: Invocation, output: str) -> None:
-    """Show the list that the log holds."""
+    """Show the list; reads the log."""
     connection, cluster = connect(invocation)
     brokers = state_now(connection, cluster).blacklist
     if output != "table":

@@ -16,24 +16,24 @@ from drover.state.limit_names import KnownLimit, Unit, find, in_words, nearest
 
 def known_limit(name: str) -> KnownLimit:
     """Find a limit by any of its names. Raises `ValueError`."""
-    known = find(name)
-    if known is None:
+    limit = find(name)
+    if limit is None:
         near = nearest(name)
         raise ValueError(
             f"no limit is called {name!r}: " + ("`drover limits show` lists them" if near is None else f"is it {near}?")
         )
-    return known
+    return limit
 
 
-def parse_value(known: KnownLimit, text: str) -> LimitValue:
-    """Read `10`, `500GB`, `10MB/s`, `15m`, `true`, `swap` or `none`, as the limit takes it. Raises `ValueError`."""
+def parse_value(limit: KnownLimit, text: str) -> LimitValue:
+    """Parse `10`, `500GB`, `10MB/s`, `15m`, `true`, `swap` or `none` in the limit's unit. Raises `ValueError`."""
     if text.lower() == "none":
         return None
     if text.lower() in {"true", "false"}:
         return text.lower() == "true"
     if text.lstrip("-").isdecimal():
         return int(text)
-    match known.unit:
+    match limit.unit:
         case Unit.MS:
             return round(parse_duration(text) * 1000)
         case Unit.BYTES:
@@ -45,12 +45,12 @@ def parse_value(known: KnownLimit, text: str) -> LimitValue:
 
 
 def parse_assignment(text: str) -> tuple[str, LimitValue]:
-    """Read a limit and its value: `max_moves_per_broker=10`. Raises `ValueError`."""
+    """Parse a limit and its value: `max_moves_per_broker=10`. Raises `ValueError`."""
     name, equals, value = text.partition("=")
     if not equals:
         raise ValueError(f"{text!r} is not NAME=VALUE, such as max_moves_per_broker=10")
-    known = known_limit(name.strip())
-    return known.name, known.read(parse_value(known, value.strip()))
+    limit = known_limit(name.strip())
+    return limit.name, limit.read(parse_value(limit, value.strip()))
 
 
 ASSIGNMENT = Parsed("name=value", parse_assignment)
@@ -66,7 +66,7 @@ def limits() -> None:
 @common_options
 @pass_invocation
 def show(invocation: Invocation, output: str) -> None:
-    """Show every limit in force, and whether the settings or a command say so; read from the log."""
+    """Show every limit in force, and whether it comes from the settings or a command; reads the log."""
     connection, cluster = connect(invocation)
     rows = limit_rows(state_now(connection, cluster))
     if output != "table":
@@ -91,29 +91,32 @@ def show(invocation: Invocation, output: str) -> None:
 @write_options
 @pass_invocation
 def set_(invocation: Invocation, values: tuple[tuple[str, LimitValue], ...], **options: Any) -> None:
-    """Set limits from the next step on, whatever the settings say; what moves goes on.
+    """Set limits from the next step on, overriding the settings; running copies go on.
 
     VALUE is a number, 500GB, 10MB/s, 15m, true, or none for no bound. NAME may be KIP-435's or Cruise Control's.
     """
     given = dict(values)
     if len(given) != len(values):
-        raise click.UsageError("a limit is named twice: which value was meant?")
+        raise click.UsageError("a limit is named twice: give each limit one value")
     send_one(invocation, "limits", options, lambda envelope: ChangeLimits(**envelope, values=given))
 
 
 @limits.command()
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="All that commands have set.")
+@click.option("--all", "everything", is_flag=True, help="Every limit that a command has set.")
 @write_options
 @pass_invocation
 def reset(invocation: Invocation, names: tuple[str, ...], *, everything: bool, **options: Any) -> None:
     """Let limits follow the settings again."""
     if bool(names) is everything:
-        raise click.UsageError("name the limits, or say --all")
+        raise click.UsageError("name the limits, or give --all")
     try:
-        known = tuple(dict.fromkeys(known_limit(name).name for name in names))
+        limits_to_reset = tuple(dict.fromkeys(known_limit(name).name for name in names))
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="NAME") from None
     send_one(
-        invocation, "limits", options, lambda envelope: ChangeLimits(**envelope, reset=known, reset_all=everything)
+        invocation,
+        "limits",
+        options,
+        lambda envelope: ChangeLimits(**envelope, reset=limits_to_reset, reset_all=everything),
     )

@@ -1,4 +1,4 @@
-"""`drover local` and `drover demo`: a real Kafka cluster on this machine, and the whole story told on it."""
+"""`drover local` and `drover demo`: a real Kafka cluster on this machine, and a guided tour on it."""
 
 import asyncio
 import json
@@ -84,9 +84,9 @@ def up(
     secure: bool,
     zookeeper_mode: bool,
 ) -> None:
-    """Start the cluster and wait until it serves; starts all of it or nothing.
+    """Start the cluster and wait until it serves; if a part does not start, stop all of it.
 
-    Other versions than the default are for trying out; their jars are fetched when they are first asked for.
+    Versions other than the default are for trying out; their jars are fetched on first use.
     """
     if controllers is not None and (zookeeper_mode or controllers < 1):
         raise click.UsageError(
@@ -96,13 +96,13 @@ def up(
         )
     wanted = 0 if zookeeper_mode else controllers
     check_version(kafka or KAFKA_VERSION, 1 if wanted is None else wanted, secure=secure)
-    # Here and not inside: Ctrl-C ends a download at once.
+    # Outside the event loop, so that Ctrl-C ends a download at once.
     cluster = LocalCluster(directory, prepare(kafka or KAFKA_VERSION))
     started = _run(cluster.up(brokers, racks, secure=secure, kafka=kafka, controllers=wanted))
     status = _run(cluster.status())
     console = Console()
-    said = "serves" if started else "was already running"
-    console.print(f"The cluster in {cluster.directory} {said}.", highlight=False, soft_wrap=True)
+    verb = "serves" if started else "was already running"
+    console.print(f"The cluster in {cluster.directory} {verb}.", highlight=False, soft_wrap=True)
     console.print(_status_table(status))
     where = f" --dir {shlex.quote(str(directory))}"
     lines = _first_steps(cluster)
@@ -115,7 +115,7 @@ def up(
 
 
 def _first_steps(cluster: LocalCluster) -> list[str]:
-    """Suggest the next commands; in a secure cluster, each as the user who may run it."""
+    """Return the next commands to try; in a secure cluster, each with the settings of a user who may run it."""
 
     def config(user: str) -> str:
         return shlex.quote(str(cluster.config_of(user)))
@@ -133,11 +133,11 @@ def _first_steps(cluster: LocalCluster) -> list[str]:
 @click.option("--keep", is_flag=True, help="Keep data and ports for the next `up`.")
 @directory_option
 def down(directory: Path, *, keep: bool) -> None:
-    """Stop every process of the cluster and remove its files, whoever started it."""
+    """Stop every process of the cluster and remove its files, no matter who started it."""
     cluster = LocalCluster(directory)
     was_there = _run(cluster.down(keep=keep))
-    kept = "; its data is kept" if keep else ""
-    say(f"The cluster in {cluster.directory} is down{kept}." if was_there else f"Nothing runs in {cluster.directory}.")
+    note = "; its data is kept" if keep else ""
+    say(f"The cluster in {cluster.directory} is down{note}." if was_there else f"Nothing runs in {cluster.directory}.")
 
 
 @local.command()
@@ -145,11 +145,11 @@ def down(directory: Path, *, keep: bool) -> None:
 @directory_option
 def status(output: str, directory: Path) -> None:
     """Show every broker: running, starting, paused or dead."""
-    found = _run(LocalCluster(directory).status())
+    cluster_status = _run(LocalCluster(directory).status())
     if output == "table":
-        Console().print(_status_table(found))
+        Console().print(_status_table(cluster_status))
         return
-    document = status_document(found)
+    document = status_document(cluster_status)
     print_document(document, document["brokers"], output)
 
 
@@ -157,7 +157,7 @@ def status(output: str, directory: Path) -> None:
 @node_argument
 @directory_option
 def kill(node: str, directory: Path) -> None:
-    """End a node at once, as a power cut would (kill -9)."""
+    """Kill a node at once, as a power cut would (kill -9)."""
     _run(LocalCluster(directory).kill(node))
     say(f"Node {node} is dead.")
 
@@ -166,7 +166,7 @@ def kill(node: str, directory: Path) -> None:
 @node_argument
 @directory_option
 def pause(node: str, directory: Path) -> None:
-    """Stop a node's process: its connections stay open and nothing answers."""
+    """Stop a node's process: its connections stay open, but it does not answer."""
     _run(LocalCluster(directory).pause(node))
     say(f"Node {node} is paused.")
 
@@ -206,8 +206,8 @@ def logs(node: str, lines: int | None, directory: Path) -> None:
     """Print the log of a node, earlier runs included."""
     file = LocalCluster(directory).log_file(node)
     text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
-    kept = text.splitlines() if lines is None else text.splitlines()[-lines:]
-    for line in kept:
+    shown = text.splitlines() if lines is None else text.splitlines()[-lines:]
+    for line in shown:
         say(line)
 
 
@@ -218,7 +218,7 @@ def logs(node: str, lines: int | None, directory: Path) -> None:
 @click.option("--megabytes", type=click.IntRange(0, 1024), default=4, show_default=True, help="Data per partition.")
 @directory_option
 def seed(topic: str, partitions: int, replicas: int, megabytes: int, directory: Path) -> None:
-    """Create TOPIC and fill it with data, to have something to move.
+    """Create TOPIC and fill it with data, so that there is something to move.
 
     Partition 0 is on brokers 1, 2, 3, partition 1 on 2, 3, 4, and so on in a ring.
     """
@@ -227,38 +227,38 @@ def seed(topic: str, partitions: int, replicas: int, megabytes: int, directory: 
     say(f"Topic {topic} has {partitions} partitions of {megabytes} MB, {replicas} replicas each.")
 
 
-def status_document(found: ClusterStatus) -> dict[str, Any]:
+def status_document(status: ClusterStatus) -> dict[str, Any]:
     """Return the JSON form of a status; public, fields may be added and never changed."""
     return {
-        "kafka": found.kafka,
-        "bootstrap": found.bootstrap,
-        "zookeeper": found.zookeeper,
-        "brokers": [{"id": broker.id, "rack": broker.rack, "state": broker.state} for broker in found.brokers],
+        "kafka": status.kafka,
+        "bootstrap": status.bootstrap,
+        "zookeeper": status.zookeeper,
+        "brokers": [{"id": broker.id, "rack": broker.rack, "state": broker.state} for broker in status.brokers],
     }
 
 
-def _status_table(found: ClusterStatus) -> Table:
+def _status_table(status: ClusterStatus) -> Table:
     colours = {"running": "green", "dead": "red"}
     table = Table("broker", "rack", "address", "state")
-    for broker, address in zip(found.brokers, found.bootstrap.split(","), strict=True):
+    for broker, address in zip(status.brokers, status.bootstrap.split(","), strict=True):
         table.add_row(str(broker.id), broker.rack, address, broker.state, style=colours.get(broker.state, "yellow"))
-    controllers = [f"controller {node} {state}" for node, state in found.controller_states.items()]
-    zookeeper = f"ZooKeeper {found.zookeeper} {found.zookeeper_state}"
-    table.caption = ", ".join((f"Kafka {found.kafka}", *controllers, zookeeper))
+    controllers = [f"controller {node} {state}" for node, state in status.controller_states.items()]
+    zookeeper = f"ZooKeeper {status.zookeeper} {status.zookeeper_state}"
+    table.caption = ", ".join((f"Kafka {status.kafka}", *controllers, zookeeper))
     return table
 
 
 def _run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run one piece of work; Ctrl-C and SIGTERM cancel it, so that what it started is taken down."""
+    """Run a coroutine; Ctrl-C and SIGTERM cancel it, so that it can stop the processes that it started."""
     try:
         return asyncio.run(_cancelled_by_sigterm(work))
     except asyncio.CancelledError as error:
-        raise KeyboardInterrupt from error  # SIGTERM: everything is down by now
+        raise KeyboardInterrupt from error  # by SIGTERM, and every process is stopped by now
 
 
 async def _cancelled_by_sigterm(work: Coroutine[Any, Any, Result]) -> Result:
     task = asyncio.ensure_future(work)
-    if threading.current_thread() is threading.main_thread():  # signals reach no other
+    if threading.current_thread() is threading.main_thread():  # only this thread can handle signals
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     return await task
 
@@ -275,7 +275,7 @@ class Worker:
 
 
 class Stage:
-    """Tells the story: says what happens, and runs `drover` as a user would."""
+    """The demo's narrator: explains each step, and runs `drover` as a user would."""
 
     def __init__(self, console: Console, directory: Path, config: Path) -> None:
         self.console = console
@@ -283,18 +283,18 @@ class Stage:
         self.config = config
 
     def say(self, text: str) -> None:
-        """Tell what comes next."""
+        """Announce the next step."""
         self.console.print(f"\n[bold]{text}[/bold]")
 
     async def run(self, *arguments: str) -> None:
-        """Show a command, run it, and show what it prints; a command that fails ends the demo."""
+        """Show a command, run it, and show its output; a command that fails ends the demo."""
         self.console.print(f"[cyan]$ drover {shlex.join(arguments)}[/cyan]")
         process = await self._start(arguments, asyncio.subprocess.PIPE)
         try:
             output, _ = await process.communicate()
         finally:
             if process.returncode is None:
-                # The demo was told to stop: a command of its own must not go on, and write to a cluster that goes down.
+                # The demo is stopping: its commands must end before the cluster that they write to.
                 process.kill()
                 await process.wait()
         self.console.print(output.decode(errors="replace").rstrip(), markup=False)
@@ -323,13 +323,13 @@ class Stage:
 
 
 @click.command()
-@click.option("--web", "with_page", is_flag=True, help="Serve the page meanwhile, and keep all of it until Ctrl-C.")
+@click.option("--web", "with_page", is_flag=True, help="Serve the page, and keep everything running until Ctrl-C.")
 def demo(*, with_page: bool) -> None:
-    """Watch replicas move, a rollback, and a takeover, on a real Kafka; takes about a minute and leaves nothing."""
-    prepare()  # here and not inside: Ctrl-C ends a download at once
+    """Watch moves, a rollback and a takeover on a real Kafka; takes about a minute and leaves nothing behind."""
+    prepare()  # outside the event loop, so that Ctrl-C ends a download at once
     try:
         asyncio.run(_until_told_to_stop(with_page=with_page))
-    except asyncio.CancelledError as error:  # SIGTERM: everything is down by now
+    except asyncio.CancelledError as error:  # by SIGTERM, and every process is stopped by now
         raise KeyboardInterrupt from error
 
 
@@ -354,7 +354,7 @@ async def _play(*, with_page: bool) -> None:
                 async with _workers(stage) as workers:
                     await _story(stage, cluster.bootstrap, workers, directory)
                 stage.say(
-                    "The log replays: every record is folded again, and the hashes that the workers left are compared."
+                    "Replay the log: fold every record again, and compare the state hashes that the workers recorded."
                 )
                 await stage.run("replay", "--verify")
     console.print(_AFTERWORD)
@@ -370,7 +370,7 @@ def _shorten_sessions(cluster: LocalCluster, directory: Path) -> Path:
 
 @asynccontextmanager
 async def page(stage: Stage, *, shown: bool) -> AsyncIterator[None]:
-    """Serve the page on any free port if it was asked for; then the end of the context waits until it is cancelled."""
+    """If `shown`, serve the page on a free port, and at the end of the context wait until it is cancelled."""
     if not shown:
         yield
         return
@@ -383,7 +383,7 @@ async def page(stage: Stage, *, shown: bool) -> AsyncIterator[None]:
     async with serving(settings.log.connection(), address, telemetry=tables, looking=looking) as port:
         stage.say(f"Watch it in a browser: http://127.0.0.1:{port}/")
         yield
-        stage.say("The page shows all of it, the past too. Ctrl-C shuts everything down.")
+        stage.say("The page shows all of it, and the past. Ctrl-C shuts everything down.")
         await asyncio.Event().wait()
 
 
@@ -392,7 +392,7 @@ async def _workers(stage: Stage) -> AsyncIterator[list[Worker]]:
     stage.say("Two workers share the shards of the log.")
     workers: list[Worker] = []
     try:
-        # A stop may come while the second one is being started.
+        # The demo may be stopped while the second worker starts.
         workers.append(await stage.start_worker("worker-1"))
         workers.append(await stage.start_worker("worker-2"))
         yield workers
@@ -440,8 +440,8 @@ async def _show_replicas(stage: Stage, bootstrap: str) -> None:
     table = Table("partition", "before", "asked for", "as Kafka shows it now")
     for key, target in targets.items():
         facts = seen.partitions[key]
-        found = facts.replicas if facts is not None else ()
-        table.add_row(str(key), *map(str, (assignment(key.partition, BROKERS, 3), target, found)))
+        replicas = facts.replicas if facts is not None else ()
+        table.add_row(str(key), *map(str, (assignment(key.partition, BROKERS, 3), target, replicas)))
     stage.console.print(table)
 
 
@@ -488,12 +488,12 @@ def _is_done(log: FoldedLog) -> bool:
 async def _until(
     connection: LogConnection,
     condition: Callable[[FoldedLog], bool],
-    what: str,
+    goal: str,
     *,
     cluster: str | None = MANAGED,
     timeout_s: float = 60,
 ) -> None:
-    """Wait until the log says so: of the managed cluster's shard, or of every shard."""
+    """Wait until a condition holds in the log of the managed cluster's shard or, without a cluster, of every shard."""
 
     async def holds() -> bool:
         try:
@@ -501,7 +501,7 @@ async def _until(
         except LogUnavailableError:
             return False
 
-    await wait_until(holds, what=what, timeout_s=timeout_s)
+    await wait_until(holds, what=goal, timeout_s=timeout_s)
 
 
 _AFTERWORD = f"""

@@ -1,4 +1,4 @@
-"""`drover replay`, `drover recover` and `drover dead-letters`: the log itself, and what is wrong with it."""
+"""`drover replay`, `drover recover` and `drover dead-letters`: check the log, resume it, list unreadable commands."""
 
 import asyncio
 import time
@@ -27,7 +27,7 @@ PREVIEW_CHARACTERS = 200
 
 @dataclass(slots=True)
 class ShardReplay:
-    """The result of one shard's records; `old_state_hashes` of its `state_hashes` have a form not made any more."""
+    """The replay of one shard; of its `state_hashes`, `old_state_hashes` have an outdated form and are not checked."""
 
     shard: int
     records: int = 0
@@ -51,7 +51,7 @@ class ShardReplay:
         self.state_hashes += record.batch.state_hash is not None
 
     def finish(self, fold: ShardFold) -> None:
-        """Add what the fold knows at the end."""
+        """Add the final position, owner and hash of the fold."""
         self.records = fold.position
         self.fenced = fold.fenced_batches
         self.stale_acquires = fold.stale_acquires
@@ -63,17 +63,17 @@ class ShardReplay:
 
 
 @click.command()
-@click.option("--verify", is_flag=True, help="Also check the snapshots, and say what was verified.")
+@click.option("--verify", is_flag=True, help="Also check the snapshots, and print what was verified.")
 @output_option
 @common_options
 @pass_invocation
 def replay(invocation: Invocation, output: str, *, verify: bool) -> None:
     """Fold the log from its first record; print counts, the state's hash per shard and the speed.
 
-    Every reader checks the rules of the log: sequence, hash chain, cursors, and each recorded state hash against the
-    recomputed one. A broken rule is named with its position; the shard is counted up to there, and the exit code is 5.
-    With --verify, each stored snapshot is also compared with the log. A snapshot that differs ends with exit code 1;
-    readers that notice this do not use it, and the next snapshot replaces it.
+    Checks the rules of the log as every reader does: sequence, hash chain, cursors, and each recorded state hash
+    against the recomputed one. If a rule is broken, prints its position, counts the shard up to there, and ends with
+    exit code 5. With --verify, also compares each stored snapshot with the log; the exit code is 1 if one differs.
+    Readers do not use such a snapshot, and the next one replaces it.
     """
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
@@ -114,7 +114,7 @@ def _end_replay(wrong: list[str], damaged: list[str]) -> None:
 async def _replay(
     connection: LogConnection, cluster: str | None, *, verify: bool
 ) -> tuple[list[ShardReplay], list[str], list[str]]:
-    """Fold everything; returns each shard's result, what is wrong with each stored snapshot, and where damage is."""
+    """Fold every shard; return each shard's result, the fault of each stored snapshot, and the places of damage."""
     async with LogReader(connection) as reader:
         log = await open_log(reader, connection, cluster)
         shards = {shard: ShardReplay(shard) for shard in log.folds}
@@ -146,7 +146,7 @@ def replay_document(shards: list[ShardReplay], seconds: float) -> dict[str, Any]
 
 
 def replay_cells(shard: ShardReplay) -> tuple[str, ...]:
-    """Write one shard's row."""
+    """Format one shard's row."""
     counts = (shard.records, shard.batches, shard.events, shard.commands, shard.fenced, shard.active)
     return (
         str(shard.shard),
@@ -171,10 +171,10 @@ def replay_cells(shard: ShardReplay) -> tuple[str, ...]:
 @author_option
 @pass_invocation
 def recover(invocation: Invocation, shard: int, offset: int | None, *, yes: bool) -> None:
-    """Show where the log of SHARD is damaged, and with --after let it go on from the state before.
+    """Show where the log of SHARD is damaged; with --after, let it go on from the state before the damage.
 
-    What the damaged record and those after it decided never happened for any reader. What the clusters show is
-    adopted, as after every takeover. docs/recovery.md says when this is right.
+    Every reader then ignores the damaged record and the records after it. Moves that run in the clusters are adopted,
+    as after every takeover. docs/recovery.md says when this is right.
     """
     from drover.journal.recovery import folded_to_end, resume_shard  # noqa: PLC0415 - structlog costs start-up time
 
@@ -187,14 +187,14 @@ def recover(invocation: Invocation, shard: int, offset: int | None, *, yes: bool
     if offset is None:
         say(f"Let it go on from there with: drover recover {shard} --after {fold.damage.offset}")
         return
-    if not (yes or confirmed("Is all of that to be as if it had never been written?")):
+    if not (yes or confirmed("Shall every reader ignore these records for ever?")):
         raise click.UsageError("nothing was written")
     asyncio.run(resume_shard(connection, fold, offset, f"{invocation.author}, drover recover"))
     say(f"Shard {shard} goes on with the state from before offset {offset}; a worker takes it within a minute.")
 
 
 def _damage_text(fold: ShardFold) -> str:
-    assert fold.damage is not None, "only what is damaged is told"
+    assert fold.damage is not None, "the shard is damaged"
     until = f"decided until {timestamp(fold.at_ms)}" if fold.sequence else "before its first decision"
     behind = fold.position - fold.damage.offset - 1
     return f"{fold.damage.what}.\nThe state before it was {until}; {plural(behind, 'record')} follow it."
@@ -202,7 +202,7 @@ def _damage_text(fold: ShardFold) -> str:
 
 @click.group()
 def dead_letters() -> None:
-    """Show what could not be read as a command."""
+    """Show the records that could not be read as commands."""
 
 
 @dead_letters.command(name="list")
@@ -225,12 +225,12 @@ def list_(invocation: Invocation, output: str) -> None:
 
 async def _read_dead_letters(connection: LogConnection) -> list[DeadLetter]:
     topic = connection.topics.dead_letters
-    found: list[DeadLetter] = []
+    letters: list[DeadLetter] = []
     async with LogReader(connection) as reader:
         start = await reader.start_offsets(topic, range(await reader.partitions(topic)))
         async for records in reader.read(topic, start):
-            found += map(dead_letter, records)
-    return sorted(found, key=lambda letter: (letter.at_ms, letter.offset))
+            letters += map(dead_letter, records)
+    return sorted(letters, key=lambda letter: (letter.at_ms, letter.offset))
 
 
 def _dead_letter_cells(letter: DeadLetter) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The command `drover`: it names every command, and imports a command's module only when that command runs."""
+"""The command `drover`: lists every command, and imports a command's module only when that command runs."""
 
 import importlib
 import sys
@@ -18,7 +18,7 @@ COMMANDS = {
     "acls": ("drover.cli.setup:acls", "Print the ACLs that Drover needs."),
     "worker": ("drover.cli.services:worker", "Run a worker."),
     "project": ("drover.cli.services:project", "Write the state to ZooKeeper."),
-    "describe": ("drover.cli.describe:describe", "Show what lies where, who leads, and how even it is."),
+    "describe": ("drover.cli.describe:describe", "Show replicas, leaders, sizes, disks and balance."),
     "plan": ("drover.cli.plan:plan", "Propose moves: drain, add, replace, balance and more."),
     "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
     "cancel": ("drover.cli.moves:cancel", "Roll moves back, or stop them."),
@@ -32,32 +32,32 @@ COMMANDS = {
     "unfreeze": ("drover.cli.moves:unfreeze", "Allow new work to start again."),
     "blacklist": ("drover.cli.leaders:blacklist", "Set or show the brokers that should not lead."),
     "leaders": ("drover.cli.leaders:leaders", "Move leaders off brokers and back, balance and show them."),
-    "broker": ("drover.cli.brokers:broker", "Report that a broker failed or returned, drain its leaders, or hold it."),
-    "heal": ("drover.cli.brokers:heal", "Show and decide what is done about brokers that stay away."),
-    "status": ("drover.cli.status:status", "Show what is moving, how far it is and why it waits."),
-    "web": ("drover.cli.services:web", "Serve the page: every move, why it waits, and what it did."),
+    "broker": ("drover.cli.brokers:broker", "Report that a broker failed or returned, drain its leaders or hold it."),
+    "heal": ("drover.cli.brokers:heal", "Show and control the healing of brokers that stay away."),
+    "status": ("drover.cli.status:status", "Show what is moving, its progress, and why it waits."),
+    "web": ("drover.cli.services:web", "Serve the page: every move, its history, and why it waits."),
     "history": ("drover.cli.history:history", "Show who asked for what, why, and what happened."),
-    "state": ("drover.cli.history:state", "Show a cluster's state now or at any moment of the log."),
+    "state": ("drover.cli.history:state", "Show a cluster's state now or at any time of the log."),
     "progress": ("drover.cli.spark:progress", "Show the progress tables that the Spark job keeps."),
     "spark": ("drover.cli.spark:spark", "Keep the progress tables, with Spark."),
     "audit": ("drover.cli.audit:audit", "Show what was asked for, done, refused and undone, and verify the log."),
     "replay": ("drover.cli.log:replay", "Replay the log from its first record."),
     "recover": ("drover.cli.log:recover", "Let a shard go on whose log is damaged."),
     "schema": ("drover.cli.setup:schema", "Print the wire contract as JSON Schema."),
-    "demo": ("drover.cli.local:demo", "Watch the whole story on a real Kafka."),
-    "dead-letters": ("drover.cli.log:dead_letters", "Show what could not be read as a command."),
+    "demo": ("drover.cli.local:demo", "Watch moves, a rollback and a takeover on a real Kafka."),
+    "dead-letters": ("drover.cli.log:dead_letters", "Show the records that could not be read as commands."),
 }
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are named as `module:object`, each with its line of help."""
+    """A group that imports its commands on first use; each is given as `module:object` with its line of help."""
 
     def __init__(self, *, lazy: Mapping[str, tuple[str, str]], **options: object) -> None:
         super().__init__(**options)  # type: ignore[arg-type]  # click's own keyword arguments, passed through
         self._lazy = lazy
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """List the commands in the order in which they were given."""
+        """Return the commands in the order in which they were given."""
         return [*self._lazy, *super().list_commands(ctx)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -92,7 +92,7 @@ class LazyGroup(click.Group):
             ctx.exit(ExitCode.INTERRUPTED)
 
 
-# What these do is not about one managed cluster.
+# Commands that are not about one managed cluster.
 WITHOUT_CLUSTER = frozenset({"local", "topics", "acls", "worker", "spark", "demo", "dead-letters"})
 
 
@@ -107,15 +107,15 @@ def cli(context: click.Context) -> None:
     Exit codes: 0 done, 1 failed or something refused, 2 wrong usage or settings, 3 not finished in time, 4 blocked by a
     guard, 5 the log is corrupt, 130 interrupted.
     """
-    # Made here, so that options after a command's name and the error handling around it share one.
+    # Created here, so that options after a command's name and the error handling share the same object.
     invocation = context.ensure_object(Invocation)
     if invocation.cluster is not None and context.invoked_subcommand in WITHOUT_CLUSTER:
-        raise click.UsageError(f"--cluster has no meaning for `drover {context.invoked_subcommand}`: leave it out")
+        raise click.UsageError(f"`drover {context.invoked_subcommand}` does not take --cluster: leave it out")
 
 
 def main() -> None:
     """Run the command line."""
     if isinstance(sys.stdout, TextIOWrapper):
-        # Others' texts, such as reasons, may hold what the encoding of this terminal lacks: that is escaped.
+        # Reasons and other texts may have characters that the terminal's encoding lacks; these are escaped.
         sys.stdout.reconfigure(errors="backslashreplace")
     cli(prog_name="drover")

@@ -1,4 +1,4 @@
-"""The model of a cluster that `describe` and `plan` work on: read from the live cluster, or from a file."""
+"""The model of a cluster for `describe` and `plan`: read from the live cluster, or from a file."""
 
 import asyncio
 import fnmatch
@@ -85,7 +85,7 @@ class _SavedModel(msgspec.Struct, frozen=True):
 
 
 def save_model(model: ClusterModel) -> str:
-    """Write a model as JSON, one broker and one partition to a line, so that versions can be compared."""
+    """Format a model as JSON, with a line for each broker and partition, so that versions can be compared."""
     saved = msgspec.convert(
         {"version": VERSION, "brokers": model.brokers, "partitions": model.partitions},
         _SavedModel,
@@ -102,14 +102,13 @@ def _json_lines(rows: tuple[msgspec.Struct, ...]) -> str:
 
 
 def parse_model(text: str, name: str) -> ClusterModel:
-    """Read what `save_model` has written, or somebody by hand; what a planner cannot know may be left out.
+    """Parse a model that `save_model` or a person has written; optional fields may be left out.
 
-    Where `isr` is left out, every replica on a living broker is in sync; where `leader` is, the first of these leads. A
-    partition that nobody leads says so: `"leader": null`. Raises `ConfigurationError` that names the file and the
-    place.
+    Without `isr`, every replica on a living broker is in sync; without `leader`, the first of these leads. A partition
+    without a leader has `"leader": null`. Raises `ConfigurationError` that names the file and the place.
     """
     try:
-        # Some editors and shells put a mark of the byte order first.
+        # Some editors and shells begin a file with a byte order mark.
         saved = msgspec.json.decode(text.removeprefix("\ufeff"), type=_SavedModel)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{name} is not a cluster model: {error}") from None
@@ -119,7 +118,9 @@ def parse_model(text: str, name: str) -> ClusterModel:
     alive = {broker.id for broker in saved.brokers if broker.alive}
     return ClusterModel.of(
         msgspec.convert(saved.brokers, tuple[Broker, ...], from_attributes=True),
-        msgspec.convert([_with_leader(one, alive) for one in saved.partitions], list[Partition], from_attributes=True),
+        msgspec.convert(
+            [_with_leader(partition, alive) for partition in saved.partitions], list[Partition], from_attributes=True
+        ),
         saved.cluster_id,
     )
 
@@ -132,20 +133,20 @@ def _with_leader(saved: _SavedPartition, alive: set[int]) -> _SavedPartition:
 
 
 def _check_saved(saved: _SavedModel, name: str) -> None:
-    """Refuse what no cluster can look like."""
+    """Refuse a model that no cluster can have."""
     if saved.version != VERSION:
-        raise ConfigurationError(f"{name} has version {saved.version}; only version {VERSION} is known")
+        raise ConfigurationError(f"{name} has version {saved.version}; this Drover reads version {VERSION} only")
     brokers = [broker.id for broker in saved.brokers]
     if len(set(brokers)) != len(brokers):
         twice = next(broker for broker in brokers if brokers.count(broker) > 1)
         raise ConfigurationError(f"{name} names broker {twice} twice")
     seen = set()
-    for one in saved.partitions:
-        where = f"{one.topic}:{one.partition}"
-        if (one.topic, one.partition) in seen:
+    for partition in saved.partitions:
+        where = f"{partition.topic}:{partition.partition}"
+        if (partition.topic, partition.partition) in seen:
             raise ConfigurationError(f"{name} names partition {where} twice")
-        seen.add((one.topic, one.partition))
-        if not one.replicas or len(set(one.replicas)) != len(one.replicas):
+        seen.add((partition.topic, partition.partition))
+        if not partition.replicas or len(set(partition.replicas)) != len(partition.replicas):
             raise ConfigurationError(f"{name}: {where} must have at least one replica, and each broker once")
 
 
@@ -154,7 +155,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Options of the model: a file instead of the live cluster, excluded brokers, seconds between two looks."""
+    """Options of the model: a file instead of the live cluster, excluded brokers, seconds between two reads."""
 
     file: Path | None = None
     exclude_brokers: frozenset[int] = frozenset()
@@ -166,35 +167,35 @@ source_options = all_options(
         "--model",
         type=NamedPath(dir_okay=False, allow_dash=True),
         metavar="FILE",
-        help="Take the cluster from a file that `drover describe --save` wrote; no cluster is contacted.",
+        help="Read the cluster from a file of `drover describe --save` instead of contacting it.",
     ),
     click.option(
         "--ingest",
         type=DURATION,
         metavar="DURATION",
-        help="Look twice, so far apart, to learn how much is written to each partition.",
+        help="Read the cluster twice, this far apart, to measure the write rate of each partition.",
     ),
 )
 exclude_brokers_option = click.option(
-    "--exclude-brokers", type=BROKERS, multiple=True, metavar="ID,ID", help="Brokers that shall get nothing."
+    "--exclude-brokers", type=BROKERS, multiple=True, metavar="ID,ID", help="Brokers that must not receive replicas."
 )
 
 
 def source_of(options: dict[str, Any]) -> Source:
-    """Gather these options, with which each command has been called."""
+    """Return the source that a command's options describe."""
     excluded = frozenset(broker for given in options.get("exclude_brokers", ()) for broker in given)
     source = Source(options["model"], excluded, options["ingest"])
     if source.file is not None and source.ingest_s is not None:
-        raise click.UsageError("--ingest looks at a cluster twice, and --model at none: choose one")
+        raise click.UsageError("--ingest measures a live cluster, and --model reads a file: choose one")
     return source
 
 
 def read_model(invocation: Invocation, source: Source, *, with_log: bool) -> ClusterModel:
     """Read the model.
 
-    With `with_log`, partitions that Drover moves or will move and brokers that are held, or should not lead, are taken
-    from the log; where it cannot be read, a warning says so. Raises `ConfigurationError` for a file
-    that cannot be used, and for excluded brokers that do not exist; `ClusterError` for a cluster that does not answer.
+    With `with_log`, the log adds the partitions that Drover moves or will move, and the brokers that are held or should
+    not lead; if it cannot be read, a warning says so. Raises `ConfigurationError` for an unusable file and for excluded
+    brokers that do not exist, and `ClusterError` for a cluster that does not answer.
     """
     if source.file is not None:
         model = parse_model(read_text(source.file, "cluster model"), str(source.file))
@@ -208,24 +209,24 @@ def read_model(invocation: Invocation, source: Source, *, with_log: bool) -> Clu
 
 
 def topics_matching(patterns: Iterable[str], model: ClusterModel) -> tuple[str, ...]:
-    """Return the topics that these names and patterns mean (`*` and `?` stand for anything).
+    """Return the topics that match these names and patterns (`*` and `?` are wildcards).
 
-    Raises `ConfigurationError` for one that means no topic: it is most likely misspelt.
+    Raises `ConfigurationError` for a pattern without a match, because it is most likely misspelt.
     """
     topics = sorted({partition.topic for partition in model.partitions})
-    found: list[str] = []
+    selected: list[str] = []
     for pattern in patterns:
         matching = fnmatch.filter(topics, pattern)
         if not matching:
             raise ConfigurationError(f"no topic of the cluster is called {pattern}")
-        found += matching
-    return tuple(dict.fromkeys(found))
+        selected += matching
+    return tuple(dict.fromkeys(selected))
 
 
 def topics_named(names: Iterable[str], model: ClusterModel) -> tuple[str, ...]:
-    """Return the topics that a goal is about: each pattern becomes what it means, and a name stays what it is.
+    """Return the topics of a goal: names as they are, and the matches of each pattern.
 
-    Raises as `topics_matching` does, for patterns only.
+    Raises `ConfigurationError` for a pattern without a match; a name need not exist.
     """
     topics: list[str] = []
     for name in names:
@@ -239,11 +240,11 @@ async def _model_of(settings: Settings, cluster: str, source: Source, *, with_lo
 
 
 async def live_model(settings: Settings, state: ClusterState, source: Source) -> ClusterModel:
-    """Look at the cluster whose state this is. Raises `ClusterError`, and `ConfigurationError` if it is not configured.
+    """Read the cluster of this state. Raises `ClusterError`, and `ConfigurationError` if it is not configured.
 
-    The state is read before the first look; it may change meanwhile.
+    The state is older than the reading, and may have changed since.
     """
-    known = knowledge_of(state)
+    knowledge = knowledge_of(state)
     inventory, rates = await _look(settings, state.name, source.ingest_s)
     silent = [broker.broker for broker in inventory.brokers.values() if broker.is_alive and broker.directories is None]
     if silent:
@@ -256,17 +257,17 @@ async def live_model(settings: Settings, state: ClusterState, source: Source) ->
     if hidden:
         say(
             f"{plural(len(hidden), 'topic')} on the brokers' disks, such as {hidden[0]}, cannot be seen: they were "
-            "deleted a moment ago, or the user may not describe them. Nothing is planned for them.",
+            "just deleted, or the user lacks the ACL to describe them. They are left out of the plan.",
             err=True,
         )
     return model_of(
         inventory,
-        replace(known, excluded=source.exclude_brokers, own_topics=settings.log.topics.own, rates=rates),
+        replace(knowledge, excluded=source.exclude_brokers, own_topics=settings.log.topics.own, rates=rates),
     )
 
 
 def knowledge_of(state: ClusterState) -> Knowledge:
-    """Say what a plan must know that only the log says: a copy into a held broker would not begin, for instance."""
+    """Return the facts for a plan that only the log has, such as held brokers, to which no copy would begin."""
     return Knowledge(
         held=state.held_destinations,
         moving=frozenset((*state.reassignments, *state.queue)),
@@ -280,7 +281,7 @@ def knowledge_of(state: ClusterState) -> Knowledge:
 
 
 async def _look(settings: Settings, cluster: str, ingest_s: float | None) -> tuple[Inventory, Rates | None]:
-    # A cluster that is not there is told at once; one that is there may be large, and take its time.
+    # A short timeout to connect reports an absent cluster soon; reading a large one may take longer.
     async with open_driver(settings, cluster, CONNECT_TIMEOUT_MS) as driver:
         await driver.identify()
     async with open_driver(settings, cluster, CALL_TIMEOUT_MS) as driver:
@@ -294,14 +295,14 @@ async def _look(settings: Settings, cluster: str, ingest_s: float | None) -> tup
 
 @asynccontextmanager
 async def open_driver(settings: Settings, cluster: str, timeout_ms: int) -> AsyncIterator[ClusterDriver]:
-    """Open a driver of a configured cluster. Raises `ConfigurationError` for any other."""
+    """Open a driver for a configured cluster. Raises `ConfigurationError` for any other cluster."""
     from drover.cluster.kafka import KafkaDriver  # noqa: PLC0415 - the Kafka client costs start-up time
 
     if cluster not in settings.clusters:
         raise ConfigurationError(f"cluster {cluster} is not configured: add [clusters.{cluster}] to the settings file")
-    found = settings.clusters[cluster]
-    options = found.security.client_options(f"clusters.{cluster}.security")
-    driver = KafkaDriver(cluster, found.bootstrap, options, call_timeout_ms=timeout_ms)
+    configured = settings.clusters[cluster]
+    options = configured.security.client_options(f"clusters.{cluster}.security")
+    driver = KafkaDriver(cluster, configured.bootstrap, options, call_timeout_ms=timeout_ms)
     try:
         yield driver
     finally:
@@ -309,19 +310,19 @@ async def open_driver(settings: Settings, cluster: str, timeout_ms: int) -> Asyn
 
 
 async def state_of(settings: Settings, cluster: str) -> ClusterState:
-    """Return the cluster as the log says it is; where that cannot be read, a warning says so."""
+    """Return the cluster's state from the log; if the log cannot be read, print a warning and return an empty state."""
     try:
         return await fold_cluster(settings.log.connection(), cluster)
     except (ConfigurationError, LogUnavailableError) as error:
-        say(f"Moves that wait in Drover's log are not taken into account: {error}", err=True)
+        say(f"The log cannot be read, so moves that wait in it are not taken into account: {error}", err=True)
         return ClusterState(cluster)
 
 
 def _check_known(brokers: Iterable[int], model: ClusterModel) -> None:
     unknown = sorted(set(brokers) - model.broker_by_id.keys())
     if unknown:
-        known = ", ".join(str(broker.id) for broker in model.brokers)
-        raise ConfigurationError(f"there is no broker {listed(unknown)} to exclude; there are {known}")
+        ids = ", ".join(str(broker.id) for broker in model.brokers)
+        raise ConfigurationError(f"there is no broker {listed(unknown)} to exclude; there are {ids}")
 
 
 def _excluding(model: ClusterModel, brokers: frozenset[int]) -> ClusterModel:

@@ -28,17 +28,17 @@ from drover.events.commands import Cancel, Freeze, PartitionName, PausePlan, Rep
 from drover.events.partitions import TopicPartition
 from drover.journal.connection import LogConnection
 
-# Of a large cancel the first lists are shown.
+# A table of a large cancel is cut to this many lists.
 SHOWN_LISTS = 20
 
 
 @click.command()
 @click.option("--rollback", is_flag=True, help="Restore the original replicas in their order.")
-@click.option("--stop", is_flag=True, help="Keep what is in sync and stop there.")
+@click.option("--stop", is_flag=True, help="Stop where they are, and keep the replicas that are in sync.")
 @click.option("--partition", "partitions", multiple=True, type=PARTITION, metavar="T:P", help="May be repeated.")
 @click.option("--topic", "topics", multiple=True, metavar="T", help="Every move of a topic; may be repeated.")
 @click.option("--plan", metavar="NAME", help="Every move of a plan, which is then closed.")
-@click.option("--queued", metavar="ID", help="Whatever the alter command with this id still has in the queue.")
+@click.option("--queued", metavar="ID", help="The queued partitions of the alter command with this id.")
 @click.option("--all", "everything", is_flag=True, help="Every move of the cluster; asks first.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @write_options
@@ -53,10 +53,10 @@ def cancel(
     everything: bool,
     **options: Any,
 ) -> None:
-    """Cancel moves, also queued ones; moves that others started are never touched.
+    """Cancel moves, running or queued; moves that others started are never touched.
 
-    Exactly one of --partition, --topic, --plan, --queued and --all. --queued needs neither --rollback nor --stop. It
-    prints the lists at which the partitions that have begun to move end.
+    Give exactly one of --partition, --topic, --plan, --queued and --all. --queued needs neither --rollback nor --stop.
+    Prints the replica list to which each partition that has begun to move will return.
     """
     rollback, stop = options["rollback"], options["stop"]
     if rollback and stop:
@@ -73,7 +73,7 @@ def cancel(
     request = make_request(invocation, "cancel", cluster, options)
     command = Cancel(
         **request.envelope,
-        # What waits in the queue is taken out of it, whatever the mode.
+        # Entries of the queue are withdrawn in either mode.
         mode=mode,
         partitions=tuple(PartitionName(key.topic, key.partition) for key in dict.fromkeys(partitions)) or None,
         topics=tuple(dict.fromkeys(topics)) or None,
@@ -90,9 +90,9 @@ def cancel(
 
 
 def _restored(connection: LogConnection, command: Cancel, answers: Sequence[Answer]) -> Sequence[RestoreRow]:
-    """Return the lists at which what was cancelled ends, from the log as it was right after the decision.
+    """Return the lists at which the cancelled moves end, from the log right after the decision.
 
-    The cancel has taken effect by then: where the log cannot be read any more, a warning says so.
+    If the log cannot be read, prints a warning only: the cancel has already taken effect.
     """
     (answer,) = answers
     if command.queued is not None or answer.outcome.verdict == "refused":
@@ -102,10 +102,10 @@ def _restored(connection: LogConnection, command: Cancel, answers: Sequence[Answ
     try:
         reached = asyncio.run(travel(connection, answer.shard, (point,))).reached[point]
     except (ConfigurationError, LogUnavailableError) as error:
-        say(f"The lists that it restores cannot be shown: {error}", err=True)
+        say(f"The cancel is recorded, but the lists that it restores cannot be shown: {error}", err=True)
         return ()
     outcome = answer.outcome
-    named = (TopicPartition(one.topic, one.partition) for one in (*outcome.accepted, *outcome.unchanged))
+    named = (TopicPartition(result.topic, result.partition) for result in (*outcome.accepted, *outcome.unchanged))
     state = reached.state.clusters.get(command.cluster)
     return () if state is None else restore_rows(state, named)
 
@@ -128,8 +128,8 @@ def _ask_cancel(connection: LogConnection, cluster: str, mode: str) -> None:
         raise click.UsageError("--all needs -y when there is no terminal to ask on")
     state = state_now(connection, cluster)
     count = len({*state.reassignments, *state.queue})
-    what = f"{plural(count, 'reassignment')} of cluster {cluster}, everything under way and queued"
-    question = f"{mode.capitalize()} {what}?"
+    scope = f"{plural(count, 'reassignment')} of cluster {cluster}, everything under way and queued"
+    question = f"{mode.capitalize()} {scope}?"
     if not confirmed(question):
         raise click.UsageError("nothing was cancelled")
 
@@ -139,7 +139,7 @@ def _ask_cancel(connection: LogConnection, cluster: str, mode: str) -> None:
 @write_options
 @pass_invocation
 def pause(invocation: Invocation, plan: str, **options: Any) -> None:
-    """Begin no further step of PLAN; what runs goes on, and so do other plans."""
+    """Begin no further step of PLAN; running copies and other plans go on."""
     send_one(invocation, "pause", options, lambda envelope: PausePlan(**envelope, plan=plan))
 
 
@@ -148,7 +148,7 @@ def pause(invocation: Invocation, plan: str, **options: Any) -> None:
 @write_options
 @pass_invocation
 def resume(invocation: Invocation, plan: str, **options: Any) -> None:
-    """Let steps of PLAN begin again, whoever paused it."""
+    """Let steps of PLAN begin again, no matter who paused it."""
     send_one(invocation, "resume", options, lambda envelope: ResumePlan(**envelope, plan=plan))
 
 
@@ -159,7 +159,7 @@ def resume(invocation: Invocation, plan: str, **options: Any) -> None:
     multiple=True,
     type=PARTITION,
     metavar="T:P",
-    help="May be repeated.  [default: all known ones]",
+    help="May be repeated.  [default: every such move]",
 )
 @write_options
 @pass_invocation
@@ -181,9 +181,9 @@ def freeze(invocation: Invocation, **options: Any) -> None:
 
 
 @click.command()
-@click.option("--all", "everything", is_flag=True, help="End the freezes of everyone, not only your own.")
+@click.option("--all", "everything", is_flag=True, help="End everyone's freezes, not only your own.")
 @write_options
 @pass_invocation
 def unfreeze(invocation: Invocation, *, everything: bool, **options: Any) -> None:
-    """End your freeze of the cluster; new work starts again when nobody's is left."""
+    """End your freeze of the cluster; new work starts again once the last freeze has ended."""
     send_one(invocation, "unfreeze", options, lambda envelope: Unfreeze(**envelope, all=everything))

@@ -1,4 +1,4 @@
-"""How results are printed: data on stdout and nothing else; tables for people, json, jsonl, yaml for programs."""
+"""How results are printed: data only on stdout; tables for people, and json, jsonl or yaml for programs."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-# Between two columns.
+# The space between two columns.
 GAP = 3
-# In less than this, a sentence has a word or two on each line: below the row it reads better.
+# In a narrower column a sentence gets a word or two to a line; it reads better below the row.
 NARROWEST_PROSE = 24
 FORMATS = ("table", "json", "jsonl", "yaml")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """The widths of a column in characters: its heading, its widest cell, and its longest word, also of the heading."""
+    """The widths of a column in characters: its heading, its widest cell, and its longest word, heading included."""
 
     name: str
     heading: int
@@ -39,7 +39,7 @@ class Column:
 
     @property
     def widest(self) -> int:
-        """The width at which nothing in it is folded."""
+        """The width at which no cell is folded."""
         return max(self.heading, self.cell)
 
 
@@ -47,9 +47,9 @@ class Column:
 class Fit:
     """How a table gets narrower, in this order.
 
-    `prose` is folded between words, and `below` is prose too, which then goes on a line of its own below each row, the
-    first one first. Then the columns of `spare` are left out, the first one first, and `shown_by` says where they can
-    be seen. Only when all that is not enough is anything else folded.
+    Columns of `prose` and `below` are folded between words. Then those of `below` move, one after the other, to a line
+    of their own below each row. Then those of `spare` are left out, one after the other; `shown_by` tells the reader
+    where to see them. The other columns are folded last.
     """
 
     prose: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The columns that are drawn, by their number, with their widths; those below each row, and those left out."""
+    """The widths of the columns to draw, by their number; the columns below each row, and the columns left out."""
 
     widths: dict[int, int]
     below: tuple[int, ...] = ()
@@ -70,18 +70,18 @@ class Arrangement:
 def arrange(columns: Sequence[Column], fit: Fit, room: int) -> Arrangement:
     """Choose the columns for a terminal that is `room` wide."""
     for below, left_out in _sacrifices(columns, fit):
-        kept = [number for number in range(len(columns)) if number not in below and number not in left_out]
-        widths = _widths(kept, columns, [_least(columns[number], fit) for number in kept], room)
+        drawn = [number for number in range(len(columns)) if number not in below and number not in left_out]
+        widths = _widths(drawn, columns, [_least(columns[number], fit) for number in drawn], room)
         if widths is not None:
             return Arrangement(widths, below, left_out)
-    # Nothing is left to give up: words stay whole if they can, and nothing is cut off even if they cannot.
-    found = _widths(kept, columns, [columns[number].word for number in kept], room)
-    found = found or _widths(kept, columns, [1] * len(kept), room)
-    return Arrangement(found or dict.fromkeys(kept, 1), below, left_out)
+    # No column is left to move or leave out: fold between words if that is enough, else within words.
+    folded = _widths(drawn, columns, [columns[number].word for number in drawn], room)
+    folded = folded or _widths(drawn, columns, [1] * len(drawn), room)
+    return Arrangement(folded or dict.fromkeys(drawn, 1), below, left_out)
 
 
 def _sacrifices(columns: Sequence[Column], fit: Fit) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Yield ever more columns to put below the rows, then to leave out; at first none."""
+    """Yield the columns to put below the rows and to leave out: none at first, then one more each time."""
     numbers = {column.name: number for number, column in enumerate(columns)}
     below = tuple(numbers[name] for name in fit.below if name in numbers)
     spare = tuple(numbers[name] for name in fit.spare if name in numbers)
@@ -95,21 +95,21 @@ def _least(column: Column, fit: Fit) -> int:
     return max(column.cell, column.word)
 
 
-def _widths(kept: Sequence[int], columns: Sequence[Column], least: Sequence[int], room: int) -> dict[int, int] | None:
-    """Give each column all that it asks for, or less to the widest ones; None if they need more than there is."""
-    left = room - GAP * (len(kept) - 1)
+def _widths(drawn: Sequence[int], columns: Sequence[Column], least: Sequence[int], room: int) -> dict[int, int] | None:
+    """Return the width of each column, cutting the widest ones to fit; None if even the least widths do not fit."""
+    left = room - GAP * (len(drawn) - 1)
     if sum(least) > left:
         return None
-    asked = [columns[number].widest for number in kept]
+    asked = [columns[number].widest for number in drawn]
     level = max(asked, default=0)
     if sum(asked) > left:
-        level = next(one for one in range(left, -1, -1) if sum(_cut(asked, least, one)) <= left)
+        level = next(width for width in range(left, -1, -1) if sum(_cut(asked, least, width)) <= left)
     widths = _cut(asked, least, level)
-    # What the level leaves over is less than one for each column that it cuts.
+    # Less than one character for each column that was cut is left over: spread it.
     for index, most in enumerate(asked):
         if widths[index] == level < most and sum(widths) < left:
             widths[index] += 1
-    return dict(zip(kept, widths, strict=True))
+    return dict(zip(drawn, widths, strict=True))
 
 
 def _cut(asked: Sequence[int], least: Sequence[int], level: int) -> list[int]:
@@ -135,13 +135,13 @@ def print_document(document: Mapping[str, Any], rows: Iterable[Mapping[str, Any]
             for row in rows:
                 print_line(row)
         case _:
-            import yaml  # noqa: PLC0415 - few ask for it
+            import yaml  # noqa: PLC0415 - costs start-up time, and only -o yaml needs it
 
             plain = msgspec.to_builtins(document, str_keys=True)
-            said = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
-            if visible(said) != said or not _can_print(said):
-                said = yaml.safe_dump(plain, sort_keys=False, allow_unicode=False)
-            click.echo(said, nl=False)
+            text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+            if visible(text) != text or not _can_print(text):
+                text = yaml.safe_dump(plain, sort_keys=False, allow_unicode=False)
+            click.echo(text, nl=False)
 
 
 def print_line(row: Mapping[str, Any]) -> None:
@@ -150,21 +150,23 @@ def print_line(row: Mapping[str, Any]) -> None:
 
 
 def _json(text: str) -> str:
-    """Escape what a terminal would act on, and what it cannot show.
+    """Escape characters that a terminal would act on or cannot show.
 
-    In JSON that stands inside strings only, and reads back as the same.
+    In JSON such characters stand only inside strings, so that the escaped text decodes to the same value.
     """
     if not _can_print(text):
         units = text.encode("utf-16-be", "surrogatepass")
         codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
         text = "".join(chr(code) if code < 0x80 else f"\\u{code:04x}" for code in codes)
     return (
-        "".join(one if visible(one) == one else f"\\u{ord(one):04x}" for one in text) if visible(text) != text else text
+        "".join(character if visible(character) == character else f"\\u{ord(character):04x}" for character in text)
+        if visible(text) != text
+        else text
     )
 
 
 def _can_print(text: str) -> bool:
-    """Whether the encoding of standard output has every character of a text."""
+    """Whether the encoding of standard output can represent a text."""
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
@@ -173,19 +175,19 @@ def _can_print(text: str) -> bool:
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a sentence for a person; what it quotes cannot act on the terminal."""
+    """Print a sentence for people; control characters in quoted text are escaped."""
     click.echo(visible(text), err=err, nl=nl)
 
 
 def styled(text: str, style: str = "") -> "Text":
-    """Return a text for a table or a live view; what it quotes can neither act on the terminal nor break the line."""
+    """Return a text for a table or a live view; control characters and line breaks are escaped."""
     from rich.text import Text  # noqa: PLC0415 - rich costs start-up time
 
     return Text(visible(text).replace("\n", "\\n"), style=style)
 
 
 def is_terminal() -> bool:
-    """Whether what is printed goes to a terminal; standard output may also be closed."""
+    """Whether standard output is a terminal; it may also be closed."""
     return sys.stdout is not None and sys.stdout.isatty()
 
 
@@ -193,13 +195,13 @@ def console() -> "Console":
     """Return the console of stdout; rich obeys NO_COLOR and FORCE_COLOR."""
     from rich.console import Console  # noqa: PLC0415 - rich costs start-up time, and sending a command needs none of it
 
-    # A pipe has no width: whatever reads it wants whole lines.
+    # A pipe has no width, and its reader wants whole lines.
     return Console(highlight=False, soft_wrap=False, width=None if is_terminal() else 1000)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table: its cells are texts, or what else can be drawn."""
+    """A row of a table; its cells are texts or other renderables."""
 
     cells: Sequence["RenderableType"]
     style: str = ""
@@ -207,7 +209,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class FittedTable:
-    """A table that chooses its columns only when it is drawn: before that, nobody knows how wide the terminal is."""
+    """A table that chooses its columns when it is drawn, because the terminal's width is only known then."""
 
     columns: Sequence[str]
     rows: Sequence[Row]
@@ -224,7 +226,7 @@ class FittedTable:
             drawn.add_row(*(row.cells[number] for number in arrangement.widths), style=row.style)
             beneath = [number for number in arrangement.below if row.cells[number]]
             if beneath:
-                # A table has no line across its columns: it ends here, and another one goes on with the same widths.
+                # Tables of rich have no line across columns: end this one, and continue with the same widths.
                 yield drawn
                 for number in beneath:
                     line = styled(f"{self.columns[number]}: ").append_text(cast("Text", row.cells[number]))
@@ -244,8 +246,8 @@ class FittedTable:
         for number, name in enumerate(self.columns):
             heading = Measurement.get(console, free, styled(name))
             cells = [Measurement.get(console, free, row.cells[number]) for row in self.rows]
-            cell = max((one.maximum for one in cells), default=0)
-            word = max((one.minimum for one in (heading, *cells)), default=0)
+            cell = max((measurement.maximum for measurement in cells), default=0)
+            word = max((measurement.minimum for measurement in (heading, *cells)), default=0)
             sizes.append(Column(name, heading.maximum, cell, word))
         return sizes
 
@@ -263,19 +265,19 @@ class FittedTable:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = (), fit: Fit | None = None
 ) -> FittedTable:
-    """Lay rows out in columns; those named in `right` are numbers. `fit` says what a narrow terminal goes without."""
-    # Text and not markup: a topic's name may hold brackets.
+    """Lay rows out in columns, those of `right` aligned right; `fit` says how to save room in a narrow terminal."""
+    # Texts instead of markup, because names and reasons may contain brackets.
     return FittedTable(columns, [Row([styled(cell) for cell in row]) for row in rows], right, fit or Fit())
 
 
 def timestamp(at_ms: int) -> str:
-    """Write a moment in ISO form, UTC, to the millisecond; a later one than dates reach as the last of them."""
+    """Format a time in ISO form, UTC, to the millisecond; times after the last representable date become that date."""
     at = datetime.fromtimestamp(min(at_ms, LAST_MS) / 1000, UTC)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def duration(milliseconds: float) -> str:
-    """Write how long something takes in the two largest units."""
+    """Format a duration in its two largest units."""
     seconds = max(0, round(milliseconds / 1000))
     for unit, size, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
         if seconds >= size:
@@ -284,7 +286,7 @@ def duration(milliseconds: float) -> str:
 
 
 def amount(count: float) -> str:
-    """Write bytes in decimal units, as the throttles are given."""
+    """Format bytes in decimal units, like throttles."""
     for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if abs(count) >= size:
             return f"{count / size:.1f} {unit}"
@@ -292,55 +294,55 @@ def amount(count: float) -> str:
 
 
 def at_least(count: float, is_unknown: float) -> str:
-    """Write a number of bytes, as a lower bound if more may have been copied than anybody measured."""
+    """Format a number of bytes; as a lower bound if part of the copies was not measured."""
     return f">= {amount(count)}" if is_unknown else amount(count)
 
 
 def plural(count: int, noun: str, many: str | None = None) -> str:
-    """Write a number of things; `many` is the plural where an `s` does not make it."""
+    """Format a count with its noun; `many` is an irregular plural."""
     return f"{count:,} {noun if count == 1 else many or noun + 's'}"
 
 
-def read_text(file: Path, what: str) -> str:
-    """Read a file, or standard input for `-`; `what` says what it is, such as `plan`.
+def read_text(file: Path, kind: str) -> str:
+    """Read a file, or standard input for `-`; messages call it by its `kind`, such as `plan`.
 
     Raises `ConfigurationError` that names the file.
     """
     try:
-        return decode_text(_read_input(what) if str(file) == "-" else file.read_bytes())
+        return decode_text(_read_input(kind) if str(file) == "-" else file.read_bytes())
     except OSError as error:
-        raise ConfigurationError(f"the {what} {file} cannot be read: {error.strerror}") from error
+        raise ConfigurationError(f"the {kind} {file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"the {what} {file} is no text in UTF-8 or UTF-16: {error}") from error
+        raise ConfigurationError(f"the {kind} {file} is not text in UTF-8 or UTF-16: {error}") from error
 
 
-def _read_input(what: str) -> bytes:
-    """Read standard input as bytes: Python would pass on what is not UTF-8 as half characters in some locales."""
+def _read_input(kind: str) -> bytes:
+    """Read standard input as bytes, because Python decodes invalid UTF-8 as surrogates in some locales."""
     if sys.stdin is None:
-        raise ConfigurationError(f"the {what} - cannot be read: standard input is closed")
+        raise ConfigurationError(f"the {kind} - cannot be read: standard input is closed")
     return sys.stdin.buffer.read()
 
 
-def write_text(file: Path, text: str, what: str) -> None:
+def write_text(file: Path, text: str, kind: str) -> None:
     """Write a file, or standard output for `-`. Raises `ConfigurationError` that names the file."""
     if str(file) == "-":
         if sys.stdout is None:
-            raise ConfigurationError(f"the {what} - cannot be written: standard output is closed")
+            raise ConfigurationError(f"the {kind} - cannot be written: standard output is closed")
         sys.stdout.write(text)
-        # Now, and not at the end, when nobody would be told.
+        # Flush now, so that an error is reported here and not lost at exit.
         sys.stdout.flush()
         return
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise ConfigurationError(f"the {what} {file} cannot be written: {error.strerror}") from error
+        raise ConfigurationError(f"the {kind} {file} cannot be written: {error.strerror}") from error
 
 
 def listed(things: Iterable[object]) -> str:
-    """Write several things in a sentence, or in a cell that may be folded."""
+    """Join several things with commas, for a sentence or a cell that may be folded."""
     return ", ".join(map(str, things))
 
 
 def compact_list(replicas: Iterable[int]) -> str:
-    """Write a replica list in a cell that must not be folded."""
+    """Join replicas without spaces, for a cell that must not be folded."""
     return ",".join(map(str, replicas))

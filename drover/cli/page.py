@@ -1,4 +1,4 @@
-"""What `drover web` shows besides the log: reviews of plans, throttles of others, and Spark's tables."""
+"""The sources of `drover web` besides the log: reviews of plans, throttles of others, and Spark's tables."""
 
 import shlex
 import time
@@ -35,25 +35,25 @@ from drover.web.surveys import Looking, PastedPlan
 
 SHOWN_ROWS = 200
 SHOWN_ENTRIES = 12
-# Rows of a table that grows with time: so many, the latest first.
+# The most rows of a table that grows with time; the latest are shown.
 SHOWN_TABLE_ROWS = 100
 SHOWN_MOVES = 500
 SHOWN_UNMET = 200
 
 
 def looking_at(settings: Settings) -> Looking:
-    """Return what looks at the clusters of these settings."""
+    """Return the functions by which the page reads the clusters of these settings."""
     return Looking(Reviewer(settings).review, partial(find_others, settings))
 
 
 async def find_others(settings: Settings, cluster: str) -> Mapping[str, Any]:
-    """Return the throttles in a cluster that Drover has not set, as of `at_ms`, cut to what a page shows."""
-    found = await find_throttles(settings, cluster)
-    return others_document(found.rates, found.entries, time.time_ns() // 1_000_000)
+    """Return the throttles in a cluster that Drover has not set, cut to the rows that a page shows."""
+    throttles = await find_throttles(settings, cluster)
+    return others_document(throttles.rates, throttles.entries, time.time_ns() // 1_000_000)
 
 
 def others_document(rates: Iterable[FoundRates], entries: Iterable[FoundEntries], at_ms: int) -> dict[str, Any]:
-    """Return the rows that are not Drover's, strays first; of many entries the first ones, and how many there are."""
+    """Return the rows that are not Drover's, strays first; long lists are cut, and their full lengths are given."""
     brokers = sorted((row for row in rates if row.whose is not Whose.OURS), key=_is_stray, reverse=True)
     topics = sorted((row for row in entries if row.whose is not Whose.OURS), key=_is_stray, reverse=True)
     return {
@@ -84,12 +84,12 @@ class Reviewer:
     settings: Settings
 
     async def review(self, state: ClusterState, plan: PastedPlan) -> Mapping[str, Any]:
-        """Judge a plan against the cluster as it is now, away from the loop.
+        """Judge a plan against the cluster as it is now, in a thread of its own.
 
-        Raises `ConfigurationError` for what is no plan, `ValueError` for what is no rate, and `ClusterError` if the
+        Raises `ConfigurationError` for an invalid plan, `ValueError` for an invalid rate, and `ClusterError` if the
         cluster does not answer.
         """
-        # In threads of their own, which no stop of the page waits for; and before the cluster is asked.
+        # Check the plan before asking the cluster; daemon threads, so that the page can stop without waiting for them.
         read, _thread = in_daemon_thread("review", partial(_lists, plan))
         await read
         if plan.throttle:
@@ -108,7 +108,7 @@ def _lists(plan: PastedPlan) -> Lists:
 
 
 def judge(model: ClusterModel, cluster: str, plan: PastedPlan, limits: Limits) -> dict[str, Any]:
-    """Return the document of `drover plan check -o json`, cut to what a page shows, and the same as command lines."""
+    """Return the document of `drover plan check -o json`, cut to the rows of a page, and the commands to go on with."""
     lists = _lists(plan)
     proposal = assess(model, lists, limits)
     rate = parse_rate(plan.throttle) if plan.throttle else None
@@ -116,16 +116,17 @@ def judge(model: ClusterModel, cluster: str, plan: PastedPlan, limits: Limits) -
     document = proposal_document(proposal, request, model)
     lines = unmet_lines(proposal, request, model)
     racks = document["rack_violations"]
-    known = model.partition_by_name
-    internal = any(known[name].internal for name in lists.keys() & known.keys())
+    partitions = model.partition_by_name
+    internal = any(partitions[name].internal for name in lists.keys() & partitions.keys())
     return {
         **document,
         "moves": document["moves"][:SHOWN_MOVES],
         "moves_total": len(document["moves"]),
         "unchanged": sum(
-            (one := known.get(name)) is not None and one.replicas == after for name, after in lists.items()
+            (partition := partitions.get(name)) is not None and partition.replicas == after
+            for name, after in lists.items()
         ),
-        "brokers": [asdict(one) for one in changed_brokers(proposal)],
+        "brokers": [asdict(figures) for figures in changed_brokers(proposal)],
         "rack_violations": {"before": racks["before"], "after": racks["after"]},
         "problems": lines[:SHOWN_UNMET],
         "problems_total": len(lines),
@@ -150,14 +151,14 @@ class Tables:
         self._directory: Path = directory_of(settings.spark, None).absolute()
 
     def read(self, cluster: str | None) -> Mapping[str, Any]:
-        """Read the tables of one cluster or of all, with their age; says why when there are none.
+        """Read the tables of one cluster or of all, with their age; if there are none, say why.
 
-        Of those that grow with time there are the latest rows, the newest first.
+        Tables that grow with time are cut to their latest rows, newest first.
         """
         files = JobFiles(self._directory)
         try:
             with open_tables(files) as connection:
-                connection.execute("begin")  # one moment for all tables
+                connection.execute("begin")  # reads all tables as of the same batch
                 standing = read_standing(connection)
                 tables = {name: _latest_of(connection, name, cluster) for name in ("refusals", "requests")}
                 tables["takeovers"] = _latest_takeovers(connection)
@@ -178,12 +179,12 @@ def _latest_of(connection: Connection, table: str, cluster: str | None) -> list[
 
 
 def _latest_takeovers(connection: Connection) -> list[Any]:
-    """Read them shard by shard, as they are indexed: of all there are some for every minute and shard."""
+    """Read the latest takeovers shard by shard, because the table is large and indexed by shard."""
     (last,) = connection.execute("select max(shard) from takeovers").fetchone()
     latest = "where shard = ? order by window_ms desc limit ?"
     shards = range(0 if last is None else last + 1)
-    found = [row for shard in shards for row in read_rows(connection, "takeovers", latest, (shard, SHOWN_TABLE_ROWS))]
-    return sorted(found, key=lambda row: (-row["window_ms"], row["shard"]))[:SHOWN_TABLE_ROWS]
+    rows = [row for shard in shards for row in read_rows(connection, "takeovers", latest, (shard, SHOWN_TABLE_ROWS))]
+    return sorted(rows, key=lambda row: (-row["window_ms"], row["shard"]))[:SHOWN_TABLE_ROWS]
 
 
 def _of(cluster: str | None, rows: Iterable[Any]) -> list[Any]:

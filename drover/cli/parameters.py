@@ -1,4 +1,4 @@
-"""PURE: what operators type, as values: rates, durations, partitions, moments."""
+"""PURE: parsers of parameters that operators type: rates, durations, partitions, times."""
 
 import math
 import re
@@ -15,13 +15,13 @@ from drover.settings.addresses import parse_address
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)(i?)(B?)(?:/s|ps)?")
 _BITS = re.compile(r"(\d+(?:\.\d+)?)\s*([kKmMgGtT]?)i?(?:b|bits?)(?:/s|ps)?")
-# Slower than that nothing ever catches up, and no broker's network is faster.
+# Below the first rate no copy ever catches up; no broker's network reaches the second.
 SLOWEST_LIKELY_RATE = 1_000
 FASTEST_LIKELY_RATE = 100_000_000_000
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 _SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)", re.IGNORECASE)
-# In milliseconds, more than that is no number any more; how much a message takes is its reader's to say.
+# Keeps milliseconds finite; the reader of a message has narrower bounds.
 LONGEST_S = 1e300
 # Kafka's ids are 32 bits wide.
 MAX_BROKER = 2**31 - 1
@@ -29,7 +29,7 @@ _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def parse_rate(text: str) -> int:
-    """Read `10MB/s` (decimal), `50MiB` (binary) or plain bytes per second; bits are refused. Raises `ValueError`."""
+    """Parse `10MB/s` (decimal), `50MiB` (binary) or plain bytes per second; refuse bits. Raises `ValueError`."""
     bits = _BITS.fullmatch(text.strip())
     if bits is not None:
         count, scale = bits.groups()
@@ -49,15 +49,15 @@ def parse_rate(text: str) -> int:
 
 
 def check_rate(rate: int, *, force: bool) -> None:
-    """Refuse a rate that is probably a mistake of units, unless it is meant. Raises `ValueError`."""
+    """Refuse a rate that looks like a mistake of units, unless `force` is set. Raises `ValueError`."""
     if force or SLOWEST_LIKELY_RATE <= rate <= FASTEST_LIKELY_RATE:
         return
-    why = "nothing would ever catch up" if rate < SLOWEST_LIKELY_RATE else "no network is that fast"
+    why = "copies would never catch up" if rate < SLOWEST_LIKELY_RATE else "no network is that fast"
     raise ValueError(f"{rate:,} bytes per second is an unlikely throttle ({why}): write 10MB/s, or add --force")
 
 
 def parse_size(text: str) -> int:
-    """Read `500GB` (decimal), `2TiB` (binary) or plain bytes. Raises `ValueError`."""
+    """Parse `500GB` (decimal), `2TiB` (binary) or plain bytes. Raises `ValueError`."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a size: write 500GB, 2TiB or a number of bytes")
@@ -72,16 +72,16 @@ def _whole(text: str, amount: float) -> int:
 
 
 def parse_share(text: str) -> float:
-    """Read `85%` as 0.85. Raises `ValueError`."""
+    """Parse `85%` as 0.85. Raises `ValueError`."""
     match = _SHARE.fullmatch(text.strip())
     share = None if match is None else float(match.group(1)) / 100
     if share is None or not 0 < share <= 1:
-        raise ValueError(f"{text!r} is not a share of a disk: write 85%, and at most 100%")
+        raise ValueError(f"{text!r} is not a share of a disk: write a percentage up to 100%, such as 85%")
     return share
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """Read `a,b`. Raises `ValueError`."""
+    """Parse `a,b`. Raises `ValueError`."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise ValueError(f"{text!r} has an empty name: write one,two,three")
@@ -89,27 +89,27 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 
 def parse_brokers(text: str) -> tuple[int, ...]:
-    """Read `3,4` as ids of brokers. Raises `ValueError`."""
+    """Parse `3,4` as broker ids. Raises `ValueError`."""
     names = parse_names(text)
     if not all(name.isdecimal() and len(name) <= len(str(MAX_BROKER)) and int(name) <= MAX_BROKER for name in names):
-        raise ValueError(f"{text!r} are not ids of brokers: write 3,4")
+        raise ValueError(f"{text!r} is not a list of broker ids: write 3,4")
     return tuple(map(int, names))
 
 
 def parse_duration(text: str) -> float:
-    """Read `500ms`, `30s`, `5m`, `2h` or `1d` as seconds; a bare number is seconds. Raises `ValueError`."""
+    """Parse `500ms`, `30s`, `5m`, `2h` or `1d` as seconds; a bare number is seconds. Raises `ValueError`."""
     text = text.strip()
     match = _DURATION.fullmatch(text + "s" if text.replace(".", "", 1).isdecimal() else text)
     if match is None:
         raise ValueError(f"{text!r} is not a duration: write 500ms, 30s, 5m, 2h or 1d")
     seconds = float(match.group(1)) * _SECONDS[match.group(2).lower()]
     if seconds > LONGEST_S:
-        raise ValueError(f"{text[:40]!r} is longer than anything can take")
+        raise ValueError(f"{text[:40]!r} is too long for a duration")
     return seconds
 
 
 def parse_partition(text: str) -> TopicPartition:
-    """Read `topic:partition`. Raises `ValueError`."""
+    """Parse `topic:partition`. Raises `ValueError`."""
     topic, colon, partition = text.rpartition(":")
     if not (topic and colon and partition.isdecimal()):
         raise ValueError(f"{text!r} is not a partition: write TOPIC:PARTITION, such as orders:3")
@@ -117,7 +117,7 @@ def parse_partition(text: str) -> TopicPartition:
 
 
 def parse_moment(text: str, now: datetime) -> datetime:
-    """Read `2h` (so long ago), `2026-10-01` (the beginning of that day in UTC) or `2026-10-01T15:04Z`.
+    """Parse `2h` (an age), `2026-10-01` (the beginning of that day in UTC) or `2026-10-01T15:04Z`.
 
     Raises `ValueError`, also for a time without its zone.
     """
@@ -125,7 +125,7 @@ def parse_moment(text: str, now: datetime) -> datetime:
     try:
         return now - timedelta(seconds=parse_duration(text))
     except OverflowError:
-        raise ValueError(f"{text!r} is longer ago than dates reach") from None
+        raise ValueError(f"{text!r} is before the first representable date") from None
     except ValueError:
         return parse_date(
             text, "a time: write 2h for two hours ago, 2026-10-01 for the beginning of that day in UTC, or"
@@ -133,7 +133,7 @@ def parse_moment(text: str, now: datetime) -> datetime:
 
 
 def parse_date(text: str, advice: str) -> datetime:
-    """Read a day, in UTC, or a time with its zone. Raises `ValueError` with advice that such a time completes."""
+    """Parse a day, in UTC, or a time with its zone. Raises `ValueError` with `advice`, completed by an example."""
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is not None:
@@ -146,14 +146,14 @@ def parse_date(text: str, advice: str) -> datetime:
 
 
 class Parsed(click.ParamType):
-    """A parameter that a function reads; what that raises as `ValueError` is wrong usage."""
+    """A parameter that a function parses; its `ValueError` becomes a usage error."""
 
     def __init__(self, name: str, parse: Callable[[str], Any]) -> None:
         self.name = name
         self._parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Read what was typed; a default may be the value itself."""
+        """Parse the text; a default may be a parsed value already."""
         if not isinstance(value, str):
             return value
         try:
@@ -163,15 +163,15 @@ class Parsed(click.ParamType):
 
 
 class NamedPath(click.Path):  # noqa: TID251 - the replacement that the ban names
-    """A path, as `pathlib.Path`, that is not empty: that of a shell's unset variable would be the working directory."""
+    """A non-empty path, as `pathlib.Path`; the empty path of an unset variable would mean the working directory."""
 
     def __init__(self, **allowed: bool) -> None:
         super().__init__(path_type=Path, **allowed)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse the empty path, and check the others as click does."""
+        """Refuse the empty path, then check as click does."""
         if value == "":
-            self.fail("the path is empty: is a variable of the shell not set?", param, ctx)
+            self.fail("the path is empty: check that the shell variable is set", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -200,11 +200,11 @@ NAMES = Parsed("names", parse_names)
 BROKERS = Parsed("brokers", parse_brokers)
 DURATION = Parsed("duration", parse_duration)
 PARTITION = Parsed("topic:partition", parse_partition)
-# It stays the text that settings have.
+# Checked, but kept as text, because settings hold addresses as text.
 ADDRESS = Parsed("address", _checked_address)
-# In ms since epoch.
+# A time in ms since the epoch.
 MOMENT = Parsed("when", _parse_ms)
-# The same, and whether the text means the same moment whenever it is read.
+# A time in ms since the epoch, and whether it is absolute, so that a retry means the same time.
 SIGHTING = Parsed("when", _parse_sighting)
 BROKER = click.IntRange(min=0, max=MAX_BROKER)
 broker_argument = click.argument("number", metavar="N", type=BROKER)

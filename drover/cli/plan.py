@@ -47,7 +47,7 @@ from drover.planner.solving import filled_by, leaving_of
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-# How a plan is measured, and where it goes.
+# The options that limit a plan, and those that write it to a file.
 judging_options = all_options(
     exclude_brokers_option,
     source_options,
@@ -74,33 +74,35 @@ planning_options = all_options(
         type=NAMES,
         multiple=True,
         metavar="NAME,NAME",
-        help="Topics that stay where they are; * and ? stand for anything.",
+        help="Topics that stay where they are; * and ? are wildcards.",
     ),
-    click.option("--include-internal", is_flag=True, help="Move the topics of Kafka and of Drover itself too."),
+    click.option("--include-internal", is_flag=True, help="Also move the topics of Kafka and of Drover itself."),
     click.option(
         "--time-limit",
         type=DURATION,
         metavar="DURATION",
-        help="Print the best plan found in this time; Ctrl-C does so too.  [default: until it is done]",
+        help="Stop after this time with the best plan so far; so does Ctrl-C.  [default: until it is done]",
     ),
     click.option("--apply", "apply_", is_flag=True, help="Submit the plan; needs --reason."),
-    click.option("--partial", is_flag=True, help="With --apply: submit also what does not meet everything."),
+    click.option(
+        "--partial", is_flag=True, help="With --apply: submit the plan even if it does not meet the whole goal."
+    ),
 )
 
 
 def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str, Any]) -> None:
-    """Propose what reaches a goal, print it, and write or submit it if that was asked for.
+    """Propose a plan for a goal and print it; write or submit it if the options say so.
 
-    Ends with `USAGE` for a goal that makes no sense in this cluster, and with `GUARDED` for one that cannot be met.
+    Ends with `USAGE` for a goal that makes no sense in this cluster, and with `GUARDED` for a goal that cannot be met.
     """
     if options["apply_"]:
         _check_apply(options)
     model = read_model(invocation, source_of(options), with_log=True)
     limits = Limits(
         disk_limit=disk_limit_of(invocation, options),
-        balance_ingest=any(one.ingest_bytes_per_s is not None for one in model.partitions),
+        balance_ingest=any(partition.ingest_bytes_per_s is not None for partition in model.partitions),
         include_internal=options["include_internal"],
-        exclude_topics=topics_matching([one for given in options["exclude_topics"] for one in given], model),
+        exclude_topics=topics_matching([pattern for given in options["exclude_topics"] for pattern in given], model),
     )
     named: tuple[str, ...] = ()
     if isinstance(goal, SetReplicationFactor):
@@ -126,14 +128,14 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
 
 
 def disk_limit_of(invocation: Invocation, options: dict[str, Any]) -> float:
-    """Return the share of a disk that may be used: as typed, else as set; a file needs no settings."""
+    """Return the share of a disk that may be used: the option's, else the setting's; with `--model`, the default."""
     if options["disk_limit"] is not None:
         return float(options["disk_limit"])
     return DEFAULT_LIMITS.disk_limit if options["model"] is not None else invocation.settings().planning.disk_limit
 
 
 def targets_of(proposal: Proposal) -> tuple[PartitionTarget, ...]:
-    """Return the new lists, each with the present one asserted, so that nothing else is changed if it has changed."""
+    """Return the new lists, each asserting the current one, so that a list that has changed meanwhile is refused."""
     return tuple(
         PartitionTarget(topic=move.topic, partition=move.partition, replicas=move.after, original_replicas=move.before)
         for move in proposal.moves
@@ -143,13 +145,13 @@ def targets_of(proposal: Proposal) -> tuple[PartitionTarget, ...]:
 def save_proposal(
     file: Path, request: Request, proposal: Proposal, targets: Sequence[PartitionTarget], model: ClusterModel
 ) -> None:
-    """Write a proposal to a file, and say how it is submitted; an empty one is not worth a file."""
+    """Write a proposal to a file, and print how to submit it; without moves, write no file."""
     if not targets:
-        say(f"There is no plan to write to {file}.", err=True)
+        say(f"The plan has no moves; {file} was not written.", err=True)
         return
     saved = SavedProposal(asked=request.asked, hash=proposal.digest, basis=proposal.basis, **request.goal)
     write_text(file, proposal_json(targets, saved), "plan")
-    internal = any(model.partition_by_name[one.topic, one.partition].internal for one in targets)
+    internal = any(model.partition_by_name[target.topic, target.partition].internal for target in targets)
     also = " --allow-drover-topics" if internal else ""
     say(
         f"Wrote the plan to {file}. Submit it with: "
@@ -159,7 +161,7 @@ def save_proposal(
 
 
 def show(proposal: Proposal, request: Request, model: ClusterModel, options: dict[str, Any]) -> None:
-    """Print a proposal; if the plan itself goes to standard output, only remarks, on standard error."""
+    """Print a proposal; if the plan file goes to standard output, only print the remarks, on standard error."""
     output = options["output"]
     if str(options["to"]) == "-":
         remarks = (remark.text for remark in directory_remarks(proposal, model))
@@ -173,7 +175,7 @@ def show(proposal: Proposal, request: Request, model: ClusterModel, options: dic
 
 
 def code_of(proposal: Proposal, request: Request, model: ClusterModel) -> ExitCode:
-    """Return the exit code of a proposal that is only shown."""
+    """Return the exit code of a proposal that is shown and not submitted."""
     if proposal.refused:
         return ExitCode.USAGE
     return ExitCode.GUARDED if blocking(proposal, request, model) else ExitCode.DONE
@@ -181,9 +183,11 @@ def code_of(proposal: Proposal, request: Request, model: ClusterModel) -> ExitCo
 
 def _check_apply(options: dict[str, Any]) -> None:
     if options["model"] is not None:
-        raise click.UsageError("--apply submits to a live cluster and --model is a file: use --to, then drover alter")
+        raise click.UsageError(
+            "--apply needs a live cluster, and --model is a file: write the plan with --to, then use drover alter"
+        )
     if str(options["to"]) == "-":
-        raise click.UsageError("--to - prints the plan for somebody else to submit, and --apply submits it: choose one")
+        raise click.UsageError("--to - and --apply exclude each other: print the plan or submit it")
     if not options["reason"]:
         raise click.UsageError("--apply needs --reason: it is kept in the log for ever")
     check_rate_of(options)
@@ -198,7 +202,8 @@ def _apply(
         show(proposal, request, model, options)
         if blocked and targets:
             raise Failure(
-                "nothing was submitted, since something is not met: --partial submits the rest", ExitCode.GUARDED
+                "nothing was submitted, because the plan does not meet the whole goal: --partial submits it anyway",
+                ExitCode.GUARDED,
             )
         raise click.exceptions.Exit(code_of(proposal, request, model))
     connection, cluster = connect(invocation)
@@ -219,7 +224,7 @@ def _cluster(invocation: Invocation, options: dict[str, Any]) -> str | None:
 
 @dataclass(slots=True)
 class Stop:
-    """Whether the planner shall end with what it has: when the time is over, or at Ctrl-C."""
+    """Whether the planner should stop with its best plan so far: the time is over, or Ctrl-C was pressed."""
 
     time_limit_s: float | None
     began_s: float = field(default_factory=time.monotonic)
@@ -234,7 +239,7 @@ class Stop:
 
 @contextmanager
 def stopping(time_limit_s: float | None) -> Iterator[Stop]:
-    """Let the first Ctrl-C end the planning with the best plan so far; a second one ends the command."""
+    """Let the first Ctrl-C end the planning with the best plan so far; the second one ends the command."""
     stop = Stop(time_limit_s)
     before = signal.getsignal(signal.SIGINT)
 
@@ -253,7 +258,7 @@ def stopping(time_limit_s: float | None) -> Iterator[Stop]:
 def plan() -> None:
     """Propose the moves that reach a goal: the fewest bytes first, then the best balance.
 
-    Nothing is done without --apply. Exit code 2: the goal makes no sense in this cluster; 4: something cannot be met.
+    Nothing is moved without --apply. Exit code 2: the goal makes no sense in this cluster; 4: it cannot be met in full.
     """
 
 
@@ -271,7 +276,7 @@ def drain(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> N
 @planning_options
 @pass_invocation
 def add(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> None:
-    """Fill brokers that have joined."""
+    """Move replicas to brokers that have joined."""
     plan_goal(invocation, _said("add", *brokers), goals.Add(brokers), options)
 
 
@@ -283,22 +288,22 @@ def add(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> Non
     type=click.IntRange(min=0),
     required=True,
     metavar="BROKER",
-    help="The one that takes over.",
+    help="The broker that takes over.",
 )
 @planning_options
 @pass_invocation
 def replace_broker(invocation: Invocation, broker: int, replacement: int, **options: Any) -> None:
-    """Give what a broker has, dead or alive, to another one, each replica in its place in the order."""
+    """Replace a broker, dead or alive, by another one in every replica list, in the same place."""
     plan_goal(invocation, _said("replace", broker, "with", replacement), goals.Replace(broker, replacement), options)
 
 
 @plan.command()
-@click.option("--max-bytes", type=SIZE, metavar="SIZE", help="Copy no more than that: 500GB, 2TiB.")
-@click.option("--max-moves", type=click.IntRange(min=0), metavar="N", help="Copy no more replicas than that.")
+@click.option("--max-bytes", type=SIZE, metavar="SIZE", help="The most bytes to copy: 500GB, 2TiB.")
+@click.option("--max-moves", type=click.IntRange(min=0), metavar="N", help="The most replicas to copy.")
 @planning_options
 @pass_invocation
 def balance(invocation: Invocation, max_bytes: int | None, max_moves: int | None, **options: Any) -> None:
-    """Even out replicas, bytes and preferred leaders, as far as that is worth the bytes."""
+    """Balance replicas, bytes and preferred leaders, as far as the gain is worth the bytes to copy."""
     plan_goal(invocation, "balance", goals.Balance(max_bytes, max_moves), options)
 
 
@@ -308,7 +313,7 @@ def balance(invocation: Invocation, max_bytes: int | None, max_moves: int | None
 @planning_options
 @pass_invocation
 def set_rf(invocation: Invocation, topics: tuple[tuple[str, ...], ...], factor: int, **options: Any) -> None:
-    """Give every partition of these topics so many replicas, more or fewer; * and ? stand for anything."""
+    """Set the replication factor of these topics, up or down; * and ? are wildcards."""
     named = tuple(topic for given in topics for topic in given)
     plan_goal(invocation, _said("set-rf", *named, factor), goals.SetReplicationFactor(named, factor), options)
 
@@ -334,21 +339,21 @@ def spread(invocation: Invocation, **options: Any) -> None:
 @planning_options
 @pass_invocation
 def leaders(invocation: Invocation, **options: Any) -> None:
-    """Even out the preferred leaders by the order of replica lists alone; nothing is copied."""
+    """Balance the preferred leaders by reordering replica lists; copies nothing."""
     plan_goal(invocation, "leaders", goals.Leaders(), options)
 
 
 @plan.command()
 @click.argument("files", metavar="PLAN.json...", nargs=-1, required=True, type=plan_file_type)
-@click.option("--throttle", type=RATE, metavar="RATE", help="Say how long it takes at least at this rate.")
+@click.option("--throttle", type=RATE, metavar="RATE", help="Also estimate the least time at this rate.")
 @judging_options
 @output_option
 @common_options
 @pass_invocation
 def check(invocation: Invocation, files: tuple[Path, ...], **options: Any) -> None:
-    """Judge a plan that somebody else made, by the same figures: stock --generate, Cruise Control, topicmappr.
+    """Judge a plan of another tool by the same figures: stock --generate, Cruise Control, topicmappr.
 
-    Nothing is sent. Exit code 4 says that the plan breaks something.
+    Nothing is sent. Exit code 4: the plan breaks a rule.
     """
     check_plan(invocation, files, options)
 
@@ -358,7 +363,7 @@ def _said(*words: object) -> str:
 
 
 def check_plan(invocation: Invocation, files: Sequence[Path], options: dict[str, Any]) -> None:
-    """Print what a plan would do, and what it breaks."""
+    """Print the moves of a plan, and the rules that it breaks."""
     name = name_of(files)
     lists = lists_of(read_plans(files), name)
     source = source_of(options)

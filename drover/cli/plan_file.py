@@ -1,4 +1,4 @@
-"""PURE but for reading: plans in files, in the stock tool's format and in those of other tools."""
+"""PURE, except for reading files: plans in the formats of the stock tool and of other tools."""
 
 import json
 import re
@@ -32,7 +32,7 @@ ANY_LOG_DIRECTORY = "any"
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A partition of a plan; `observers` are Confluent's, and Apache Kafka has none."""
+    """A partition of a plan; only Confluent's brokers have `observers`."""
 
     topic: str
     partition: Index
@@ -43,7 +43,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SavedProposal(msgspec.Struct, frozen=True):
-    """The part of a plan file that `drover plan --to` adds: the goal, the plan's hash, and what the hash covers.
+    """The part of a plan file that `drover plan --to` adds: the goal, the plan's hash, and the inputs of the hash.
 
     `empties` and `fills` are the brokers that the plan empties and fills.
     """
@@ -56,9 +56,9 @@ class SavedProposal(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A plan in the stock tool's format, with what Drover adds to it.
+    """A plan in the stock tool's format, with Drover's additional fields.
 
-    `empties` and `fills` are the brokers that it empties and fills, where no proposal says so.
+    `empties` and `fills` are the brokers that the plan empties and fills; with a `proposal`, its own fields count.
     """
 
     partitions: tuple[Entry, ...]
@@ -92,7 +92,7 @@ class _Move(msgspec.Struct, frozen=True):
 
 
 class _ShownProposal(msgspec.Struct, frozen=True):
-    """A proposal as `drover plan -o json` prints it, without the fields that no alter needs."""
+    """A proposal as `drover plan -o json` prints it, reduced to the fields that an alter needs."""
 
     moves: tuple[_Move, ...]
     refused: bool = False
@@ -101,9 +101,9 @@ class _ShownProposal(msgspec.Struct, frozen=True):
 
 
 def plan_in(text: str, name: str) -> Plan:
-    """Return the plan in a text; only programs that answered with no move give one without partitions.
+    """Return the plan in a text; only the answer of a program may have no partitions.
 
-    Raises `ConfigurationError` for what is no plan, and whatever `msgspec` and `json` raise for what is no JSON.
+    Raises `ConfigurationError` for a text that is not a plan; exceptions of `msgspec` and `json` pass through.
     """
     text = _json_in(text, name)
     fault = fault_of_json(text.encode(errors="surrogatepass"))
@@ -117,54 +117,56 @@ def plan_in(text: str, name: str) -> Plan:
             return _of_shown_proposal(msgspec.convert(document, _ShownProposal), name)
         _refuse_others(document, name)
     if isinstance(document, dict) and "brokers" in document:
-        raise ConfigurationError(f"{name} is a model of a cluster, and no plan: give it to `drover plan` with --model")
+        raise ConfigurationError(f"{name} is a model of a cluster, not a plan: give it to `drover plan` with --model")
     plan = msgspec.convert(document, Plan)
     if plan.version != 1:
-        raise ConfigurationError(f"{name} has version {plan.version}; only version 1 is known")
+        raise ConfigurationError(f"{name} has version {plan.version}; this Drover reads version 1 only")
     if not plan.partitions:
         raise ConfigurationError(f"{name} names no partition: there is nothing to do")
     return plan
 
 
 def _of_cruise_control(answer: _CruiseControl) -> Plan:
-    # Its `oldReplicas` begin with the leader of the moment, and so assert nothing about the order.
+    # `oldReplicas` begin with the current leader, so that they cannot assert the order of the list.
     return Plan(
         tuple(
-            Entry(one.topic_partition.topic, one.topic_partition.partition, one.new_replicas)
-            for one in answer.proposals
+            Entry(proposal.topic_partition.topic, proposal.topic_partition.partition, proposal.new_replicas)
+            for proposal in answer.proposals
         )
     )
 
 
 def _of_shown_proposal(shown: _ShownProposal, name: str) -> Plan:
     if shown.refused:
-        raise ConfigurationError(f"{name} is no plan: it says why `drover plan` could not make one")
-    entries = tuple(Entry(one.topic, one.partition, one.after, original_replicas=one.before) for one in shown.moves)
+        raise ConfigurationError(f"{name} is not a plan: it holds the reasons why `drover plan` could not make one")
+    entries = tuple(
+        Entry(move.topic, move.partition, move.after, original_replicas=move.before) for move in shown.moves
+    )
     return Plan(entries, empties=shown.empties, fills=shown.fills)
 
 
 def _refuse_others(document: dict[str, Any], name: str) -> None:
-    """Say what a document is that people take for a plan."""
+    """Refuse documents of other tools that are easily mistaken for a plan, and say what they are."""
     if "errorMessage" in document:
         message = visible(str(document["errorMessage"]))[:MAX_SHOWN]
-        raise ConfigurationError(f"{name} is no plan: Cruise Control answered with an error: {message}")
+        raise ConfigurationError(f"{name} is not a plan: Cruise Control answered with an error: {message}")
     if "progress" in document:
         raise ConfigurationError(
-            f"{name} is no plan yet: Cruise Control is still at work. Ask for the same again, with the User-Task-ID "
-            "from the header of this answer, until it lists proposals"
+            f"{name} is not a plan yet: Cruise Control is still working. Repeat the request with the User-Task-ID "
+            "header of this answer until it lists proposals"
         )
     if "summary" in document:
         raise ConfigurationError(
-            f"{name} holds the summary of Cruise Control's answer, and not the moves: ask again with "
+            f"{name} holds only the summary of Cruise Control's answer, without the moves: repeat the request with "
             "json=true&verbose=true"
         )
     if "topics" in document:
         raise ConfigurationError(
-            f"{name} is a list of topics for kafka-reassign-partitions --generate, and no plan: give what that prints, "
-            "or let `drover plan` propose one"
+            f"{name} is a list of topics for kafka-reassign-partitions --generate, not a plan: give the output of "
+            "--generate, or let `drover plan` propose a plan"
         )
     if "commands" in document:
-        raise ConfigurationError(f"{name} is what `drover alter --dry-run` printed: give the plan itself")
+        raise ConfigurationError(f"{name} is the output of `drover alter --dry-run`: give the plan itself")
 
 
 def _decoded(text: str) -> Any:
@@ -182,7 +184,7 @@ def _decoded(text: str) -> Any:
 
 
 def _json_in(text: str, name: str) -> str:
-    """Extract the JSON of the plan from what programs print around it."""
+    """Extract the JSON of the plan from the output of a program."""
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise ConfigurationError(f"{name} is empty")
@@ -195,22 +197,24 @@ def _json_in(text: str, name: str) -> str:
         return proposed[start:end]
     if CURRENT_HEADING in text:
         raise ConfigurationError(
-            f"{name} holds only the current assignment, no proposed one; to go back to it, put its JSON alone into a "
+            f"{name} holds only the current assignment, not a proposed one; to return to it, save its JSON alone in a "
             "file"
         )
     if _TEXT_OF_CRUISE_CONTROL.search(text):
-        raise ConfigurationError(f"{name} is Cruise Control's answer as text: ask again with json=true&verbose=true")
+        raise ConfigurationError(
+            f"{name} is Cruise Control's answer as text: repeat the request with json=true&verbose=true"
+        )
     maps = list(_maps_in(text))
     if len(maps) > 1:
         raise ConfigurationError(
-            f"{name} holds {len(maps)} JSON documents, and a plan is one: put the plan alone into a file. "
-            "`drover plan` writes one with --to"
+            f"{name} holds {len(maps)} JSON documents, and a plan is a single one: save the plan alone in a file. "
+            "`drover plan --to` writes such a file"
         )
     return maps[0] if maps else text
 
 
 def _maps_in(text: str) -> Iterator[str]:
-    """Cut out every map that begins a line; what is damaged goes to the end, so that its fault is told."""
+    """Yield every map that begins a line; a damaged map extends to the end, so that its error is reported."""
     place = 0
     while (line := _LINE_OF_A_MAP.search(text, place)) is not None:
         try:
@@ -220,15 +224,15 @@ def _maps_in(text: str) -> Iterator[str]:
         yield text[line.end() : place]
 
 
-# What the fields beside `partitions` may take of a command; they are bounded by the contract.
+# Bytes of a command that are reserved for the fields other than `partitions`; the contract bounds these.
 ENVELOPE_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan that was read, and the proposal that it was, if `drover plan` has written it.
+    """A plan from a file, and its proposal if `drover plan` has written the file.
 
-    `empties` and `fills` are the brokers that it says to empty and to fill.
+    `empties` and `fills` are the brokers that the plan empties and fills.
     """
 
     targets: tuple[PartitionTarget, ...]
@@ -241,24 +245,24 @@ Lists = dict[tuple[str, int], tuple[int, ...]]
 
 
 def parse_plan(text: str, name: str) -> PlanFile:
-    """Read `{"version": 1, "partitions": [{"topic", "partition", "replicas"}]}`, or the output of `--generate`.
+    """Parse `{"version": 1, "partitions": [{"topic", "partition", "replicas"}]}`, or the output of `--generate`.
 
-    Of that output the proposed block is taken; text around a plan is passed over. Three things are read beyond the
-    stock format: `replicas` may be null, which stops that partition's move, `original_replicas` (KIP-236) is an
-    assertion about the present list, and `proposal` is what `drover plan --to` adds. Cruise Control's JSON and what
-    `drover plan -o json` prints are read too, and may name no partition. Raises `ConfigurationError` that names the
-    file and the place and, for what people take for a plan, says what it is.
+    Of that output, the proposed block counts; other text around the plan is ignored. Three extensions of the stock
+    format are read: `replicas` may be null, which stops that partition's move; `original_replicas` (KIP-236) asserts
+    the current list; and `proposal` is the part that `drover plan --to` adds. Also reads Cruise Control's JSON and the
+    output of `drover plan -o json`, which may have no partitions. Raises `ConfigurationError` that names the file and
+    the place; for documents that are easily mistaken for a plan, it says what they are.
     """
     try:
         plan = plan_in(text, name)
     except msgspec.ValidationError as error:
         raise ConfigurationError(f"{name} is not in the stock tool's format: {said_of(error)}") from None
     except RecursionError:
-        raise ConfigurationError(f"{name} is no plan: its lists and maps are nested too deeply") from None
+        raise ConfigurationError(f"{name} is not a plan: its lists and maps are nested too deeply") from None
     except UNDECODABLE as error:
         raise ConfigurationError(f"{name} is not JSON: {said_of(error)}") from None
     except ValueError as error:
-        # Of Python's reader, which finds the end of a block: it refuses a number of thousands of digits, too.
+        # From Python's JSON reader, which finds the end of a block; it also refuses numbers of thousands of digits.
         raise ConfigurationError(f"{name} is not JSON: {error}") from None
     _check_entries(plan.partitions, name)
     targets = tuple(
@@ -275,23 +279,25 @@ def parse_plan(text: str, name: str) -> PlanFile:
 
 
 def lists_of(plan: PlanFile, name: str) -> Lists:
-    """Return the lists that a plan asks for. Raises `ConfigurationError` for one that stops moves, which has none."""
+    """Return the replica lists of a plan. Raises `ConfigurationError` for a plan that stops moves."""
     lists: Lists = {}
     for target in plan.targets:
         if target.replicas is None:
-            raise ConfigurationError(f"{name} stops the move of {target.key}: only plans that move can be judged")
+            raise ConfigurationError(
+                f"{name} stops the move of {target.key}: only plans that give replicas can be judged"
+            )
         lists[target.topic, target.partition] = target.replicas
     return lists
 
 
 def stock_json(lists: Iterable[tuple[str, int, Sequence[int]]]) -> str:
-    """Write replica lists in the stock tool's format, one partition to a line, so that people can edit them."""
+    """Format replica lists in the stock tool's format, one partition to a line, so that people can edit them."""
     entries = ({"topic": topic, "partition": number, "replicas": replicas} for topic, number, replicas in lists)
     return f'{{"version": 1, "partitions": [\n{_entry_lines(entries)}\n]}}\n'
 
 
 def proposal_json(targets: Iterable[PartitionTarget], proposal: SavedProposal) -> str:
-    """Write a proposal in the stock tool's format, which ignores what Drover adds to it."""
+    """Format a proposal in the stock tool's format; the stock tool ignores Drover's additional fields."""
     partitions = _entry_lines(msgspec.to_builtins(target) for target in targets)
     added = msgspec.json.encode(proposal).decode()
     return f'{{"version": 1, "partitions": [\n{partitions}\n],\n"proposal": {added}}}\n'
@@ -314,20 +320,20 @@ def _check_entries(entries: Iterable[Entry], name: str) -> None:
             raise ConfigurationError(f"{name}: {where} must have as many log_dirs as replicas")
         if entry.observers:
             raise ConfigurationError(
-                f"{name}: {where} names observers, which only Confluent's brokers have: leave them out, and write the "
-                "replicas alone"
+                f"{name}: {where} names observers, which only Confluent's brokers have: leave out `observers`, and "
+                "list only full replicas"
             )
         if any(directory != ANY_LOG_DIRECTORY for directory in entry.log_dirs):
             raise ConfigurationError(
-                f'{name}: {where} names a log directory; Drover moves between brokers only: write "any" or leave '
-                "log_dirs out"
+                f'{name}: {where} names a log directory, but Drover moves replicas between brokers only: write "any" '
+                "or leave out `log_dirs`"
             )
 
 
 def split(whole: Alter) -> tuple[Alter, ...]:
-    """Return a command that fits as it is, and a larger one as several under `id`, `id.2`, `id.3`.
+    """Split a command that is too large for one message into several with the ids `id`, `id.2`, `id.3`.
 
-    All but the last say that more will follow, so that the plan is not finished in between.
+    All but the last say that more will follow, so that the plan does not end in between.
     """
     parts = _split(whole.partitions, MAX_COMMAND_BYTES - ENVELOPE_BYTES)
     if len(parts) == 1:
@@ -362,13 +368,13 @@ plan_file_type = NamedPath(dir_okay=False, allow_dash=True)
 
 
 def read_plans(files: Sequence[Path]) -> PlanFile:
-    """Read the files as one plan; `-` is standard input. Only a file that is alone keeps its proposal.
+    """Read the files as one plan; `-` is standard input. Only a single file keeps its proposal.
 
-    Ends the command with `DONE` if no file asks for a move, as an answer of Cruise Control may. Raises
-    `ConfigurationError` for a file that is no plan, and for a partition that two of them name.
+    Ends the command with `DONE` if no file asks for a move; an answer of Cruise Control may be empty. Raises
+    `ConfigurationError` for a file that is not a plan, and for a partition that two files name.
     """
     if len(set(files)) < len(files):
-        raise click.UsageError("a PLAN.json is named twice; - is standard input, which can be read once")
+        raise click.UsageError("a PLAN.json is named twice: name each file once (- is standard input)")
     plans = [parse_plan(read_text(file, "plan"), str(file)) for file in files]
     named: dict[object, Path] = {}
     for file, plan in zip(files, plans, strict=True):
@@ -389,5 +395,5 @@ def read_plans(files: Sequence[Path]) -> PlanFile:
 
 
 def name_of(files: Sequence[Path]) -> str:
-    """Return what messages call these files."""
+    """Return the name of these files in messages."""
     return listed(files)

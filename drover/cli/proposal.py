@@ -1,4 +1,4 @@
-"""A proposal as people read it: the moves, the figures of each broker, and what is better afterwards."""
+"""A proposal for people: the moves, the figures of each broker, and the balance before and after."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,7 +24,7 @@ SHOWN_DIRECTORIES = 20
 
 
 def print_proposal(proposal: Proposal, request: Request, model: ClusterModel) -> None:
-    """Print a proposal; of a large one the first moves."""
+    """Print a proposal; the table of a large one is cut to its first moves."""
     say(f"{request.asked}: {_headline(proposal)}")
     if proposal.moves:
         _print_moves(move_rows(proposal))
@@ -47,7 +47,7 @@ def _headline(proposal: Proposal) -> str:
 
 
 def cost_line(proposal: Proposal, partitions: int) -> str:
-    """Say how many partitions change, and what that copies."""
+    """Say how many partitions change, and how much that copies."""
     copies = f"{plural(proposal.copies, 'copy', 'copies')} of {amount(proposal.copied_bytes)} together"
     if not proposal.copies:
         copies = "nothing to copy"
@@ -73,12 +73,12 @@ def _print_moves(rows: Sequence[MoveRow]) -> None:
 
 
 def print_brokers(figures: Sequence[BrokerFigures], model: ClusterModel) -> None:
-    """Print what moves mean for the brokers that they mean most for."""
-    known = model.broker_by_id
+    """Print the figures of the brokers that the moves affect most."""
+    brokers = model.broker_by_id
     lines = [
         (
             str(each.broker),
-            (known[each.broker].rack or "") if each.broker in known else "",
+            (brokers[each.broker].rack or "") if each.broker in brokers else "",
             _change(f"{each.replicas_before:,}", f"{each.replicas_after:,}"),
             _change(f"{each.leaders_before:,}", f"{each.leaders_after:,}"),
             _change(amount(each.disk_bytes_before), amount(each.disk_bytes_after)),
@@ -92,12 +92,12 @@ def print_brokers(figures: Sequence[BrokerFigures], model: ClusterModel) -> None
     columns = ("broker", "rack", "replicas", "leaders", "bytes", "in", "out", "peak extra", "room")
     console().print(table(columns, lines, right=columns[2:]))
     if len(figures) > SHOWN_BROKERS:
-        say(f"... and {len(figures) - SHOWN_BROKERS:,} brokers for which it means less: -o json prints all.")
+        say(f"... and {len(figures) - SHOWN_BROKERS:,} brokers that change less: -o json prints all.")
     say()
 
 
 def _busiest(figures: Sequence[BrokerFigures]) -> list[BrokerFigures]:
-    """Return the brokers for which a proposal means most, in the order of their ids."""
+    """Return the brokers that a proposal affects most, in the order of their ids."""
     shown = sorted(
         figures, key=lambda each: -max(each.bytes_in, each.bytes_out, each.disk_bytes_before - each.disk_bytes_after)
     )
@@ -120,23 +120,23 @@ def _print_evenness(proposal: Proposal) -> None:
 
 
 def note_lines(proposal: Proposal, throttle: int | None) -> Iterator[str]:
-    """Say what of a proposal is worse than it could be, how long it takes at least, and what is not known."""
+    """Yield notes about a proposal: rack violations, the least time, and unknown sizes and disks."""
     before, after = proposal.rack_violations_before, proposal.rack_violations_after
     if before or after:
         yield f"Partitions in fewer racks than possible: {before:,} now, {after:,} afterwards."
     least_s = least_time_s(proposal, throttle)
     if least_s is not None:
         rate = amount(throttle or 0)
-        yield f"It takes at least {duration(least_s * 1000)} at {rate}/s per broker, in whatever order."
+        yield f"It takes at least {duration(least_s * 1000)} at {rate}/s per broker."
     elif proposal.copies:
-        yield "With --throttle RATE it says how long this takes at least."
+        yield "Add --throttle RATE to estimate the least time."
     if proposal.unknown_sizes:
         yield f"{plural(proposal.unknown_sizes, 'partition')} of unknown size count as empty."
     if proposal.unknown_disks:
         brokers = listed(proposal.unknown_disks)
-        yield f"Nobody knows how much fits on the disks of broker {brokers}: that was not checked."
+        yield f"The free space on the disks of broker {brokers} is unknown and was not checked."
     if proposal.interrupted:
-        yield "It was interrupted: the plan is valid, and more time may find a better one."
+        yield "Planning was interrupted: the plan is valid, but more time may give a better one."
 
 
 def _print_unmet(proposal: Proposal, request: Request, model: ClusterModel) -> None:
@@ -158,8 +158,8 @@ def print_directories(remarks: Sequence[DiskRemark], *, err: bool = False) -> No
         say(f"... and {more}: -o yaml prints all.", err=err)
 
 
-def _shares(found: Spread) -> tuple[str, str]:
-    return f"{found.highest:.3f}", f"{found.lowest:.3f}"
+def _shares(shares: Spread) -> tuple[str, str]:
+    return f"{shares.highest:.3f}", f"{shares.lowest:.3f}"
 
 
 def _change(before: str, after: str) -> str:

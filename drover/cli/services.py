@@ -1,4 +1,4 @@
-"""`drover worker`, `drover project` and `drover web`: the processes that run until they are told to stop."""
+"""`drover worker`, `drover project` and `drover web`: the processes that run until a signal stops them."""
 
 import asyncio
 import signal
@@ -35,7 +35,7 @@ LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
 def worker(invocation: Invocation, **flags: Any) -> None:
     """Decide commands and move partitions, until SIGTERM or Ctrl-C.
 
-    Several workers may run: each shard of the log is owned by one of them at a time.
+    Several workers may run; each shard of the log has one owner at a time.
     """
     overrides = {name: value for name, value in flags.items() if value is not None}
     settings = invocation.settings({"worker": overrides} if overrides else None)
@@ -57,7 +57,7 @@ def worker(invocation: Invocation, **flags: Any) -> None:
 def project(invocation: Invocation, context: click.Context, listen: str | None) -> None:
     """Write the state of every cluster to ZooKeeper as it changes, until SIGTERM or Ctrl-C.
 
-    Several may run; only one of them writes a cluster's tree at a time. Workers do the same with
+    Several processes may run; only one of them writes a cluster's tree at a time. Workers do the same with
     `zookeeper.project = true`.
     """
     if context.invoked_subcommand is not None:
@@ -73,7 +73,7 @@ def project(invocation: Invocation, context: click.Context, listen: str | None) 
 @common_options
 @pass_invocation
 def rebuild(invocation: Invocation) -> None:
-    """Build a cluster's tree again from the log, beside the old one, and switch to it.
+    """Build a cluster's tree anew from the log, beside the old one, and switch to it.
 
     Projectors may keep running; they carry on from the new tree.
     """
@@ -90,20 +90,20 @@ def rebuild(invocation: Invocation) -> None:
 @common_options
 @pass_invocation
 def verify(invocation: Invocation, output: str) -> None:
-    """Compare a cluster's tree with the log, up to where the tree follows it; exit code 1 if they differ."""
+    """Compare a cluster's tree with the log, up to the tree's position; exit code 1 if they differ."""
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
     from drover.cli.audit import comparison_lines  # noqa: PLC0415 - see project
     from drover.projections.projecting import compare_tree  # noqa: PLC0415 - see project
 
-    found = asyncio.run(compare_tree(settings, cluster))
+    comparison = asyncio.run(compare_tree(settings, cluster))
     if output != "table":
-        rows = [asdict(difference) for difference in found.differences]
-        print_document({**asdict(found), "differences": rows}, rows, output)
+        rows = [asdict(difference) for difference in comparison.differences]
+        print_document({**asdict(comparison), "differences": rows}, rows, output)
     else:
-        for line in comparison_lines(found):
+        for line in comparison_lines(comparison):
             say(f"{cluster}: {line}")
-    raise click.exceptions.Exit(ExitCode.FAILED if found.differences else ExitCode.DONE)
+    raise click.exceptions.Exit(ExitCode.FAILED if comparison.differences else ExitCode.DONE)
 
 
 @click.command()
@@ -111,10 +111,10 @@ def verify(invocation: Invocation, output: str) -> None:
 @settings_options
 @pass_invocation
 def web(invocation: Invocation, listen: str | None) -> None:
-    """Serve the page, until SIGTERM or Ctrl-C: what moves and why it waits, brokers, throttles, stories, the past.
+    """Serve the page until SIGTERM or Ctrl-C: moves and why they wait, brokers, throttles, histories, the past.
 
-    It reads the log and changes nothing, unless `web.writes` lets users act whom a proxy names. Whoever reaches its
-    address may read all that the log says, so it listens on the loopback interface unless told otherwise.
+    It reads the log and changes nothing, unless `web.writes` lets users whom a proxy has authenticated send commands.
+    Everyone who can connect to it can read the whole log, so it listens on the loopback interface by default.
     """
     settings = invocation.settings(None if listen is None else {"web": {"listen": listen}})
     asyncio.run(_serve(settings))
@@ -133,7 +133,7 @@ async def _serve(settings: Settings) -> None:
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
     host = settings.web.address[0]
     if host not in LOOPBACK_ADDRESSES:
-        say(f"Listening on {host}: whoever reaches it may read all that the log says.", err=True)
+        say(f"Listening on {host}: everyone who can connect to it can read the whole log.", err=True)
     connection = settings.log.connection()
     tables = Tables(settings)
     web_settings = settings.web
@@ -141,7 +141,7 @@ async def _serve(settings: Settings) -> None:
     if web_settings.writes:
         doorkeeper = Doorkeeper(web_settings.user_header, web_settings.networks)
         trusted = ", ".join(web_settings.proxies)
-        say(f"Users may send commands: whom {trusted} names in {web_settings.user_header} is believed.", err=True)
+        say(f"Users may send commands; {trusted} is trusted to name them in {web_settings.user_header}.", err=True)
     async with serving(
         connection,
         web_settings.address,
@@ -149,6 +149,7 @@ async def _serve(settings: Settings) -> None:
         telemetry=tables.read,
         doorkeeper=doorkeeper,
         looking=looking_at(settings),
+        proxies=web_settings.networks,
     ) as port:
         shown = f"[{host}]" if ":" in host else host
         say(f"The page is at http://{shown}:{port}/")

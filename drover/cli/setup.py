@@ -30,12 +30,12 @@ def topics() -> None:
     type=click.IntRange(min=1, max=1000),
     default=DEFAULT_SHARDS,
     show_default=True,
-    help="How many; fixed for ever once the log has begun.",
+    help="The number of shards; it is fixed for ever once the log has begun.",
 )
 @settings_options
 @pass_invocation
 def init(invocation: Invocation, shards: int) -> None:
-    """Create missing topics and begin every shard of the log; harmless when repeated."""
+    """Create missing topics and begin every shard of the log; harmless if repeated."""
     log = invocation.settings().log
     created = asyncio.run(own_topics.init(log.connection(), shards))
     say(f"Created {', '.join(created)}." if created else "Every topic already exists.")
@@ -46,7 +46,7 @@ def init(invocation: Invocation, shards: int) -> None:
 @settings_options
 @pass_invocation
 def check(invocation: Invocation, output: str) -> None:
-    """Compare every topic with what Drover needs; for a difference, print a remedy and end with exit code 1."""
+    """Compare every topic with Drover's needs; if one differs, print the remedy and end with exit code 1."""
     log = invocation.settings().log
     findings = asyncio.run(own_topics.check(log.connection()))
     if output != "table":
@@ -64,21 +64,21 @@ def check(invocation: Invocation, output: str) -> None:
 @click.option("--part", type=click.Choice([part.value for part in Part]), help="Only the ACLs of this part.")
 @click.option("--worker-user", metavar="USER", help="The user of the workers.  [default: the placeholder WORKER]")
 @click.option("--operator-user", metavar="USER", help="The user of the operators.  [default: the placeholder OPERATOR]")
-@click.option("--setup-user", metavar="USER", help="The user who makes the topics.  [default: the placeholder SETUP]")
+@click.option("--setup-user", metavar="USER", help="The user who creates the topics.  [default: the placeholder SETUP]")
 @output_option
 @settings_options
 @pass_invocation
 def acls(invocation: Invocation, part: str | None, output: str, **users: Any) -> None:
     """Print the ACLs that Drover needs, as calls of Kafka's own tool; contacts no cluster.
 
-    `worker` is for `drover worker`, `setup` for `drover topics`, and `operator` for every other command. Users are
-    taken from no settings, since these name whoever prints this: with the worker's ACLs that user could write the log.
+    `worker` is for `drover worker`, `setup` for `drover topics`, and `operator` for every other command. Name the users
+    with options: the settings hold your own user, who could write the log with the worker's ACLs.
     """
     settings = invocation.settings()
-    named = {one: users[f"{one.value}_user"] or one.name for one in Part}
-    found = [need for need in needs(settings.log.topics, settings.group) if part in {None, need.part.value}]
-    asked = [(where, need, named[need.part]) for need in found for where in _addresses(settings, need)]
-    missing = sorted({need.part for need in found if not users[f"{need.part.value}_user"]})
+    named = {part_: users[f"{part_.value}_user"] or part_.name for part_ in Part}
+    wanted = [need for need in needs(settings.log.topics, settings.group) if part in {None, need.part.value}]
+    asked = [(where, need, named[need.part]) for need in wanted for where in _addresses(settings, need)]
+    missing = sorted({need.part for need in wanted if not users[f"{need.part.value}_user"]})
     if output != "table":
         rows = [
             {
@@ -98,12 +98,12 @@ def acls(invocation: Invocation, part: str | None, output: str, **users: Any) ->
     for bootstrap, need, name in asked:
         say(f"# {need.part.value}, {_place_text(need)}: {need.purpose}\n{need.command(bootstrap, name)}")
     if missing:
-        options = ", ".join(f"--{one.value}-user" for one in missing)
-        say(f"Replace the placeholders {', '.join(one.name for one in missing)}, or give {options}.", err=True)
+        options = ", ".join(f"--{part_.value}-user" for part_ in missing)
+        say(f"Replace the placeholders {', '.join(part_.name for part_ in missing)}, or give {options}.", err=True)
 
 
 def _addresses(settings: Settings, need: Need) -> list[str]:
-    """Return the addresses of the Kafkas on which something is needed."""
+    """Return the addresses of the Kafka clusters on which an ACL is needed."""
     if need.place is Place.LOG:
         return [settings.log.bootstrap]
     return [cluster.bootstrap for cluster in settings.clusters.values()]
@@ -114,12 +114,12 @@ def _place_text(need: Need) -> str:
 
 
 @click.command()
-@click.option("--asyncapi", "with_topics", is_flag=True, help="Print AsyncAPI 3 instead: the topics, too.")
+@click.option("--asyncapi", "with_topics", is_flag=True, help="Print AsyncAPI 3 instead, which also has the topics.")
 @settings_options
 def schema(*, with_topics: bool) -> None:
     """Print every message as JSON Schema (2020-12): commands, records of the log, samples.
 
-    events/schema.json holds the same, and events/asyncapi.json what --asyncapi prints. The command needs no settings
+    events/schema.json holds the same, and events/asyncapi.json the output of --asyncapi. The command needs no settings
     and no log.
     """
     document = asyncapi(__version__) if with_topics else wire_schema()

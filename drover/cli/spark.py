@@ -1,4 +1,4 @@
-"""`drover spark` and `drover progress`: the job that keeps tables of progress, and what these tables say."""
+"""`drover spark` and `drover progress`: the job that keeps tables of progress, and the display of these tables."""
 
 import asyncio
 import signal
@@ -69,19 +69,19 @@ directory_option = click.option(
 
 @click.group()
 def spark() -> None:
-    """Keep tables of progress and metrics, made from the event log with Spark; nothing that moves depends on it."""
+    """Keep tables of progress and metrics from the event log with Spark; no move depends on them."""
 
 
 @spark.command()
-@click.option("--master", help="Spark's master.  [default: what spark-submit said, else local[2]]")
+@click.option("--master", help="Spark's master.  [default: that of spark-submit, else local[2]]")
 @directory_option
-@click.option("--history", is_flag=True, help="Also keep everything that has ended, in Parquet files.")
+@click.option("--history", is_flag=True, help="Also keep everything that has ended in Parquet files.")
 @settings_options
 @pass_invocation
 def run(invocation: Invocation, master: str | None, directory: Path | None, *, history: bool) -> None:
     """Read the log and the samples into tables, until SIGTERM or Ctrl-C; `drover progress` shows them.
 
-    A query that fails ends the job with exit code 1 and its cause. When started again, it continues where it was.
+    If a query fails, the job prints the cause and ends with exit code 1. A restarted job continues where it was.
     """
     settings = invocation.settings()
     asyncio.run(_check_topics(settings.log.connection()))
@@ -93,7 +93,7 @@ def run(invocation: Invocation, master: str | None, directory: Path | None, *, h
         signal.signal(number, lambda *_: stop.set())
     say(f"Starting Spark; its own log is {options.files.spark_log}", err=True)
     run_job(options, stop, started=lambda: say(f"Keeping the tables in {options.files.tables}", err=True))
-    say("Stopped; when started again, the job continues from here.", err=True)
+    say("Stopped; a restarted job continues from here.", err=True)
 
 
 @spark.command()
@@ -105,7 +105,7 @@ def jars() -> None:
 
 
 async def _check_topics(connection: LogConnection) -> None:
-    """Report a missing topic or an unreachable Kafka before Spark does so in its own words."""
+    """Report a missing topic or an unreachable Kafka before Spark fails with a less clear message."""
     topics = (connection.topics.events, connection.topics.progress)
     async with LogReader(connection) as reader:
         counts = await reader.partition_counts(topics)
@@ -150,7 +150,7 @@ TABLES = (
 
 
 @click.command()
-@click.option("--follow", is_flag=True, help="Keep showing until Ctrl-C, or until the plan named has finished.")
+@click.option("--follow", is_flag=True, help="Keep showing until Ctrl-C, or with --plan until the plan has finished.")
 @click.option("--plan", help="Only this plan, even if it has finished.")
 @click.option(
     "--table", "one_table", type=click.Choice(TABLES), help="Show a whole table instead; see spark/README.md."
@@ -170,7 +170,7 @@ def progress(
 ) -> None:
     """Show every plan's progress, rates and stalled partitions, from the tables that `drover spark run` keeps.
 
-    `drover status` reads the log itself and is never behind; these tables may be, and the last line tells their age.
+    `drover status` reads the log itself and is never behind; these tables may be, and the last line gives their age.
     """
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
@@ -182,11 +182,11 @@ def progress(
             raise click.UsageError(f"--follow goes with -o table or jsonl, not {output}")
         _follow(files, cluster, plan, output)
     else:
-        found = overview(files, cluster, plan, now_ms())
+        view = overview(files, cluster, plan, now_ms())
         if output == "table":
-            console().print(_progress_layout(found))
+            console().print(_progress_layout(view))
         else:
-            document = found.document()
+            document = view.document()
             print_document(document, [*document["plans"], *document["reassignments"]], output)
 
 
@@ -204,14 +204,18 @@ def _print_table(
             if all(row.get(key, value) == value for key, value in wanted.items())
         ]
     newest_ms = 0 if standing is None else standing.newest_ms
-    found = durations(rows) if name == "durations" else broker_rates(rows, newest_ms) if name == "brokers" else rows
+    shown_rows = (
+        durations(rows) if name == "durations" else broker_rates(rows, newest_ms) if name == "brokers" else rows
+    )
     if output != "table":
-        found = [with_times(row) for row in found]
-        print_document({name: found}, found, output)
+        shown_rows = [with_times(row) for row in shown_rows]
+        print_document({name: shown_rows}, shown_rows, output)
         return
-    columns = tuple(found[0]) if found else ("nothing yet",)
-    shown = [[_cell(moment(row[one]) if is_moment(one) else row[one]) for one in columns] for row in found]
-    console().print(table([one.removesuffix("_ms") if is_moment(one) else one for one in columns], shown))
+    columns = tuple(shown_rows[0]) if shown_rows else ("nothing yet",)
+    shown = [
+        [_cell(moment(row[column]) if is_moment(column) else row[column]) for column in columns] for row in shown_rows
+    ]
+    console().print(table([column.removesuffix("_ms") if is_moment(column) else column for column in columns], shown))
 
 
 def _cell(value: object) -> str:
@@ -219,7 +223,7 @@ def _cell(value: object) -> str:
 
 
 def _views(files: JobFiles, cluster: str | None, plan: str | None) -> Iterator[Overview]:
-    """Yield what the tables say whenever a batch was applied, and now and then."""
+    """Yield an overview of the tables after every batch, and now and then without one."""
     while True:
         yield overview(files, cluster, plan, now_ms())
         time.sleep(PAUSE_S)
@@ -256,8 +260,8 @@ def _print_change(shown: dict[tuple[Any, ...], Any], key: tuple[Any, ...], row: 
 
 
 def _has_finished(view: Overview, plan: str | None) -> bool:
-    # Several clusters may have a plan of that name.
-    return plan is not None and bool(view.plans) and all(one.finished_ms is not None for one in view.plans)
+    # Several clusters may have a plan of this name.
+    return plan is not None and bool(view.plans) and all(progress.finished_ms is not None for progress in view.plans)
 
 
 def _plan_line(plan: PlanProgress) -> str:
@@ -313,7 +317,7 @@ def _progress_layout(view: Overview) -> "Group":
 
 
 def _planned(plan: PlanProgress) -> str:
-    """Write how much there is to copy; with a + where more is not known yet."""
+    """Format the bytes to copy; a + means that some sizes are not known yet."""
     return f"{amount(plan.bytes_planned)}{'+' if plan.without_size else ''}"
 
 

@@ -1,4 +1,4 @@
-"""`drover status`: what is moving, how far it is and why it waits; read from the log, no worker is asked."""
+"""`drover status`: what is moving, its progress, and why it waits; reads only the log and asks no worker."""
 
 import asyncio
 import time
@@ -53,7 +53,7 @@ FOREIGN_COLUMNS = ("moved by others", "replicas", "adding", "removing", "for", "
 MOST_UNMANAGED_ROWS = 20
 QUEUE_COLUMNS = ("in the queue", "id", "plan", "target", "for", "waits for")
 RIGHT = ("step", "done", "of", "%", "rate", "eta", "for")
-# What a narrow terminal goes without: the rows must always say what moves, in which state it is, and why it waits.
+# How a narrow terminal saves room: the rows always show the partition, its state, and why it waits.
 SPARE = ("step", "of", "done", "replicas", "for", "%", "plan", "eta", "rate")
 SHOWN_BY = "a wider terminal or `drover status -o json` shows them"
 FIT = Fit(below=("waits for",), spare=SPARE, shown_by=SHOWN_BY)
@@ -61,9 +61,9 @@ FOREIGN_FIT = Fit(below=("what to do",), spare=("for", "replicas", "removing", "
 QUEUE_FIT = Fit(below=("waits for",), spare=("target", "for", "plan", "id"), shown_by=SHOWN_BY)
 COLOURS = {"copying": "green", "queued": "dim"}
 PAUSE_S = 0.5
-# A plan that was accepted is in the log by then, even where a broker of the log lags.
+# An accepted plan appears in the log within this time, even if a broker of the log lags.
 FOUND_WITHIN_S = 10.0
-# Lines of a live view that are not the table's: headings, notices, totals.
+# Lines of a live view outside the table: headings, notices, totals.
 OTHER_LINES = 8
 STOCK = "stock"
 
@@ -79,22 +79,22 @@ class Choice:
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing of the cluster is left out."""
+        """Whether the filter lets everything pass."""
         return self.plan is None and self.topic is None and self.state is None
 
     def rows(self, view: View) -> list[StatusRow]:
-        """Return the reassignments that are meant."""
+        """Return the reassignments that match."""
         return rows_of(view, self.cluster, self.plan, topic=self.topic, state=self.state)
 
     def queue(self, view: View) -> list[QueueRow]:
-        """Return the entries of the queue that are meant; they are in no state of a reassignment."""
+        """Return the entries of the queue that match; a filter by state leaves out all of them."""
         return [] if self.state is not None else queue_of(view, self.cluster, self.plan, topic=self.topic)
 
 
 def status_layout(
     view: View, choice: Choice, most_rows: int | None = None, *, is_live: bool = False
 ) -> "RenderableType":
-    """Lay the present out; with `most_rows` only so many reassignments are listed, and of the queue what fits below."""
+    """Lay out the current state; `most_rows` limits the reassignments, and the queue gets the rows that are left."""
     from rich.console import Group  # noqa: PLC0415 - rich costs start-up time
 
     rows = choice.rows(view)
@@ -118,7 +118,7 @@ def status_layout(
     if rows:
         parts.append(_moves_table(rows[:most_rows], now_ms, several=several, live=is_live))
     if most_rows is not None and len(rows) > most_rows:
-        hint = "" if is_live else ": --limit, --plan, --topic and --state choose, -o json has all"
+        hint = "" if is_live else ": use --limit, --plan, --topic or --state to choose, or -o json to see all"
         parts.append(styled(f"and {len(rows) - most_rows:,} more{hint}", style="dim"))
     unmanaged = unmanaged_of(view, choice.cluster) if choice.is_all else []
     if unmanaged:
@@ -143,7 +143,7 @@ def status_layout(
 
 
 def _shards(view: View, states: Sequence[ClusterState]) -> list[ShardRow]:
-    """Choose the shards to name: those with something in them, and those without an owner if there is nothing else."""
+    """Return the shards to show: those with clusters or, if there are none, those without an owner."""
     rows = shard_rows(view)
     homes = {shard for shard, fold in view.log.folds.items() if any(fold.state.clusters.get(it.name) for it in states)}
     named = [row for row in rows if row.shard in homes or row.undecided]
@@ -155,7 +155,7 @@ def _style_of(row: ShardRow, now_ms: int) -> str:
 
 
 def end_of(view: View, choice: Choice) -> Tally:
-    """Return the tally of what is meant, with its end: of a plan, or of all; of a topic or a state there is no end."""
+    """Return the tally, with the estimated end, of a plan or of everything; of a topic or state, without an end."""
     states = [state for state, _, _ in clusters_of(view, choice.cluster)]
     if choice.topic is not None or choice.state is not None or len(states) != 1:
         return Tally()
@@ -164,7 +164,7 @@ def end_of(view: View, choice: Choice) -> Tally:
 
 
 def summary(rows: Sequence[StatusRow], queued: int = 0, end: Tally | None = None) -> str:
-    """Sum up in one line; `queued` is how many partitions wait in the queue, `end` says when all of them end."""
+    """Sum up in one line; `queued` counts the partitions in the queue, `end` has the time at which all of it ends."""
     waiting = f"; {plural(queued, 'partition')} in the queue" if queued else ""
     if not rows:
         return f"No reassignment is under way{waiting}."
@@ -181,7 +181,7 @@ def summary(rows: Sequence[StatusRow], queued: int = 0, end: Tally | None = None
 
 
 def _ends(tally: Tally | None) -> str:
-    """Say in how long all of it ends, waits included; nothing while that is not known."""
+    """Say when all of it ends, waits included; empty while that is unknown."""
     if tally is None or tally.soonest_ms is None or tally.latest_ms is None:
         return ""
     soonest, latest = duration(tally.soonest_ms), duration(tally.latest_ms)
@@ -202,7 +202,7 @@ def _moves_table(rows: Sequence[StatusRow], now_ms: int, *, several: bool, live:
 
 
 def queue_cells(row: QueueRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
-    """Write one entry of the queue; with `several` clusters each partition says which it is in."""
+    """Format an entry of the queue; with `several` clusters, its name includes the cluster."""
     return (
         _name(row, several=several),
         row.id,
@@ -214,7 +214,7 @@ def queue_cells(row: QueueRow, now_ms: int, *, several: bool) -> tuple[str, ...]
 
 
 def unmanaged_cells(row: UnmanagedRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
-    """Write one move that is not Drover's; with `several` clusters each partition says which it is in."""
+    """Format a move that is not Drover's; with `several` clusters, its name includes the cluster."""
     return (
         _name(row, several=several),
         compact_list(row.replicas),
@@ -226,7 +226,7 @@ def unmanaged_cells(row: UnmanagedRow, now_ms: int, *, several: bool) -> tuple[s
 
 
 def status_cells(row: StatusRow, now_ms: int, *, several: bool) -> tuple[str, ...]:
-    """Write one row; with `several` clusters each partition says which it is in."""
+    """Format a reassignment; with `several` clusters, its name includes the cluster."""
     fraction = row.fraction
     return (
         _name(row, several=several),
@@ -251,7 +251,7 @@ def _name(row: StatusRow | QueueRow | UnmanagedRow, *, several: bool) -> str:
 
 
 def _rate(row: StatusRow, now_ms: int) -> str:
-    """Write the rate; without one, since when the bytes are known only from before."""
+    """Format the rate; without a recent sample, the age of the last one."""
     if row.rate is not None:
         return f"{amount(row.rate)}/s"
     if row.seen_ms is None or now_ms - row.seen_ms <= FRESH_MS:
@@ -260,15 +260,15 @@ def _rate(row: StatusRow, now_ms: int) -> str:
 
 
 def follow_status(connection: LogConnection, choice: Choice, output: str) -> None:
-    """Show the chosen reassignments until Ctrl-C, or those of a plan until it has ended."""
+    """Show the chosen reassignments until Ctrl-C, or a plan until it has ended."""
     ended = (lambda _: False) if choice.plan is None else PlanEnd(choice.cluster, choice.plan)
     asyncio.run(_show(watch(connection, choice.cluster, PAUSE_S), choice, output, ended))
 
 
 def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str) -> ExitCode:
-    """Show a plan until it has ended: done if all of it completed, failed otherwise; Ctrl-C detaches.
+    """Show a plan until it has ended and return its exit code: done if all of it completed, else failed.
 
-    Raises `Failure` for one whose end is forgotten, as of a command that repeats an old one.
+    Ctrl-C detaches. Raises `Failure` for a plan that ended so long ago that the state no longer has it.
     """
     end = PlanEnd(cluster, plan)
     try:
@@ -283,7 +283,7 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
     if not end.last:
         raise Failure(
-            f"plan {plan} ended long ago, and Drover no longer keeps it; to see how it ended, run: "
+            f"plan {plan} ended long ago, and the state no longer has it; to see how it ended, run: "
             f"drover history --cluster {cluster} --plan {plan}"
         )
     (ended,) = end.last
@@ -294,15 +294,15 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
     )
     if not (ended.rolled_back or ended.stopped or ended.failed or ended.withdrawn):
         return ExitCode.DONE
-    say(f"What was not completed, and why: drover history --cluster {cluster} --plan {plan}", err=True)
+    say(f"To see why partitions were not completed, run: drover history --cluster {cluster} --plan {plan}", err=True)
     return ExitCode.FAILED
 
 
 class PlanEnd:
-    """Tells from one view after another whether a plan has ended, in one cluster or in all that have it.
+    """Detects in successive views that a plan has ended, in one cluster or in all that have it.
 
-    `last` holds the plan as it was seen last, once for each cluster. A plan that is in no view has ended long ago,
-    since only plans that have ended are forgotten; it gets `FOUND_WITHIN_S` to appear, because a broker may lag.
+    `last` holds the latest version of the plan, one per cluster. The state only forgets plans that have ended, so a
+    plan that does not appear within `FOUND_WITHIN_S` ended long ago; until then a broker of the log may lag.
     """
 
     def __init__(self, cluster: str | None, plan: str) -> None:
@@ -345,21 +345,21 @@ async def _show_live(views: AsyncGenerator[View, None], choice: Choice, ended: C
 
 
 def fitting(screen: "Console", view: View, choice: Choice) -> "RenderableType":
-    """Lay out as many rows as the screen has lines for; in a narrow one a row may take several."""
+    """Lay out as many rows as fit the screen; in a narrow one a row may take several lines."""
     rows = max(1, screen.height - OTHER_LINES)
     while True:
         laid = status_layout(view, choice, most_rows=rows, is_live=True)
         excess = len(screen.render_lines(laid, pad=False)) - screen.height
         if excess <= 0 or rows == 1:
             return laid
-        # The lines that go with a row are unknown; with a third of what is too much, the last step is a small one.
+        # Rows differ in height: remove a third of the excess at a time, so that the last step does not remove too many.
         rows = max(1, rows - max(1, excess // 3))
 
 
 async def _show_lines(
     views: AsyncGenerator[View, None], choice: Choice, output: str, ended: Callable[[View], bool]
 ) -> None:
-    """Print a line for each change; behind a document for programs, which ends with its last line, on stderr."""
+    """Print a line for each change; on stderr if stdout holds a document for programs, which must stay intact."""
     shown: dict[tuple[str, str, int], StatusRow] = {}
     counted: tuple[list[tuple[str, str, int]], int] | None = None
     unowned: dict[int, str] = {}
@@ -383,7 +383,7 @@ async def _show_lines(
 
 
 def _print_ownership(view: View, unowned: dict[int, str], *, beside: bool) -> dict[int, str]:
-    """Print once that a shard has lost its owner, and that it has one again; returns those without."""
+    """Print each loss and return of a shard's owner once; return the shards without an owner."""
     now = {row.shard: row for row in shard_rows(view)}
     for shard, row in now.items():
         if row.is_owned == (shard in unowned):
@@ -412,29 +412,27 @@ def _print_gone(row: StatusRow, output: str, *, beside: bool) -> None:
 @click.option(
     "--follow",
     is_flag=True,
-    help="Keep showing until Ctrl-C, with --plan until that ends: live in a terminal, else a line per change.",
+    help="Keep showing until Ctrl-C, or with --plan until it ends: live in a terminal, else a line per change.",
 )
 @click.option("--plan", metavar="NAME", help="Only this plan.")
 @click.option("--topic", metavar="T", help="Only this topic's partitions.")
-@click.option("--state", type=click.Choice([phase.value for phase in Phase]), help="Only what is in this state.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many rows of the table to draw."
-)
+@click.option("--state", type=click.Choice([phase.value for phase in Phase]), help="Only reassignments in this state.")
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="The most rows of the table.")
 @click.option(
     "-o",
     "--output",
     type=click.Choice((*FORMATS, STOCK)),
     default="table",
     show_default=True,
-    help="How to print; stock is the file of kafka-reassign-partitions with the targets under way.",
+    help="How to print; stock is a file for kafka-reassign-partitions with the current targets.",
 )
 @common_options
 @pass_invocation
 def status(invocation: Invocation, output: str, *, follow: bool, limit: int, **chosen: str | None) -> None:
-    """Show every reassignment under way, and what waits in the queue.
+    """Show every reassignment under way, and the queue.
 
-    Per partition: state, step, bytes done of total, rate, time to go, since when, and why it waits.
-    Rates are those of the last few seconds; where nothing was heard of for longer, it says since when.
+    Per partition: state, step, bytes done of total, rate, time to go, time since the last change, and why it waits.
+    Rates are those of the last few seconds; without a recent sample, the age of the last one is shown.
     """
     settings = invocation.settings()
     choice = Choice(invocation.cluster_wanted(settings), **chosen)
@@ -456,10 +454,10 @@ def status(invocation: Invocation, output: str, *, follow: bool, limit: int, **c
 
 
 def _print_stock(view: View, choice: Choice) -> None:
-    """Print the targets of what moves, or waits for a slot, and of the moves of others if nothing is left out."""
+    """Print the targets of reassignments, running or waiting, and without a filter those of the moves of others."""
     states = [state for state, _, _ in clusters_of(view, choice.cluster)]
     if len(states) > 1:
-        raise click.UsageError("the stock format names no cluster: choose one with --cluster")
+        raise click.UsageError("the stock format cannot name a cluster: choose one with --cluster")
     lists = [(row.topic, row.partition, row.destination) for row in choice.rows(view)]
     others = unmanaged_of(view, choice.cluster) if choice.is_all else []
     lists += [(row.topic, row.partition, row.target) for row in others]
@@ -467,7 +465,7 @@ def _print_stock(view: View, choice: Choice) -> None:
 
 
 def status_document(view: View, choice: Choice) -> dict[str, Any]:
-    """Return everything that is meant for programs; fields may be added and never changed."""
+    """Return everything that matches, for programs; fields may be added and never changed."""
     rows, cluster, end = choice.rows(view), choice.cluster, end_of(view, choice)
     return {
         "clusters": [

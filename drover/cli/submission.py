@@ -28,15 +28,15 @@ from drover.events.refusals import RefusalCode
 from drover.journal.connection import LogConnection
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
-# An owner gives a sign of life every two seconds.
+# An owner sends a heartbeat every two seconds; after this time without one, the shard counts as unowned.
 SILENT_S = 10
-# Two signs of life are missing: the owner may have died.
+# Two heartbeats are missing: the owner may have died.
 QUIET_S = 5
-# What a command that is only shown gives as its reason, if none was given.
+# The default reason of a command that is shown and not sent.
 DRY_RUN_REASON = "dry run"
 AnyCommandType = TypeVar("AnyCommandType", bound=Command)
 NO_ADDITIONS: Mapping[str, Any] = {}
-# Refusals by a rule that protects the cluster: the request was understood, but something has to be corrected first.
+# Refusals by a rule that protects the cluster: the command is valid, but something has to be corrected first.
 GUARDS = frozenset(
     {
         RefusalCode.DROVER_TOPIC,
@@ -63,7 +63,7 @@ def confirmed(question: str) -> bool:
     try:
         return click.confirm(question, err=True)
     except click.Abort as aborted:
-        # The terminal shows no line break for either key.
+        # Neither key moves the cursor to a new line.
         say(err=True)
         if isinstance(aborted.__context__, EOFError):
             return False
@@ -97,7 +97,7 @@ class Request:
 
 
 def require_reason(options: Mapping[str, Any]) -> None:
-    """Refuse a command without a reason as click does."""
+    """Raise click's own error if the reason is missing."""
     if options["reason"] is None:
         raise click.MissingParameter(param_type="option", param_hint="'--reason'")
 
@@ -122,19 +122,19 @@ def _options(*, reason_required: bool) -> Callable[[Decorated], Decorated]:
 
 # `--reason`, `--id`, `--timeout`, `--no-wait` and `-o`.
 write_options = _options(reason_required=True)
-# The same, for a command that may send nothing: see `require_reason`.
+# The same options without a required reason, for commands with a dry run: see `require_reason`.
 write_options_of_trial = _options(reason_required=False)
 
 
 def new_id(kind: str) -> str:
-    """Choose a unique id that says what and when."""
+    """Return a unique id that contains the kind of command and the time."""
     return f"{kind}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
 
 def make_request(invocation: Invocation, kind: str, cluster: str, options: dict[str, Any]) -> Request:
-    """Gather the options of a writing command."""
+    """Return the request that the options of a writing command describe."""
     return Request(
-        # One that is empty, as of a variable that is not set, is refused like any other that no reader takes.
+        # An empty id, as of an unset variable, is not replaced but refused as malformed.
         id=new_id(kind) if options["id_"] is None else options["id_"],
         cluster=cluster,
         by=invocation.author,
@@ -145,14 +145,14 @@ def make_request(invocation: Invocation, kind: str, cluster: str, options: dict[
 
 
 def checked(command: AnyCommandType) -> AnyCommandType:
-    """Refuse a command that its reader would call malformed, before it is sent."""
+    """Refuse a command that a worker would find malformed, before it is sent."""
     try:
         payload = encode_command(command)
     except OverflowError:
-        # MessagePack has no such number, JSON has: its reader says which field it is, and how much it may be.
+        # The number is too large for MessagePack; reading it as JSON gives an error with the field and its bounds.
         payload = encode_command(command, as_json=True)
     except UnicodeEncodeError as error:
-        # Bytes of the command line that are not UTF-8, as a terminal with Latin-1 sends them.
+        # The command line had bytes that are not UTF-8, for instance from a terminal with Latin-1.
         raise click.UsageError(
             f"this is not a valid command: '{visible(str(error.object))}' is not UTF-8 text"
         ) from None
@@ -165,8 +165,8 @@ def checked(command: AnyCommandType) -> AnyCommandType:
 def send(connection: LogConnection, commands: Sequence[Command], request: Request) -> tuple[Answer, ...]:
     """Send commands and await their outcomes; none are returned with `--no-wait`.
 
-    Ctrl-C and a timeout end the waiting and never the commands: both say how to look again. Outcomes that came before a
-    timeout are printed.
+    Ctrl-C and a timeout only end the waiting, and the commands are still decided; both print how to look again. After a
+    timeout, the outcomes that have arrived are printed.
     """
     for command in commands:
         checked(command)
@@ -174,12 +174,12 @@ def send(connection: LogConnection, commands: Sequence[Command], request: Reques
     try:
         return asyncio.run(_send(connection, commands, request, sent))
     except KeyboardInterrupt:
-        said = (
+        state = (
             "Detached; the command will still be decided."
             if sent
             else "Interrupted; the command may have been written."
         )
-        say(f"{said} {_look_again(request)}", err=True)
+        say(f"{state} {_look_again(request)}", err=True)
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
     except OutcomeMissingError as error:
         _tell_decided(error, request)
@@ -199,28 +199,31 @@ async def _send(
 
 
 def _tell_waiting(shard: Ownership | None) -> None:
-    """Say on stderr what a command waits for that has no outcome after two seconds."""
+    """Print on stderr why a command has no outcome yet."""
     why = "the log has not been read yet" if shard is None else _why_undecided(shard)[0]
     say(f"Waiting: {why}.", err=True)
 
 
 def _tell_written(sent: Sequence[Sent], request: Request) -> None:
-    """Say where commands are whose outcomes nobody waits for; programs get that as a document."""
+    """Print where commands were written, for `--no-wait`; programs get a document."""
     if request.output != "table":
         rows = _written(sent)
         print_document({"outcomes": [], "written": rows}, rows, request.output)
         return
-    for one in sent:
-        say(f"{one.command.id} was written to {one.topic} {one.shard}@{one.offset}.", err=True)
+    for written in sent:
+        say(f"{written.command.id} was written to {written.topic} {written.shard}@{written.offset}.", err=True)
     say(_look_again(request), err=True)
 
 
 def _written(sent: Sequence[Sent]) -> list[dict[str, Any]]:
-    return [{"id": one.command.id, "topic": one.topic, "partition": one.shard, "offset": one.offset} for one in sent]
+    return [
+        {"id": record.command.id, "topic": record.topic, "partition": record.shard, "offset": record.offset}
+        for record in sent
+    ]
 
 
 def _tell_decided(error: OutcomeMissingError, request: Request) -> None:
-    """Print the outcomes that came in time; programs also get where the other commands were written."""
+    """Print the outcomes that arrived in time; programs also get the places of the other commands."""
     if request.output == "table":
         print_answers(error.answers, request.output)
         return
@@ -243,14 +246,14 @@ def _unfinished(error: OutcomeMissingError, request: Request) -> Failure:
 
 
 def _is_owned(shard: Ownership | None) -> bool:
-    """Whether the shard has an owner that was heard of just now."""
+    """Whether the shard has an owner with a recent sign of life."""
     if shard is None or not shard.owner:
         return False
     return _silent_s(shard) <= SILENT_S
 
 
 def _silent_s(shard: Ownership) -> float:
-    """Return for how long nothing of the shard's owner was heard."""
+    """Return the seconds since the last sign of life of the shard's owner."""
     return time.time() - max(shard.last_record_ms or 0, shard.heard_ms or 0) / 1000
 
 
@@ -274,31 +277,31 @@ def _why_undecided(shard: Ownership | None) -> tuple[str, str]:
             "The command remains valid, and the owner decides it: it is refused if the cluster stays out of reach.",
         )
     return (
-        f"shard {shard.shard} is owned by {owner}, which runs: look at its log",
+        f"shard {shard.shard} is owned by {owner}, which is running: look at its log",
         "The command remains valid, and the owner decides it.",
     )
 
 
 def _why_unowned(shard: Ownership) -> str:
-    """Say why nobody owns a shard: workers that run are being given their shards, or none runs."""
+    """Say why a shard has no owner: the workers are rebalancing, or no worker runs."""
     running = sorted(name for name, at_ms in shard.running.items() if time.time() - at_ms / 1000 <= SILENT_S)
     last = f" (the last owner was {shard.owner} (epoch {shard.epoch}))" if shard.owner else ""
     if running:
-        run = "runs" if len(running) == 1 else "run"
+        run = "is running" if len(running) == 1 else "are running"
         return (
-            f"no worker owns shard {shard.shard} yet{last}: {' and '.join(running)} {run}, and their group divides the "
-            "shards anew, which takes some seconds after a worker has started or ended"
+            f"no worker owns shard {shard.shard} yet{last}: {' and '.join(running)} {run}, and their consumer group is "
+            "rebalancing, which takes some seconds after a worker has started or ended"
         )
     if not shard.owner:
         return f"shard {shard.shard} has never had an owner: start a worker with `drover worker`"
     return (
-        f"nobody has owned shard {shard.shard} for {_silent_s(shard):.0f} s, as far as was heard: start a worker with "
+        f"shard {shard.shard} has shown no sign of an owner for {_silent_s(shard):.0f} s: start a worker with "
         f"`drover worker`{last}"
     )
 
 
 def connect(invocation: Invocation) -> tuple[LogConnection, str]:
-    """Return the log's connection and the cluster a writing command is for."""
+    """Return the log's connection and the cluster of a writing command."""
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
     return settings.log.connection(), cluster
@@ -310,7 +313,7 @@ def plain(command: Command) -> Any:
 
 
 def exit_code(answers: Sequence[Answer]) -> ExitCode:
-    """Return failed if anything was refused; guarded if nothing was accepted and only guards refused; else done."""
+    """Return failed if anything was refused, guarded if only guards refused and nothing was accepted, else done."""
     refusals = [refusal for answer in answers for refusal in answer.outcome.refusals]
     if not refusals and all(answer.outcome.verdict != "refused" for answer in answers):
         return ExitCode.DONE
@@ -321,7 +324,7 @@ def exit_code(answers: Sequence[Answer]) -> ExitCode:
 
 
 def print_answers(answers: Sequence[Answer], output: str, additions: Mapping[str, Any] = NO_ADDITIONS) -> None:
-    """Print outcomes: a sentence each, then one line per refusal; `additions` go before them in a document."""
+    """Print outcomes, a sentence for each and a line per refusal; in a document, `additions` stand first."""
     if output != "table":
         rows = [answer_row(answer) for answer in answers]
         print_document({**additions, "outcomes": rows}, rows, output)
@@ -355,7 +358,7 @@ def sentence(answer: Answer) -> str:
 
 
 def refusal_lines(outcome: Outcome) -> list[tuple[str, str, str]]:
-    """Return what was refused and why, the whole command as `(all)`."""
+    """Return what was refused and why; `(all)` stands for the whole command."""
     return [
         (str(refusal.key) if refusal.key is not None else "(all)", refusal.code.value, refusal.detail)
         for refusal in outcome.refusals
@@ -363,21 +366,21 @@ def refusal_lines(outcome: Outcome) -> list[tuple[str, str, str]]:
 
 
 def held_off_lines(outcome: Outcome) -> list[tuple[str, str, str]]:
-    """Return what is accepted and held off by a guard, and what becomes of it."""
+    """Return the cancels that were accepted but are held off by a guard, with the reason."""
     return [
         (
-            str(TopicPartition(one.topic, one.partition)),
-            one.why.value,
+            str(TopicPartition(entry.topic, entry.partition)),
+            entry.why.value,
             "held off for now: the move goes on, and the cancel is tried again when the guard allows it",
         )
-        for one in outcome.held_off
+        for entry in outcome.held_off
     ]
 
 
 def send_one(
     invocation: Invocation, kind: str, options: dict[str, Any], command_of: Callable[[Envelope], Command]
 ) -> None:
-    """Send the command that is made with these options, print its outcome and end with its exit code."""
+    """Send the command that `command_of` makes, print its outcome and exit with its code."""
     connection, cluster = connect(invocation)
     request = make_request(invocation, kind, cluster, options)
     answers = send(connection, [command_of(request.envelope)], request)

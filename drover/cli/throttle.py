@@ -26,7 +26,7 @@ _SHOWN_ENTRIES = 6
 
 @dataclass(frozen=True, slots=True)
 class Throttles:
-    """The throttles of a cluster; `of_cluster` is what a command has set for plans without one, None if none has."""
+    """The throttles of a cluster; `of_cluster` is the throttle for plans without one of their own, if it is set."""
 
     of_cluster: ClusterThrottle | None
     rates: tuple[FoundRates, ...]
@@ -38,10 +38,10 @@ class Throttles:
 @common_options
 @pass_invocation
 def throttles(invocation: Invocation, output: str) -> None:
-    """Show every throttle that is set in the cluster: Drover's, other people's, and strays that a tool left behind.
+    """Show every throttle that is set in the cluster: Drover's, those of others, and strays that a tool left behind.
 
-    Rates come from the brokers' configs, and throttled replicas from the topics'. The log and the reassignments under
-    way tell who set them.
+    Rates are read from the brokers' configs, and throttled replicas from the topics' configs. The log and the running
+    reassignments show who set them.
     """
     show_throttles(invocation, output)
 
@@ -50,38 +50,40 @@ def show_throttles(invocation: Invocation, output: str) -> None:
     """Read the throttles of the cluster and print them."""
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
-    found = look_at_throttles(settings, cluster)
+    throttles = look_at_throttles(settings, cluster)
     if output != "table":
-        rows = [row.document() for row in found.rates]
+        rows = [row.document() for row in throttles.rates]
         document = {
             "cluster": cluster,
-            "throttle": None if found.of_cluster is None else msgspec.to_builtins(found.of_cluster),
+            "throttle": None if throttles.of_cluster is None else msgspec.to_builtins(throttles.of_cluster),
             "brokers": rows,
-            "topics": [row.document() for row in found.entries],
+            "topics": [row.document() for row in throttles.entries],
         }
         print_document(document, rows, output)
         return
-    if found.of_cluster is not None:
-        known = found.of_cluster
+    if throttles.of_cluster is not None:
+        default = throttles.of_cluster
         say(
-            f"Plans without a throttle of their own: {amount(known.bytes_per_second)}/s per broker, set by {known.by}, "
-            f"{timestamp(known.since_ms)}: {known.reason}"
+            f"Plans without a throttle of their own: {amount(default.bytes_per_second)}/s per broker, set by "
+            f"{default.by}, {timestamp(default.since_ms)}: {default.reason}"
         )
-    if found.rates:
+    if throttles.rates:
         cells = [
             (str(row.broker), _rate_cell(row.leader), _rate_cell(row.follower), row.whose, row.says)
-            for row in found.rates
+            for row in throttles.rates
         ]
         console().print(table(("broker", "out", "in", "whose", ""), cells, right=("broker", "out", "in")))
-    if found.entries:
+    if throttles.entries:
         lists = [
             (row.topic, _first_entries(row.leader), _first_entries(row.follower), row.whose, row.says)
-            for row in found.entries
+            for row in throttles.entries
         ]
         console().print(table(("topic", "leaders", "followers", "whose", ""), lists))
-    if not found.rates and not found.entries:
+    if not throttles.rates and not throttles.entries:
         say("No broker has a throttle, and no topic has throttled replicas.")
-    strays = sum(row.whose == "stray" for row in found.rates) + sum(row.whose == "stray" for row in found.entries)
+    strays = sum(row.whose == "stray" for row in throttles.rates) + sum(
+        row.whose == "stray" for row in throttles.entries
+    )
     if strays:
         say(f"{plural(strays, 'stray')}: `drover throttle restore` deletes them.", err=True)
 
@@ -98,7 +100,7 @@ async def find_throttles(settings: Settings, cluster: str) -> Throttles:
         rates = await driver.broker_rates(survey.live_brokers)
         lists = await driver.throttled_replicas({key.topic for key in survey.partitions})
         moves = (await driver.list_moves()).moves
-    # The log is read last: what Drover has set meanwhile is known to be its own.
+    # The log is read last, so that it has every throttle of Drover that the configs show.
     state = await fold_cluster(settings.log.connection(), cluster)
     return Throttles(
         state.cluster_throttle,
@@ -118,13 +120,16 @@ def _first_entries(entries: tuple[str, ...]) -> str:
 
 @click.group()
 def throttle() -> None:
-    """Set throttles of plans and of the cluster, show them all, and delete what tools have left."""
+    """Set throttles of plans and of the cluster, show all throttles, and delete strays."""
 
 
 @throttle.command(name="set")
 @click.argument("words", metavar="[PLAN] RATE", nargs=-1, required=True)
 @click.option(
-    "--may-rise-to", type=RATE, metavar="RATE", help="Drover may raise it so far while copies cannot keep up."
+    "--may-rise-to",
+    type=RATE,
+    metavar="RATE",
+    help="Drover may raise the throttle up to this rate while copies cannot keep up.",
 )
 @click.option("--force", is_flag=True, help="Accept a throttle below 1 kB/s or above 100 GB/s.")
 @write_options
@@ -132,10 +137,10 @@ def throttle() -> None:
 def set_(
     invocation: Invocation, words: tuple[str, ...], may_rise_to: int | None, *, force: bool, **options: Any
 ) -> None:
-    """Set the throttle of PLAN or, without one, of the cluster, per broker: 10MB/s, 50MiB, or bytes per second.
+    """Set the throttle of PLAN or, without PLAN, of the cluster, per broker: 10MB/s, 50MiB, or bytes per second.
 
-    It holds at once for what is in flight. The cluster's holds for plans without one of their own. The rate none takes
-    a throttle away.
+    It applies at once, also to running copies. The cluster's throttle applies to plans without one of their own. The
+    rate `none` removes a throttle.
     """
     *plans, text = words
     if len(plans) > 1:
@@ -171,8 +176,8 @@ def show(invocation: Invocation, output: str) -> None:
 
 
 @throttle.command()
-@click.option("--broker", "brokers", multiple=True, type=int, metavar="N", help="Only this; may be repeated.")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this; may be repeated.")
+@click.option("--broker", "brokers", multiple=True, type=int, metavar="N", help="Only this broker; may be repeated.")
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; may be repeated.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @write_options
 @pass_invocation
@@ -181,13 +186,14 @@ def restore(
 ) -> None:
     """Delete strays: throttles that somebody else set and that no reassignment needs.
 
-    Lists them and asks first. A worker reads each one again before deleting it, and leaves it alone if it has changed.
+    Lists them and asks first. A worker reads each throttle again before deleting it, and leaves it alone if it has
+    changed.
     """
     settings = invocation.settings()
-    found = look_at_throttles(settings, invocation.cluster_of(settings))
+    throttles = look_at_throttles(settings, invocation.cluster_of(settings))
     everything = not brokers and not topics
-    rates = [row for row in found.rates if row.whose == "stray" and (everything or row.broker in brokers)]
-    entries = [row for row in found.entries if row.whose == "stray" and (everything or row.topic in topics)]
+    rates = [row for row in throttles.rates if row.whose == "stray" and (everything or row.broker in brokers)]
+    entries = [row for row in throttles.entries if row.whose == "stray" and (everything or row.topic in topics)]
     if not rates and not entries:
         say("There is nothing to delete: no throttle is left over.", err=True)
         if options["output"] != "table":
@@ -207,19 +213,19 @@ def restore(
 
 
 def _ask_restore(rates: list[FoundRates], entries: list[FoundEntries], *, yes: bool) -> None:
-    """Show what would be deleted and ask, unless that was answered; without a terminal nobody can answer."""
+    """Show the throttles to delete and ask, unless `--yes` was given; without a terminal, refuse."""
     for row in rates:
-        said = ", ".join(
+        rates_text = ", ".join(
             f"{name} {rate:,} bytes per second"
             for name, rate in (("out", row.leader), ("in", row.follower))
             if rate is not None
         )
-        say(f"broker {row.broker}: {said}", err=True)
-    for one in entries:
-        say(f"topic {one.topic}: {len(one.leader):,} leaders and {len(one.follower):,} followers", err=True)
+        say(f"broker {row.broker}: {rates_text}", err=True)
+    for entry in entries:
+        say(f"topic {entry.topic}: {len(entry.leader):,} leaders and {len(entry.follower):,} followers", err=True)
     if yes:
         return
     if not can_ask():
-        raise click.UsageError("deleting these needs an answer: run it in a terminal, or add --yes")
+        raise click.UsageError("there is no terminal to ask on: add --yes to delete these")
     if not confirmed("Delete these?"):
         raise click.UsageError("nothing was deleted")

@@ -1,9 +1,10 @@
-"""The ACLs that each part of Drover needs on Kafka, and no others.
+"""The exact ACLs that each part of Drover needs on Kafka.
 
-One table: `drover acls` prints it, `drover local up --secure` grants it, and a test takes every single ACL away and
-shows what fails then. The log's Kafka and the managed clusters have their own ACLs, so that each can have its own user.
+`drover acls` prints this table, `drover local up --secure` grants it, and a test removes each ACL in turn and checks
+that something fails. The log's Kafka and the managed clusters have separate ACLs, so that each can have its own user.
 """
 
+import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -14,7 +15,7 @@ EVERY = "*"
 
 
 class Part(StrEnum):
-    """The part that needs it: the worker, the commands of daily use, or those that create and check the topics."""
+    """The part of Drover that needs an ACL: the worker, the everyday commands, or the setup of topics."""
 
     WORKER = "worker"
     OPERATOR = "operator"
@@ -22,7 +23,7 @@ class Part(StrEnum):
 
 
 class Place(StrEnum):
-    """The Kafka it applies to: the one that holds the log, or a managed cluster."""
+    """The Kafka to which an ACL applies: the one that holds the log, or a managed cluster."""
 
     LOG = "log"
     MANAGED = "managed"
@@ -30,7 +31,7 @@ class Place(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Operations that one part needs on resources of one kind, and what for."""
+    """Operations that a part of Drover needs on resources of one kind, and their purpose."""
 
     part: Part
     place: Place
@@ -40,27 +41,25 @@ class Need:
     purpose: str
 
     def acls(self, user: str) -> tuple[Acl, ...]:
-        """Return it as ACLs for a user."""
+        """Return the need as ACLs for a user."""
         return tuple(Acl(user, self.resource, name, operation) for name in self.names for operation in self.operations)
 
     def command(self, bootstrap: str, user: str) -> str:
-        """Return it as a call of Kafka's own tool."""
+        """Return the need as a call of Kafka's own tool, quoted for a shell: users may be names in certificates."""
         resources = {
             Resource.CLUSTER: "--cluster",
-            Resource.GROUP: " ".join(f"--group {name}" for name in self.names),
-            Resource.TOPIC: " ".join(
-                f"--topic '{name}'" if name == EVERY else f"--topic {name}" for name in self.names
-            ),
+            Resource.GROUP: " ".join(f"--group {shlex.quote(name)}" for name in self.names),
+            Resource.TOPIC: " ".join(f"--topic {shlex.quote(name)}" for name in self.names),
         }
         operations = " ".join(f"--operation {operation.title}" for operation in self.operations)
         return (
-            f"kafka-acls --bootstrap-server {bootstrap} --command-config admin.properties --add "
-            f"--allow-principal User:{user} {operations} {resources[self.resource]}"
+            f"kafka-acls --bootstrap-server {shlex.quote(bootstrap)} --command-config admin.properties --add "
+            f"--allow-principal {shlex.quote(f'User:{user}')} {operations} {resources[self.resource]}"
         )
 
 
 def needs(topics: TopicNames, group: str) -> tuple[Need, ...]:
-    """Return the table for a Drover's topics and its workers' consumer group."""
+    """Return the table for these topics and the workers' consumer group."""
     every_topic = (topics.events, *topics.commands, topics.progress, topics.dead_letters, topics.snapshots)
     worker, operator, setup = Part.WORKER, Part.OPERATOR, Part.SETUP
     log, managed = Place.LOG, Place.MANAGED
@@ -88,7 +87,7 @@ def needs(topics: TopicNames, group: str) -> tuple[Need, ...]:
         Need(operator, log, topic, topics.commands, (write,), "sends commands"),
         Need(operator, log, topic, (topics.events,), (read,), "outcomes, status, history, replay"),
         Need(operator, log, topic, (topics.snapshots,), (read,), "status and outcomes without a long replay"),
-        Need(operator, log, topic, (topics.progress,), (read,), "how far each copy is"),
+        Need(operator, log, topic, (topics.progress,), (read,), "progress of each copy"),
         Need(operator, log, topic, (topics.dead_letters,), (read,), "shows the dead letters"),
         Need(operator, managed, Resource.CLUSTER, (CLUSTER_NAME,), (describe,), "describe and plan: moves, disks"),
         Need(operator, managed, topic, (EVERY,), (describe,), "describe and plan: replicas, leaders and ISR"),
@@ -96,5 +95,5 @@ def needs(topics: TopicNames, group: str) -> tuple[Need, ...]:
         Need(operator, managed, topic, (EVERY,), (describe_configs,), "throttles and alter --dry-run: topics' configs"),
         Need(setup, log, topic, every_topic, (create, describe_configs), "drover topics init and check"),
         Need(setup, log, topic, (topics.events,), (write,), "the first record of every shard"),
-        Need(setup, log, topic, every_topic[1:], (describe,), "sees whether a topic is there"),
+        Need(setup, log, topic, every_topic[1:], (describe,), "sees whether a topic exists"),
     )

@@ -1,4 +1,4 @@
-"""PURE: finding the outcomes of commands among the folded records of their shard."""
+"""PURE: find the outcomes of commands in the folded records of their shard."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from drover.state.identity import Outage
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A command that is durable in its topic, and where it is."""
+    """A command that is durable in its topic, and its place there."""
 
     command: Command
     topic: str
@@ -24,7 +24,7 @@ class Sent:
 class Answer:
     """The recorded outcome of a command and the record that holds it.
 
-    `repeated` says that the same command had already been decided: `outcome` is that of the first time.
+    `repeated` says that the same command had been decided before; `outcome` is then its first outcome.
     """
 
     outcome: Outcome
@@ -36,12 +36,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The owner of a shard, by its log; `owner` is empty if there has been none.
+    """The owner of a shard according to its log; `owner` is empty if the shard never had one.
 
-    `last_record_ms` is the broker's time of the shard's last record, `heard_ms` the owner's of its last sign of life
-    within the last minute; None if there is none. `running` holds the last sign of life of each worker that was heard
-    of within that minute, whether it owns anything or not. `outage` says that the cluster of the commands is out of the
-    owner's reach.
+    `last_record_ms` is the broker's time of the shard's last record, and `heard_ms` the owner's time of its last sign
+    of life within the last minute; either is None if there is none. `running` holds the last sign of life in that
+    minute of each worker, with or without shards. `outage` is set if the owner cannot reach the commands' cluster.
     """
 
     shard: int
@@ -54,9 +53,9 @@ class Ownership:
 
 
 class OutcomeMissingError(DroverError):
-    """No outcome was recorded in time: the commands remain in their topic, and the shard's owner will decide them.
+    """No outcome was recorded in time; the commands remain in their topic, and the shard's owner will decide them.
 
-    `ownership` is None when not even the log could be read in that time.
+    `ownership` is None if the log could not be read in that time.
     """
 
     def __init__(self, sent: Sequence[Sent], answers: Sequence[Answer], ownership: Ownership | None) -> None:
@@ -72,15 +71,15 @@ class Answers:
     def __init__(self, sent: Sequence[Sent]) -> None:
         self._sent = tuple(sent)
         self._wanted: dict[tuple[str, str], list[Sent]] = {}
-        for one in sent:
-            self._wanted.setdefault((one.command.cluster, one.command.id), []).append(one)
-        # In the order of the log: every outcome ever recorded under the wanted ids.
+        for record in sent:
+            self._wanted.setdefault((record.command.cluster, record.command.id), []).append(record)
+        # Every outcome recorded under the wanted ids, in the order of the log.
         self._recorded: dict[tuple[str, str], list[Answer]] = {identity: [] for identity in self._wanted}
-        # Ids that lacked an outcome when they were last looked at, and those of which more was recorded since.
+        # Ids that lacked an outcome when they were last checked, and ids that have new outcomes since.
         self._open, self._seen = set(self._wanted), set[tuple[str, str]]()
 
     def see(self, folded: Folded, shard: int) -> None:
-        """Take note of one record; only valid batches matter."""
+        """Collect the outcomes of a record; only valid batches count."""
         record = folded.record
         if folded.verdict is not RecordVerdict.VALID or not isinstance(record, Batch):
             return
@@ -91,7 +90,7 @@ class Answers:
                 self._seen.add(identity)
 
     def answer(self, sent: Sent) -> Answer | None:
-        """Return the final outcome of one command; None while there is none."""
+        """Return the final outcome of a command, or None while it has none."""
         recorded = self._recorded[(sent.command.cluster, sent.command.id)]
         for answer in recorded:
             outcome = answer.outcome
@@ -101,15 +100,15 @@ class Answers:
 
     def repeated_from(self, *, before: int) -> tuple[int, ...]:
         """Return the offsets below `before` of the first outcomes that duplicates repeat."""
-        found = {answer.outcome.first_offset for recorded in self._recorded.values() for answer in recorded}
-        return tuple(sorted(offset for offset in found if offset is not None and offset < before))
+        offsets = {answer.outcome.first_offset for recorded in self._recorded.values() for answer in recorded}
+        return tuple(sorted(offset for offset in offsets if offset is not None and offset < before))
 
     @property
     def complete(self) -> bool:
-        """Whether every command has its outcome; only ids of which something was recorded meanwhile are looked at."""
+        """Whether every command has its outcome; checks only the ids that have new outcomes."""
         for identity in self._seen:
             if any(self.answer(sent) is None for sent in self._wanted[identity]):
-                # What an earlier record says of a repetition may be that the first command was held.
+                # An outcome may belong to an earlier submission under the same id.
                 self._open.add(identity)
             else:
                 self._open.discard(identity)
@@ -117,16 +116,16 @@ class Answers:
         return not self._open
 
     def found(self) -> tuple[Answer, ...]:
-        """Return the outcomes that are there, in the order of the commands."""
+        """Return the outcomes recorded so far, in the order of the commands."""
         return tuple(answer for sent in self._sent if (answer := self.answer(sent)) is not None)
 
     def missing(self) -> tuple[Sent, ...]:
-        """Return the commands that have none."""
+        """Return the commands without an outcome."""
         return tuple(sent for sent in self._sent if self.answer(sent) is None)
 
 
 def _first(duplicate: Answer, recorded: Sequence[Answer]) -> Answer:
-    """Find the outcome that a duplicate repeats."""
+    """Return the outcome that a duplicate repeats."""
     where = duplicate.offset if duplicate.outcome.first_offset is None else duplicate.outcome.first_offset
     for answer in recorded:
         if answer.offset == where and answer.outcome.verdict != "duplicate":
@@ -135,7 +134,7 @@ def _first(duplicate: Answer, recorded: Sequence[Answer]) -> Answer:
 
 
 def ownership_of(fold: ShardFold, last_record_ms: int | None, cluster: str) -> Ownership:
-    """Return the ownership of the shard of a cluster, which the shard's log need not know yet."""
+    """Return the ownership of a cluster's shard; the shard's log may have no entry of the cluster yet."""
     state = fold.state.clusters.get(cluster)
     outage = None if state is None else state.outage
     return Ownership(fold.shard, fold.owner, fold.epoch, last_record_ms, outage=outage)

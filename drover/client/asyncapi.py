@@ -1,7 +1,7 @@
-"""PURE: the topics and what each holds, as an AsyncAPI 3 document: JSON Schema says what a message is, this says where.
+"""PURE: an AsyncAPI 3 document of Drover's topics and their messages.
 
-It describes Drover itself: it receives commands, and sends records of the log and samples. The messages' shapes are
-those of `drover.client.schema`, of which nothing is beyond what AsyncAPI's own schema format knows.
+It describes Drover itself, which receives commands, and sends records of the log and samples. The messages have the
+schemas of `drover.client.schema`, which use only features of AsyncAPI's own schema format.
 """
 
 from collections.abc import Iterable, Mapping
@@ -80,11 +80,11 @@ def _message(kind: type) -> dict[str, Any]:
 
 
 def _of_asyncapi(node: Any) -> Any:
-    """Let references lead to the components; a discriminator means something else here, and `enum` says the tag."""
+    """Point references at the components, and drop discriminators, which AsyncAPI defines differently."""
     if isinstance(node, Mapping):
         return {
             name: value.replace("#/$defs/", _SCHEMAS) if name == "$ref" else _of_asyncapi(value)
             for name, value in node.items()
             if name != "discriminator"
         }
-    return [_of_asyncapi(one) for one in node] if isinstance(node, list | tuple) else node
+    return [_of_asyncapi(element) for element in node] if isinstance(node, list | tuple) else node

@@ -34,17 +34,17 @@ from drover.journal.snapshots import load_snapshots
 from drover.time_limits import time_limit
 
 REQUEST_TIMEOUT_MS = 10_000
-# A leader that hangs costs its broker session (9 s by default) before another one takes a command.
+# If a leader hangs, its broker session (9 s by default) must expire before another broker accepts the command.
 WRITE_TIMEOUT_MS = 30_000
 HEARING_S = 5.0
-# Commands are mostly decided in less than a second.
+# Most commands are decided in less than a second; a user is told why a command takes longer.
 NOTICE_S = 2.0
 CLIENT_ID = "drover-client"
 
 
 @dataclass(slots=True)
 class _Watch:
-    """The knowledge of a client that awaits outcomes; `fresh` is set whenever it grows."""
+    """The fold and the outcomes of a client that awaits outcomes; `fresh` is set with each new record."""
 
     answers: Answers
     cluster: str
@@ -54,15 +54,15 @@ class _Watch:
     fresh: asyncio.Event = field(default_factory=asyncio.Event)
 
     def begin(self, fold: ShardFold, *, may_be_wrong: bool = False) -> "_Watch":
-        """Go on from this fold; one from a snapshot may be wrong."""
+        """Start from this fold; a fold from a snapshot may be wrong."""
         self.fold = fold
         self.may_be_wrong = may_be_wrong
         self.fresh.set()
         return self
 
     def take(self, record: LogRecord) -> None:
-        """Fold one record and look at what it says."""
-        assert self.fold is not None, "it was begun"
+        """Fold a record and collect its outcomes."""
+        assert self.fold is not None, "begin was called"
         self.last_record_ms = record.timestamp_ms
         self.fresh.set()
         try:
@@ -77,19 +77,19 @@ class _Watch:
 
     @property
     def ownership(self) -> Ownership | None:
-        """The ownership of the shard; None while it is not known."""
+        """The ownership of the shard; None until the fold has begun."""
         if self.fold is None:
             return None
-        # Where nothing came after the snapshot, its last batch was the last.
+        # If no record follows the snapshot, the last batch in the snapshot is the last of the log.
         return ownership_of(self.fold, self.last_record_ms or self.fold.at_ms or None, self.cluster)
 
 
 class Client:
-    """A connection that sends commands; an async context manager, usable by any program.
+    """A connection that sends commands and awaits their outcomes; an async context manager.
 
-    Raises `LogUnavailableError` when the log's Kafka does not answer, `ConfigurationError` for topics that are not as
-    they must be, and for a command that nobody would read. Outcomes can be awaited without the context, sending cannot:
-    outside of it, and inside of it twice, is a `RuntimeError`.
+    Outcomes can be awaited without entering the context. Raises `LogUnavailableError` if the log's Kafka does not
+    answer, `ConfigurationError` for topics that are not set up correctly and for commands that no worker would accept,
+    and `RuntimeError` for sending outside of the context, or entering it twice.
     """
 
     def __init__(self, connection: LogConnection) -> None:
@@ -100,9 +100,9 @@ class Client:
     async def __aenter__(self) -> Self:
         """Connect."""
         if self._producer is not None:
-            raise RuntimeError("this client is connected already: make another one, or use it as it is")
-        # Without idempotence on purpose: asking for a producer id takes 0.1 s, and a command that is written twice
-        # has no effect the second time (its id is known), nor can two change places (one request per partition).
+            raise RuntimeError("this client is already connected: use it, or create another one")
+        # Not idempotent on purpose: a producer id costs 0.1 s. A command that is written twice takes effect once,
+        # because of its id, and commands keep their order, because each partition has one request at a time.
         producer = AIOKafkaProducer(
             **self.connection.client_options,
             client_id=CLIENT_ID,
@@ -131,19 +131,19 @@ class Client:
             await stop_client(producer.client, producer.stop())
 
     async def submit(self, command: Command) -> Sent:
-        """Write a command to its topic and return once it is durable there; see `submit_all`."""
+        """Write a command to its topic, and return once it is durable; see `submit_all`."""
         (sent,) = await self.submit_all([command])
         return sent
 
     async def submit_all(self, commands: Sequence[Command]) -> tuple[Sent, ...]:
-        """Write commands in this order and return once all are durable; one that nobody would read: none is written.
+        """Write commands in this order, and return once all are durable; if one is invalid, write none of them.
 
-        Safe to repeat with the same ids. Raises `LogUnavailableError` when that is not known of every one of them.
+        Safe to repeat with the same ids. Raises `LogUnavailableError` unless every command is known to be durable.
         """
         producer = self._producer
         if producer is None:
             raise RuntimeError("this client is not connected: send within `async with Client(...) as client`")
-        # First whatever can be wrong with any of them.
+        # Check all of them before the first one is written.
         addressed = [(command, payload_of(command), *await self._address(producer, command)) for command in commands]
         writing: list[asyncio.Future[Any]] = []
         try:
@@ -152,12 +152,12 @@ class Client:
                     writing.append(await _write(producer, topic, shard, command.cluster, payload))
                 written = await asyncio.gather(*writing)
         except (KafkaError, OSError) as error:
-            # Nobody waits for the acknowledgements of the others any more.
+            # The acknowledgements of the others no longer matter.
             for acknowledged in writing:
                 acknowledged.cancel()
             fault = unreachable(self.connection, error)
             raise type(fault)(
-                f"{fault}; some of it may have been written: sending it again under the same id is harmless"
+                f"{fault}; some commands may have been written: sending them again with the same ids is harmless"
             ) from error
         return tuple(
             Sent(command, topic, shard, metadata.offset)
@@ -170,18 +170,21 @@ class Client:
         timeout_s: float | None = None,
         on_waiting: Callable[[Ownership | None], None] | None = None,
     ) -> tuple[Answer, ...]:
-        """Await what was recorded about commands of one cluster, in their order.
+        """Await the recorded outcomes of commands of one cluster, and return them in the order of the commands.
 
-        The shard is folded, from a snapshot that is older than the commands or from its first record, so that only
-        valid records matter. Raises `OutcomeMissingError` after `timeout_s` seconds; without it waits for ever.
-        Raises `ValueError` for commands of clusters that live in several shards. `on_waiting` is called once if that
-        takes longer than `NOTICE_S` seconds, with the ownership of the shard, or None if the log is not read yet.
+        The shard is folded, from a snapshot older than the commands or from its first record, so that only valid
+        records count. After `NOTICE_S` seconds, `on_waiting` is called once with the ownership of the shard, or None if
+        the log has not been read yet. Without `timeout_s` it waits for ever.
+
+        Raises `OutcomeMissingError` after `timeout_s` seconds, and `ValueError` for commands of several shards.
         """
-        shards_of = {one.shard for one in sent}
+        shards_of = {record.shard for record in sent}
         if not shards_of:
             return ()
         if len(shards_of) > 1:
-            raise ValueError("these commands are of several clusters: await the outcomes of each cluster by itself")
+            raise ValueError(
+                "these commands are for clusters in several shards: await each cluster's outcomes separately"
+            )
         (shard,) = shards_of
         watch = _Watch(Answers(sent), sent[0].command.cluster)
         async with self._telling(watch, shard, on_waiting):
@@ -198,7 +201,7 @@ class Client:
                     try:
                         return await self._follow(reader, watch.begin(folds[shard], may_be_wrong=True))
                     except CorruptLogError as error:
-                        # Snapshot and log disagree, or the log is damaged: its first record on will tell which.
+                        # Snapshot and log disagree, or the log is damaged: a fold from the first record shows which.
                         warn_unused(shard, str(error))
                         watch.answers = Answers(sent)
                 return await self._follow(reader, watch.begin(ShardFold(shard, shards)))
@@ -213,7 +216,7 @@ class Client:
             raise OutcomeMissingError(answers.missing(), answers.found(), ownership) from error
 
     async def _heard(self, ownership: Ownership | None) -> Ownership | None:
-        """Add the owner's last sign of life, if the log's Kafka answers at all."""
+        """Add the owner's last sign of life, if the log's Kafka answers."""
         if ownership is None:
             return None
         try:
@@ -229,7 +232,7 @@ class Client:
     async def _telling(
         self, watch: "_Watch", shard: int, on_waiting: Callable[[Ownership | None], None] | None
     ) -> AsyncIterator[None]:
-        """Call `on_waiting` once when the block has taken `NOTICE_S` seconds."""
+        """Call `on_waiting` once if the block takes longer than `NOTICE_S` seconds."""
         if on_waiting is None:
             yield
             return
@@ -247,9 +250,9 @@ class Client:
             await asyncio.gather(telling, return_exceptions=True)
 
     async def _is_read(self, watch: "_Watch", shard: int) -> bool:
-        """Whether the shard's log has been read to its present end, or is within `NOTICE_S` seconds.
+        """Whether the shard's log is read to its current end within another `NOTICE_S` seconds.
 
-        What a part of it says of the owner was true once.
+        The owner in a part of the log may be a former one.
         """
         try:
             async with time_limit(NOTICE_S), LogReader(self.connection) as reader:
@@ -263,11 +266,11 @@ class Client:
 
     def _is_older(self, fold: ShardFold, sent: Sequence[Sent]) -> bool:
         cursors = dict(zip(self.connection.topics.commands, fold.cursors, strict=False))
-        return not any(one.topic in cursors and one.offset < cursors[one.topic].next_offset for one in sent)
+        return not any(record.topic in cursors and record.offset < cursors[record.topic].next_offset for record in sent)
 
     async def _follow(self, reader: LogReader, watch: "_Watch") -> tuple[Answer, ...]:
         fold, answers = watch.fold, watch.answers
-        assert fold is not None, "it was begun"
+        assert fold is not None, "begin was called"
         topic, begin = self.connection.topics.events, fold.position
         async with aclosing(reader.follow(topic, {fold.shard: begin})) as following:
             async for records in following:
@@ -276,7 +279,8 @@ class Client:
                 if answers.complete:
                     break
         for offset in answers.repeated_from(before=begin):
-            # The outcome that a duplicate repeats may be older than the snapshot; a valid batch vouches for it.
+            # The outcome that a duplicate repeats may be older than the snapshot. It is valid, because the valid batch
+            # with the duplicate refers to it.
             async with aclosing(reader.read(topic, {fold.shard: offset})) as reading:
                 (first, *_) = await anext(reading)
             answers.see(Folded(first.offset, RecordVerdict.VALID, decode_record(first.payload)), fold.shard)
@@ -284,7 +288,7 @@ class Client:
 
     async def _agreed_shards(self, reader: LogReader, sent: Sequence[Sent]) -> int:
         shards = await reader.partitions(self.connection.topics.events)
-        for topic in {one.topic for one in sent}:
+        for topic in {record.topic for record in sent}:
             if self._shards.get(topic, shards) != shards:
                 raise ConfigurationError(
                     f"{topic} has {self._shards[topic]} partitions and {self.connection.topics.events} has {shards}: "
@@ -318,7 +322,7 @@ async def _write(producer: Any, topic: str, shard: int, cluster: str, payload: b
 
 
 def _places(addressed: Sequence[tuple[Command, bytes, str, int]]) -> tuple[str, tuple[int, ...]]:
-    """Return the topic and the partitions to name while the first command, and those of its topic, are written."""
+    """Return the topic of the first command and its partitions, for the error if the write fails."""
     topics = [topic for _, _, topic, _ in addressed]
     return topics[0] if topics else "", tuple({shard for _, _, topic, shard in addressed if topic == topics[0]})
 
@@ -327,7 +331,7 @@ def payload_of(command: Command) -> bytes:
     """Encode a command; `ConfigurationError` for one that no worker would read."""
     fault = fault_of(command)
     if fault is not None:
-        raise ConfigurationError(f"nobody would read the command {command.id}: {fault}")
+        raise ConfigurationError(f"no worker would accept the command {command.id}: {fault}")
     payload = encode_command(command)
     if len(payload) > MAX_COMMAND_BYTES:
         raise ConfigurationError(
@@ -337,7 +341,7 @@ def payload_of(command: Command) -> bytes:
 
 
 def topic_of(command: Command, topics: TopicNames) -> str:
-    """Name the topic on which a command of this type is read."""
+    """Return the topic for commands of this type."""
     for topic, types in zip(topics.commands, TYPES_BY_TOPIC, strict=True):
         if isinstance(command, types):
             return topic

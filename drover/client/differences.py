@@ -1,4 +1,4 @@
-"""PURE: the differences between two states of a cluster, as one list."""
+"""PURE: the differences between two states of a cluster, as a list."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,19 +14,20 @@ from drover.state.declared import declarations
 from drover.state.plans import Plan, PlanStatus
 from drover.state.reassignment import Reassignment
 
-# What can be told of a cluster's state: each value, and each map with what its entries are called.
+# The parts of a cluster's state that are compared: single values, and maps with the name of their entries.
 _TOLD = {name: declared for name, declared in declarations(ClusterState).items() if declared.told_as}
 _VALUES = tuple((name, declared) for name, declared in _TOLD.items() if len(declared.told_as) == 1)
 _ENTRIES = tuple((name, declared) for name, declared in _TOLD.items() if len(declared.told_as) > 1)
-# They change with every event, and say nothing that the others do not.
+# Derived parts of the state, which repeat the information of the others.
 _SILENT = frozenset({"key", "number"})
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is different: `kind` and `name` say of what, `what` how it came to be so.
+    """One difference: `kind` and `name` identify the thing, and `what` says how it changed.
 
-    `before` and `after` hold the fields that differ, or all of them for something that was not there; None for nothing.
+    `before` and `after` hold the fields that differ, or all fields of a thing that appeared or disappeared; None stands
+    for its absence.
     """
 
     kind: str
@@ -49,10 +50,10 @@ class Change:
 
 
 def diff(before: ClusterState, after: ClusterState, ended: Sequence[Ended] = ()) -> tuple[Change, ...]:
-    """Compare two states of one cluster; `ended` is what ended in between, and tells how.
+    """Compare two states of one cluster; `ended` holds the reassignments that ended in between, and how.
 
-    In the order of kinds, within one in the order in which things came to be. A reassignment that both began and ended
-    in between is told too, by `ended` alone.
+    The result is ordered by kind, and within a kind by age. A reassignment that both began and ended in between appears
+    only because of `ended`.
     """
     return (*_values(before, after), *_entries(before, after, _by_partition(before.name, ended)))
 
@@ -83,8 +84,8 @@ def _entries(before: ClusterState, after: ClusterState, ended: Mapping[TopicPart
             elif key not in old:
                 yield Change(kind, str(key), came, None, plain(new[key]))
             elif old[key] != new[key]:
-                what = _what(old[key], new[key])
-                yield Change(kind, str(key), what, *_differing(old[key], new[key]), ending)
+                how = _what(old[key], new[key])
+                yield Change(kind, str(key), how, *_differing(old[key], new[key]), ending)
         for key in sorted(endings.keys() - old.keys() - new.keys()):
             yield Change(kind, str(key), "begun and ended", None, None, endings[key].how.removeprefix("reassignment-"))
 
@@ -98,7 +99,7 @@ def _what(was: object, now: object) -> str:
 
 
 def _by_partition(cluster: str, ended: Sequence[Ended]) -> dict[TopicPartition, Ended]:
-    return {one.partition: one for one in ended if one.cluster == cluster}
+    return {ending.partition: ending for ending in ended if ending.cluster == cluster}
 
 
 def _differing(was: object, now: object) -> tuple[Any, Any]:
@@ -122,9 +123,9 @@ def plain(value: object) -> Any:
         case TopicPartition():
             return {"topic": value.topic, "partition": value.partition}
         case tuple() | list():
-            return [plain(one) for one in value]
+            return [plain(element) for element in value]
         case dict():
-            return {str(key): plain(one) for key, one in value.items()}
+            return {str(key): plain(element) for key, element in value.items()}
         case bytes():
             return value.hex()
         case _:

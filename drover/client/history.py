@@ -1,4 +1,4 @@
-"""Reading the event log: every shard folded, and the valid batches on the way."""
+"""Read and fold the shards of the event log, and yield their valid batches."""
 
 import logging
 from collections import deque
@@ -14,14 +14,14 @@ from drover.journal.reader import LogReader, LogRecord
 from drover.journal.snapshots import load_snapshots
 from drover.state.cluster import ClusterState
 
-# Of each shard the last takeovers are kept: enough to see that it goes to and fro.
+# The latest takeovers of each shard; enough to see groups of workers take it from each other.
 KEPT_TAKEOVERS = 16
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ValidRecord:
-    """A valid batch, and where it is."""
+    """A valid batch and its place."""
 
     shard: int
     offset: int
@@ -30,7 +30,7 @@ class ValidRecord:
 
 @dataclass(frozen=True, slots=True)
 class Takeover:
-    """A shard got another owner: Kafka's time of the record, and the groups of the owners before and after."""
+    """A change of a shard's owner: Kafka's time of the record, and the groups of the owners before and after."""
 
     at_ms: int
     before: str
@@ -38,10 +38,10 @@ class Takeover:
 
 
 class FoldedLog:
-    """Some shards of the event log, folded up to where they were read.
+    """Some shards of the event log, folded up to the last record that was read.
 
-    A shard whose log is damaged stays where it was before the damage; `damaged` says so, by shard. `takeovers` are the
-    last ones of each shard among the records that were read: those before a snapshot are not.
+    The state of a damaged shard is the one before the damage; `damaged` has the reason. `takeovers` are the latest of
+    each shard; takeovers before a snapshot are unknown.
     """
 
     def __init__(self, folds: dict[int, ShardFold]) -> None:
@@ -56,36 +56,36 @@ class FoldedLog:
 
     @property
     def damaged(self) -> dict[int, str]:
-        """Return the damage of each damaged shard: its place, and what is wrong there."""
+        """Return the damage of each damaged shard: its place and its kind."""
         return {shard: fold.damage.what for shard, fold in self.folds.items() if fold.damage is not None}
 
     def cluster(self, name: str) -> ClusterState:
-        """Return a cluster as its shard's fold has it; an empty one where nothing was recorded of it."""
-        found = (fold.state.clusters.get(name) for fold in self.folds.values())
-        return next((state for state in found if state is not None), ClusterState(name))
+        """Return a cluster's state; empty if the log has no entry for it."""
+        states = (fold.state.clusters.get(name) for fold in self.folds.values())
+        return next((state for state in states if state is not None), ClusterState(name))
 
     def time_of(self, name: str) -> int:
-        """Return the log's time in a cluster's shard; 0 where nothing was recorded of it."""
+        """Return the log's time in a cluster's shard; 0 if the log has no entry for the cluster."""
         return next((fold.at_ms for fold in self.folds.values() if name in fold.state.clusters), 0)
 
     def take(self, records: Collection[LogRecord]) -> list[ValidRecord]:
-        """Fold records and return the valid batches among them; what no reader may pass stops its shard."""
-        found = []
+        """Fold records and return the valid batches among them; a damaged record stops its shard."""
+        batches = []
         for record in records:
             fold = self.folds[record.shard]
             group = fold.group
             try:
                 folded = fold.fold(record.offset, record.payload)
             except CorruptLogError as error:
-                _log.warning("shard %d is shown up to there, see docs/recovery.md: %s", record.shard, error)
+                _log.warning("shard %d is shown up to the damage, see docs/recovery.md: %s", record.shard, error)
                 continue
             self.last_record_ms[record.shard] = record.timestamp_ms
             if folded is not None and folded.verdict is RecordVerdict.ACQUIRED:
-                kept = self.takeovers.setdefault(record.shard, deque(maxlen=KEPT_TAKEOVERS))
-                kept.append(Takeover(record.timestamp_ms, group, fold.group))
+                takeovers = self.takeovers.setdefault(record.shard, deque(maxlen=KEPT_TAKEOVERS))
+                takeovers.append(Takeover(record.timestamp_ms, group, fold.group))
             if folded is not None and (valid := _valid(record.shard, folded)) is not None:
-                found.append(valid)
-        return found
+                batches.append(valid)
+        return batches
 
 
 def _valid(shard: int, folded: Folded) -> ValidRecord | None:
@@ -96,7 +96,7 @@ def _valid(shard: int, folded: Folded) -> ValidRecord | None:
 
 
 async def open_log(reader: LogReader, connection: LogConnection, cluster: str | None = None) -> FoldedLog:
-    """Return empty folds: of every shard, or of the one that a cluster lives in."""
+    """Return empty folds of every shard, or of a cluster's shard."""
     shards = await reader.partitions(connection.topics.events)
     wanted = range(shards) if cluster is None else (shard_of(cluster, shards),)
     return FoldedLog({shard: ShardFold(shard, shards) for shard in wanted})
@@ -105,7 +105,7 @@ async def open_log(reader: LogReader, connection: LogConnection, cluster: str | 
 async def read_log(
     reader: LogReader, connection: LogConnection, log: FoldedLog
 ) -> AsyncGenerator[list[ValidRecord], None]:
-    """Fold everything that is in the log now; yields the valid batches, in the order of each shard."""
+    """Fold the log up to its current end; yield the valid batches, in the order of each shard."""
     async for records in reader.read(connection.topics.events, log.positions):
         yield log.take(records)
 
@@ -113,20 +113,20 @@ async def read_log(
 async def follow_log(
     reader: LogReader, connection: LogConnection, log: FoldedLog
 ) -> AsyncGenerator[list[ValidRecord], None]:
-    """Continue to fold from where `log` is, for ever."""
+    """Follow the log from the position of `log`, for ever; yield the valid batches."""
     async for records in reader.follow(connection.topics.events, log.positions):
         yield log.take(records)
 
 
 async def fold_to_end(reader: LogReader, connection: LogConnection, cluster: str | None = None) -> FoldedLog:
-    """Fold every shard, or the one of a cluster, to its present end, from a snapshot if there is a good one."""
+    """Fold every shard, or a cluster's shard, to its current end, from a snapshot if there is a good one."""
     log = await open_log(reader, connection, cluster)
     log.folds.update(await load_snapshots(reader, connection.topics, log.folds.keys(), warn_unused))
     if any(log.positions.values()):
         await _read_to_end(reader, connection, log)
         if not log.damaged:
             return log
-        # Snapshot and log disagree, or the log is corrupt: its first record on will tell which.
+        # Snapshot and log disagree, or the log is damaged: a fold from the first record shows which.
         _log.warning("snapshots are not used: %s", "; ".join(log.damaged.values()))
         log = await open_log(reader, connection, cluster)
     return await _read_to_end(reader, connection, log)
@@ -139,16 +139,16 @@ async def _read_to_end(reader: LogReader, connection: LogConnection, log: Folded
 
 
 def warn_unused(shard: int, why: str) -> None:
-    """Log that a snapshot is not used, and why: the result is the same, but takes longer."""
+    """Log why a snapshot is not used; the result is the same, but takes longer."""
     _log.warning("the snapshot of shard %d is not used: %s", shard, why)
 
 
 async def fold_cluster(connection: LogConnection, cluster: str) -> ClusterState:
-    """Return a cluster as the log has it at its present end; an empty one if the log says nothing of it."""
+    """Return a cluster's state at the current end of the log; empty if the log has no entry for it."""
     return (await fold_shards(connection, cluster)).cluster(cluster)
 
 
 async def fold_shards(connection: LogConnection, cluster: str | None = None) -> FoldedLog:
-    """Fold the log up to its present end: every shard, or the one of a cluster."""
+    """Fold the log up to its current end: every shard, or a cluster's shard."""
     async with LogReader(connection) as reader:
         return await fold_to_end(reader, connection, cluster)

@@ -1,7 +1,7 @@
-"""PURE: the wire contract as JSON Schema (2020-12), made from the messages themselves, for clients in other languages.
+"""PURE: the wire contract as JSON Schema (2020-12), generated from the message types, for clients in other languages.
 
-One document: `$defs` holds every command, record, event and sample; a command is one of `commands`. Patterns are those
-of ECMAScript. It says what a message looks like; what a command may ask for besides is in events/README.md.
+`$defs` holds every command, record, event and sample; a command is one of `commands`. Patterns are those of ECMAScript.
+The schema describes the form of messages; events/README.md has the further rules of each command.
 """
 
 from collections.abc import Iterable
@@ -42,12 +42,12 @@ def _of(references: dict[Any, Any], kinds: Iterable[Any]) -> list[Any]:
 
 
 def _for_ecmascript(node: Any) -> Any:
-    r"""Write the end of a text as `$`: ECMAScript knows no `\Z`, and its `$` is the end and nothing before it."""
+    r"""Replace `\Z` by `$` in patterns: ECMAScript has no `\Z`, and its `$` matches only at the very end."""
     if isinstance(node, dict):
         return {
             name: value.replace(r"\Z", "$") if name == "pattern" else _for_ecmascript(value)
             for name, value in node.items()
         }
     if isinstance(node, list | tuple):
-        return [_for_ecmascript(one) for one in node]
+        return [_for_ecmascript(element) for element in node]
     return node

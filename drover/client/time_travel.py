@@ -1,4 +1,4 @@
-"""The past of a shard: its fold as it was at a place in the log or at a moment, and what ended on the way."""
+"""The past of a shard: its fold at an offset or a time, and the reassignments that ended on the way."""
 
 import logging
 from collections.abc import Sequence
@@ -24,22 +24,22 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place in a shard: right after the record at `offset`, or after the last batch not later than `at_ms`.
+    """A place in a shard: right after the record at `offset`, or after the last batch up to `at_ms`.
 
-    With neither it is the present end. `at_ms` is the log's time (`Batch.at_ms`), which `drover history` shows.
+    With neither it is the current end. `at_ms` is the log's time (`Batch.at_ms`), which `drover history` shows.
     """
 
     offset: int | None = None
     at_ms: int | None = None
 
     def is_behind(self, fold: ShardFold) -> bool:
-        """Whether it lies before what is folded already."""
+        """Whether the point lies before the position of a fold."""
         if self.offset is not None:
             return self.offset < fold.position - 1
         return self.at_ms is not None and self.at_ms < fold.at_ms
 
     def is_before(self, offset: int, at_ms: int | None) -> bool:
-        """Whether it lies before the record at this offset, whose time counts if it has one."""
+        """Whether the point lies before the record with this offset and, if it has one, this time."""
         if self.offset is not None:
             return self.offset < offset
         return self.at_ms is not None and at_ms is not None and self.at_ms < at_ms
@@ -47,7 +47,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A reassignment that ended: how (an event's tag), and where."""
+    """A reassignment that ended: how (the event's tag), and where in the log."""
 
     cluster: str
     partition: TopicPartition
@@ -68,10 +68,10 @@ _glance = msgspec.msgpack.Decoder(_Glance)
 
 @dataclass(slots=True)
 class Travel:
-    """PURE: folds a shard record by record and keeps its fold at each of some points.
+    """PURE: folds a shard record by record and copies the fold at each of the points.
 
-    `reached` holds it at those that were reached so far. `final` are the points behind which the log went on. At the
-    end, `ended` holds what ended between the first point and the last.
+    `reached` holds the copies so far. After `end`, `final` holds the points that more records follow, and `ended` the
+    reassignments that ended between the first point and the last.
     """
 
     fold: ShardFold
@@ -86,14 +86,14 @@ class Travel:
         return len(self.reached) == len(set(self.points))
 
     def come_to(self, offset: int, payload: bytes) -> None:
-        """Reach the points that lie before a record, which is the next one."""
+        """Reach the points that lie before the next record."""
         # The clock of a fenced owner does not count as the log's time.
         seen = _glanced(payload)
         at_ms = seen.at_ms if seen.token == self.fold.token and self.fold.damage is None else None
         self._reach([point for point in self.points if point.is_before(offset, at_ms)])
 
     def take(self, offset: int, payload: bytes) -> None:
-        """Come to a record and fold it; damage stops the fold until an acquire resumes it."""
+        """Reach the points before a record, and fold it; damage stops the fold until an acquire resumes it."""
         self.come_to(offset, payload)
         folded = self.fold.fold_on(offset, payload)
         if folded is None or folded.verdict is not RecordVerdict.VALID or not isinstance(folded.record, Batch):
@@ -102,11 +102,11 @@ class Travel:
             self.ended += _endings(folded.offset, folded.record)
 
     def end(self) -> None:
-        """The log ends here: every point that was not reached is here."""
+        """Reach the remaining points, because the log ends here."""
         self.final = frozenset(self.reached)
         self._reach(self.points)
         places = [fold.position for fold in self.reached.values()]
-        self.ended = [one for one in self.ended if min(places) <= one.offset < max(places)]
+        self.ended = [ending for ending in self.ended if min(places) <= ending.offset < max(places)]
 
     def _reach(self, points: Sequence[Point]) -> None:
         for point in points:
@@ -118,7 +118,7 @@ def _glanced(payload: bytes) -> _Glance:
     try:
         return _glance.decode(payload)
     except UNDECODABLE:
-        # The fold says what such a record is.
+        # The fold judges records that cannot be decoded.
         return _Glance()
 
 
@@ -131,11 +131,9 @@ def _endings(offset: int, batch: Batch) -> list[Ended]:
 
 
 async def travel(connection: LogConnection, shard: int | str, points: Sequence[Point]) -> Travel:
-    """Fold a shard, given by number or by a cluster that lives in it, up to these points.
+    """Fold a shard, given by its number or by a cluster that lives in it, up to these points.
 
-    What lies behind the last point is not read.
-
-    Raises `ConfigurationError` for a shard or an offset that the log does not have.
+    Stops reading after the last point. Raises `ConfigurationError` for a shard or an offset that the log does not have.
     """
     events = connection.topics.events
     async with LogReader(connection) as reader:
@@ -147,30 +145,32 @@ async def travel(connection: LogConnection, shard: int | str, points: Sequence[P
                 raise ConfigurationError(f"shard {number} of the log has offsets 0 to {end - 1}, not {point.offset}")
         fold = (await load_snapshots(reader, connection.topics, (number,), warn_unused)).get(number)
         if fold is not None and not any(point.is_behind(fold) for point in points):
-            found = await _travel(reader, events, Travel(fold, points))
-            if found.fold.damage is None:
-                return found
-            # Snapshot and log disagree, or the log is damaged: its first record on will tell which.
-            warn_unused(number, found.fold.damage.what)
-        found = await _travel(reader, events, Travel(ShardFold(number, shards), points))
-        if found.fold.damage is not None:
-            _log.warning("shard %d is shown up to there, see docs/recovery.md: %s", number, found.fold.damage.what)
-        return found
+            travelled = await _travel(reader, events, Travel(fold, points))
+            if travelled.fold.damage is None:
+                return travelled
+            # Snapshot and log disagree, or the log is damaged: a fold from the first record shows which.
+            warn_unused(number, travelled.fold.damage.what)
+        travelled = await _travel(reader, events, Travel(ShardFold(number, shards), points))
+        if travelled.fold.damage is not None:
+            _log.warning(
+                "shard %d is shown up to the damage, see docs/recovery.md: %s", number, travelled.fold.damage.what
+            )
+        return travelled
 
 
-async def _travel(reader: LogReader, topic: str, found: Travel) -> Travel:
+async def _travel(reader: LogReader, topic: str, travelling: Travel) -> Travel:
     """Fold until every point is reached, or the log ends."""
-    async with aclosing(reader.read(topic, {found.fold.shard: found.fold.position})) as reading:
+    async with aclosing(reader.read(topic, {travelling.fold.shard: travelling.fold.position})) as reading:
         async for records in reading:
             for record in records:
-                found.come_to(record.offset, record.payload)
-                if found.is_over:
+                travelling.come_to(record.offset, record.payload)
+                if travelling.is_over:
                     break
-                found.take(record.offset, record.payload)
-            if found.is_over:
+                travelling.take(record.offset, record.payload)
+            if travelling.is_over:
                 break
-    found.end()
-    return found
+    travelling.end()
+    return travelling
 
 
 def _shard_number(shard: int | str, shards: int) -> int:

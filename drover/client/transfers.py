@@ -1,4 +1,4 @@
-"""PURE: byte samples of moving partitions, turned into amounts, a smoothed rate and a time of arrival."""
+"""PURE: amounts, a smoothed rate and an estimated end of copies, from byte samples of moving partitions."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -10,21 +10,21 @@ from drover.events.partitions import TopicPartition
 from drover.events.progress import Progress
 
 WINDOW_MS = 15_000
-# A rate is only shown while samples come: several of them, however far apart they are.
+# A rate is shown only while samples keep coming: one within this time, or within this many times their usual interval.
 FRESH_MS = 5_000
 FRESH_SAMPLES = 3
-# Copies come in bursts: that one never ends is said as late as the owner says it (L6).
+# Copies proceed in bursts, so that a verdict needs a long history: as long as the owner's own verdict (L6) needs.
 HISTORY_MS = 2 * HALF_MS + WINDOW_MS
 # Below this much history a rate would be a guess.
 LEAST_SPAN_MS = 500
 
 
 class Amounts(Protocol):
-    """One byte sample of a copying step, as rates are computed from it."""
+    """The amounts in a byte sample of a copying step, from which rates are computed."""
 
     @property
     def at_ms(self) -> int:
-        """When it was taken, ms since epoch."""
+        """When the sample was taken, in ms since the epoch."""
         ...
 
     @property
@@ -40,12 +40,13 @@ class Amounts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """How far one step's copying is.
+    """The progress of one step's copies.
 
-    `rate` is bytes copied per second over the last seconds, `closing_rate` by how much per second the rest shrank: less
-    than `rate` while producers write on, negative when they write faster than is copied. Both are None when there are
-    too few samples, or the last one is too old. `falls_behind` says that the rest has grown for a minute, `has_stalled`
-    that nothing was copied for a minute although something is left. The last sample was taken at `at_ms`.
+    `rate` is bytes copied per second over the last seconds. `closing_rate` is the bytes per second by which the rest
+    shrank: less than `rate` while producers write, and negative if they write faster than the copies proceed. Both are
+    None if there are too few samples or the last one is too old. `falls_behind` says that the rest has grown for a
+    minute, `has_stalled` that no byte was copied for a minute although some are left. `at_ms` is the time of the last
+    sample.
     """
 
     step: int
@@ -59,7 +60,7 @@ class Transfer:
 
     @property
     def remaining_ms(self) -> int | None:
-        """How long the rest takes; None when that cannot be told."""
+        """The estimated time for the rest; None if it cannot be estimated."""
         left = max(0, self.bytes_total - self.bytes_done)
         if left == 0:
             return 0
@@ -70,21 +71,21 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Arriving:
-    """The copies of one step: which broker they come from, None if nobody leads, and bytes per second by receiver."""
+    """The copies of one step: the broker that sends them, None without a leader, and bytes per second by receiver."""
 
     source: int | None
     rates: dict[int, float]
 
 
 class Transfers:
-    """The latest samples of one or more clusters; samples of an owner that was replaced are dropped."""
+    """The latest samples of one or more clusters; samples of former owners are dropped."""
 
     def __init__(self) -> None:
         self._epochs: dict[str, int] = {}
         self._samples: dict[tuple[str, TopicPartition], deque[Progress]] = {}
 
     def see(self, sample: Progress) -> None:
-        """Take note of one sample; repeats and late ones are harmless."""
+        """Add a sample; repeated and late samples are harmless."""
         epoch = self._epochs.get(sample.cluster, 0)
         if sample.epoch < epoch:
             return
@@ -99,7 +100,7 @@ class Transfers:
             samples.popleft()
 
     def forget_before(self, at_ms: int) -> None:
-        """Drop what was sampled last before a moment: for whoever follows for days."""
+        """Drop the moves whose last sample is older than this, so that a long-running reader does not grow."""
         old = [place for place, samples in self._samples.items() if samples[-1].at_ms < at_ms]
         for place in old:
             del self._samples[place]
@@ -107,9 +108,9 @@ class Transfers:
     def arriving(
         self, cluster: str, key: TopicPartition, step: int, now_ms: int = 0, since_ms: int = 0
     ) -> Arriving | None:
-        """Tell who sends this step's copies and how fast each broker receives; None without enough samples.
+        """Return who sends this step's copies and how fast each broker receives; None without enough samples.
 
-        What was sampled before `since_ms`, when the reassignment was accepted, is another one's.
+        `since_ms` is when the reassignment was accepted; older samples belong to an earlier reassignment.
         """
         samples = self._of(cluster, key, step, since_ms)
         if not samples:
@@ -130,9 +131,9 @@ class Transfers:
     def transfer(
         self, cluster: str, key: TopicPartition, step: int, now_ms: int = 0, since_ms: int = 0
     ) -> Transfer | None:
-        """Tell how far this step of a partition is at `now_ms` (wall clock); None without a sample of it.
+        """Return the progress of a partition's step at `now_ms` (wall clock); None without a sample of it.
 
-        What was sampled before `since_ms`, when the reassignment was accepted, is another one's.
+        `since_ms` is when the reassignment was accepted; older samples belong to an earlier reassignment.
         """
         samples = self._of(cluster, key, step, since_ms)
         if not samples:
@@ -152,15 +153,15 @@ class Transfers:
         samples = self._samples.get((cluster, key), ())
         if not samples or samples[-1].step != step:
             return ()
-        # A sample does not say whose it is: the same partition may have been moved by this step a moment before.
-        return samples if samples[0].at_ms >= since_ms else [one for one in samples if one.at_ms >= since_ms]
+        # A sample does not name its reassignment: an earlier one of the same partition may have had the same step.
+        return samples if samples[0].at_ms >= since_ms else [sample for sample in samples if sample.at_ms >= since_ms]
 
 
 def rates_between(first: Amounts, last: Amounts) -> tuple[float | None, float | None]:
-    """Return bytes copied per second from one sample of a step to another, and by how much per second the rest shrank.
+    """Return the bytes copied per second between two samples of a step, and those by which the rest shrank.
 
-    Both are None when the two lie less than `LEAST_SPAN_MS` apart. A replica that is truncated shrinks: nothing is
-    copied then, and no less than nothing. The same brokers must show bytes in both samples.
+    Both are None if the samples are less than `LEAST_SPAN_MS` apart. The first is never negative, although a replica
+    shrinks when it is truncated. The same brokers must have bytes in both samples.
     """
     span_ms = last.at_ms - first.at_ms
     if span_ms < LEAST_SPAN_MS:
@@ -171,9 +172,9 @@ def rates_between(first: Amounts, last: Amounts) -> tuple[float | None, float | 
 
 
 def _stretch(sample: Progress) -> tuple[int, int, frozenset[int]]:
-    """Return what all samples that can be compared have in common.
+    """Return the properties that two samples must share to be compared.
 
-    A broker that dies shows nothing, and all that it holds once it is back: neither is copying.
+    The brokers with bytes are among them: a broker that dies drops to no bytes, and returns with all of them.
     """
     return sample.epoch, sample.step, frozenset(replica.broker for replica in sample.adding if replica.bytes)
 
@@ -187,18 +188,18 @@ def _pace_ms(samples: Sequence[Progress]) -> float:
 
 
 def _falls_behind(samples: Sequence[Progress]) -> bool:
-    """Whether what is left has not shrunk in either half of a minute while producers wrote."""
+    """Whether the rest has not shrunk in either half of a minute while producers wrote."""
     last = samples[-1]
-    middle = next((one for one in reversed(samples) if last.at_ms - one.at_ms >= HALF_MS), None)
-    first = next((one for one in reversed(samples) if last.at_ms - one.at_ms >= 2 * HALF_MS), None)
+    middle = next((sample for sample in reversed(samples) if last.at_ms - sample.at_ms >= HALF_MS), None)
+    first = next((sample for sample in reversed(samples) if last.at_ms - sample.at_ms >= 2 * HALF_MS), None)
     if first is None or middle is None or last.bytes_total <= first.bytes_total:
         return False
-    lacks = [one.bytes_total - one.bytes_done for one in (first, middle, last)]
+    lacks = [sample.bytes_total - sample.bytes_done for sample in (first, middle, last)]
     return lacks[2] > 0 and lacks[0] <= lacks[1] <= lacks[2]
 
 
 def _has_stalled(samples: Sequence[Progress]) -> bool:
-    """Whether samples came for a minute and none showed more than the first of them."""
+    """Whether the samples of a whole minute show no more bytes than the first of them."""
     last = samples[-1]
-    first = next((one for one in reversed(samples) if last.at_ms - one.at_ms >= 2 * HALF_MS), None)
+    first = next((sample for sample in reversed(samples) if last.at_ms - sample.at_ms >= 2 * HALF_MS), None)
     return first is not None and first.bytes_done >= last.bytes_done < last.bytes_total

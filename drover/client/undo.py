@@ -1,4 +1,4 @@
-"""The inverse of a plan: for each partition that it has completed, the replica list from before."""
+"""The inverse of a plan: the previous replica list of each partition that the plan has completed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from drover.journal.reader import LogReader
 
 @dataclass(frozen=True, slots=True)
 class _Completed:
-    """A partition on its list after the plan, and the list from before it."""
+    """The lists of a partition before and after the plan."""
 
     original: tuple[int, ...]
     reached: tuple[int, ...]
@@ -24,10 +24,10 @@ class _Completed:
 
 
 class Undo:
-    """PURE: collects what one plan of a cluster has completed; give it the valid batches in the order of the log.
+    """PURE: collects the moves that one plan of a cluster has completed; give it the valid batches in log order.
 
-    A partition that the plan has moved several times is taken back to where the first of these moves began, as long as
-    nobody else moved it in between. Each is taken back only in the incarnation of its topic that was moved.
+    If the plan moved a partition several times without others in between, the undo goes back to the list before the
+    first of these moves. It asserts the topic's id, so that a topic that was created again is not touched.
     """
 
     def __init__(self, cluster: str, plan: str) -> None:
@@ -38,7 +38,7 @@ class Undo:
         self._completed: dict[TopicPartition, _Completed] = {}
 
     def see(self, records: Iterable[ValidRecord]) -> None:
-        """Take note of batches."""
+        """Collect the events of batches."""
         for record in records:
             for event in record.batch.events:
                 if event.cluster == self.cluster:
@@ -55,7 +55,7 @@ class Undo:
             case ReassignmentCompleted():
                 plan, original, target, topic_id = self._running[event.key]
                 if plan == self.plan:
-                    # Where brokers that should not lead were put last, the target has the order that stays.
+                    # The list may be reordered for brokers that should not lead; its lasting order is the target's.
                     reached = target if set(target) == set(event.replicas) else event.replicas
                     self._complete(event.key, _Completed(original, reached, topic_id))
             case _:
@@ -68,9 +68,9 @@ class Undo:
         self._completed[key] = done
 
     def targets(self) -> tuple[PartitionTarget, ...]:
-        """Return the inverse, each partition asserted to be where the plan has left it.
+        """Return the inverse of the plan; each target asserts the list at which the plan has left its partition.
 
-        Raises `NothingToUndoError` when there is no such plan, or when it has completed nothing.
+        Raises `NothingToUndoError` if there is no such plan, or if it has completed no move.
         """
         targets = tuple(
             PartitionTarget(
@@ -87,13 +87,13 @@ class Undo:
             raise NothingToUndoError(f"there is no plan {self.plan} in {self.cluster}: see `drover history`")
         if not targets:
             raise NothingToUndoError(
-                f"plan {self.plan} has completed nothing in {self.cluster}: there is nothing to undo"
+                f"plan {self.plan} has completed no move in {self.cluster}: there is nothing to undo"
             )
         return targets
 
 
 async def read_undo(connection: LogConnection, cluster: str, plan: str) -> Undo:
-    """Read what a plan has completed from the log, up to its present end."""
+    """Read the completed moves of a plan from the log, up to its current end."""
     undo = Undo(cluster, plan)
     async with LogReader(connection) as reader:
         log = await open_log(reader, connection, cluster)

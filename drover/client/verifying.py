@@ -1,4 +1,4 @@
-"""PURE: compares stored snapshots with the log."""
+"""PURE: compare stored snapshots with the log."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ class SnapshotCheck:
         self._results: list[str] = []
 
     def see(self, fold: ShardFold) -> None:
-        """Compare any snapshot that was taken here."""
+        """Compare the snapshots of this fold's position with it."""
         for manifest, chunks in self._stored.pop((fold.shard, fold.position), ()):
             try:
                 wrong = ", ".join(differences(restore(manifest, chunks), fold))
@@ -28,7 +28,7 @@ class SnapshotCheck:
                 self._add(manifest, wrong and f"it differs from the log in {wrong}")
 
     def results(self) -> list[str]:
-        """Say what is wrong with each snapshot; empty for one that agrees with the log."""
+        """Return the fault of each snapshot; an empty text for a snapshot that agrees with the log."""
         for left in self._stored.values():
             for manifest, _ in left:
                 self._add(manifest, "the log has no record there")

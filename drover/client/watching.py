@@ -1,4 +1,4 @@
-"""The present as the log and the progress topic show it, kept up to date: what `status` draws."""
+"""A live view of the log and the progress topic, for `status` and the page."""
 
 import asyncio
 import time
@@ -18,9 +18,9 @@ from drover.journal.connection import LogConnection
 from drover.journal.reader import COMMAND_ISOLATION, LogReader, LogRecord
 from drover.journal.waiting import Place, Waiting
 
-# Samples older than this say nothing about a move that is still copying.
+# Samples older than this are useless for a move that is still copying.
 SAMPLES_MS = HISTORY_MS
-# Of moves that have ended, samples are kept for up to so long.
+# How long samples of moves that have ended are kept.
 FORGET_MS = 10 * SAMPLES_MS
 # How often the ends of the command topics are looked up.
 UNDECIDED_S = 2.0
@@ -37,12 +37,12 @@ class Heard:
 
 @dataclass(slots=True)
 class View:
-    """The folded log and the samples, up to now; `news` is what was recorded since it was last shown.
+    """The folded log and the samples up to now; `news` are the batches since the view was last shown.
 
-    `projections` holds, per cluster, the last sample of the projector that writes it, or else of one that waits to.
-    `workers` holds the last sign of life of each shard's owner, `running` that of every worker by its name (wall clock,
-    ms since epoch), whether it owns anything or not, and `undecided` how many commands wait in each shard.
-    `now_ms` is the reader's wall clock.
+    `projections` holds, per cluster, the last sample of the projector that writes it, or else of a standby. `workers`
+    holds the last sign of life of each shard's owner, `running` that of every worker by name (wall clock, ms since the
+    epoch), with or without shards, and `undecided` the number of undecided commands in each shard. `now_ms` is the
+    reader's wall clock.
     """
 
     log: FoldedLog
@@ -56,7 +56,7 @@ class View:
 
 
 async def look(connection: LogConnection, cluster: str | None = None) -> View:
-    """Read the log up to its present end, and the samples of the last minute."""
+    """Read the log up to its current end, and the samples of the last minute."""
     async with LogReader(connection) as reader:
         view = await _opened(reader, connection, cluster)
         await _read_samples(reader, connection, view)
@@ -66,15 +66,15 @@ async def look(connection: LogConnection, cluster: str | None = None) -> View:
 
 
 async def watch(connection: LogConnection, cluster: str | None, pause_s: float) -> AsyncGenerator[View, None]:
-    """Yield the present whenever something is new, and at least every `pause_s` seconds.
+    """Yield the view after each new record, and at least every `pause_s` seconds.
 
-    Never ends; close the generator. `news` holds what came since the last time, however long the caller took. Since it
-    may go on for days, samples of moves that have ended are forgotten after a while.
+    Never ends; close the generator. `news` holds every batch since the last view, no matter how long the caller took.
+    Samples of moves that have ended are forgotten after a while, because the view may be used for days.
     """
     async with (
         LogReader(connection) as log_reader,
         LogReader(connection) as sample_reader,
-        LogReader(connection) as end_reader,  # the fetches of those that follow would keep its questions waiting
+        LogReader(connection) as end_reader,  # a reader of its own, whose requests do not queue behind long fetches
     ):
         view = await _opened(log_reader, connection, cluster)
         starts = await _read_samples(sample_reader, connection, view)
@@ -87,7 +87,7 @@ async def watch(connection: LogConnection, cluster: str | None, pause_s: float) 
         forgotten_ms = 0
         try:
             while True:
-                # What arrives while the caller looks is new the next time, and keeps nobody waiting.
+                # Records that arrive while the caller works belong to the next view, which then follows at once.
                 fresh.clear()
                 shown = len(view.news)
                 view.now_ms = _now_ms()
@@ -116,7 +116,7 @@ async def _opened(reader: LogReader, connection: LogConnection, cluster: str | N
 
 
 async def _read_samples(reader: LogReader, connection: LogConnection, view: View) -> dict[int, int]:
-    """Read the last minute's samples and return where every partition goes on."""
+    """Read the last minute's samples, and return the next offset of each partition."""
     topic = connection.topics.progress
     partitions = range(await reader.partitions(topic))
     ends = await reader.end_offsets(topic, partitions)
@@ -128,7 +128,7 @@ async def _read_samples(reader: LogReader, connection: LogConnection, view: View
 
 
 async def _count_undecided(reader: LogReader, connection: LogConnection, view: View, waiting: Waiting) -> None:
-    """Count what the shards have not decided, by the ends of their command topics."""
+    """Count the undecided commands of each shard, from the end offsets of the command topics."""
     folds = view.log.folds
     counts: dict[Place, int] = {}
     for index, topic in enumerate(connection.topics.commands):
@@ -137,7 +137,7 @@ async def _count_undecided(reader: LogReader, connection: LogConnection, view: V
             decided = fold.cursors[index].next_offset if fold.cursors else 0
             counts[topic, shard] = waiting.count((topic, shard), decided, ends.get(shard, 0))
     if waiting.is_unsure:
-        # Who may only send commands may not read them, and sees the offsets that are left.
+        # A user without the right to read commands keeps the count of offsets, which may include ends of transactions.
         with suppress(LogAccessError):
             async with LogReader(connection, COMMAND_ISOLATION) as commands:
                 counts.update(await waiting.find_out(commands))
@@ -165,8 +165,8 @@ def _now_ms() -> int:
 
 async def _follow(reader: LogReader, connection: LogConnection, view: View, fresh: asyncio.Event) -> None:
     async with aclosing(follow_log(reader, connection, view.log)) as reading:
-        async for found in reading:
-            view.news += found
+        async for records in reading:
+            view.news += records
             fresh.set()
 
 
@@ -179,13 +179,13 @@ async def _follow_samples(reader: LogReader, connection: LogConnection, view: Vi
 
 def _see(view: View, record: LogRecord) -> None:
     sample = decode_progress(record.payload)
-    # A clock that is ahead would hide what comes after it is put right.
+    # A worker's clock may be ahead; its samples would hide the later ones once the clock is corrected.
     if sample is not None and sample.at_ms > record.timestamp_ms >= 0:
         sample = replace(sample, at_ms=record.timestamp_ms)
     if isinstance(sample, ProjectionSample):
-        known = view.projections.get(sample.cluster)
+        last = view.projections.get(sample.cluster)
         # Projectors that only follow are ignored while the one that writes sends samples.
-        if known is None or sample.role == "writing" or known.writer == sample.writer or _is_silent(known, sample):
+        if last is None or sample.role == "writing" or last.writer == sample.writer or _is_silent(last, sample):
             view.projections[sample.cluster] = sample
     elif isinstance(sample, WorkerSample):
         view.running[sample.worker] = max(sample.at_ms, view.running.get(sample.worker, 0))
@@ -199,7 +199,7 @@ def _see(view: View, record: LogRecord) -> None:
 
 
 def _is_to_come(view: View, shard: int | None, epoch: int) -> bool:
-    """Whether the log knows of no such epoch yet: it would hide every sample of the owner that there is."""
+    """Whether the epoch is later than the log's; such a sample would hide those of the current owner."""
     fold = None if shard is None else view.log.folds.get(shard)
     return fold is not None and epoch > fold.epoch
 
@@ -209,5 +209,5 @@ def _shard_of(view: View, cluster: str) -> int | None:
     return None if fold is None else shard_of(cluster, fold.shards)
 
 
-def _is_silent(known: ProjectionSample, sample: ProjectionSample) -> bool:
-    return known.role != "writing" or sample.at_ms - known.at_ms > SAMPLES_MS
+def _is_silent(last: ProjectionSample, sample: ProjectionSample) -> bool:
+    return last.role != "writing" or sample.at_ms - last.at_ms > SAMPLES_MS

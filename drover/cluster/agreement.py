@@ -20,14 +20,14 @@ def agreed_partitions(
     asked: Collection[TopicPartition], before: Moves, described: Described, after: Moves
 ) -> dict[TopicPartition, PartitionFacts | None]:
     """Keep the asked partitions that were described and on which both Lists agree, each with its move."""
-    kept: dict[TopicPartition, PartitionFacts | None] = {}
+    agreed: dict[TopicPartition, PartitionFacts | None] = {}
     for partition in sorted(set(asked)):
         move = before.get(partition)
         if partition not in described or after.get(partition) != move:
             continue
         facts = described[partition]
-        kept[partition] = None if facts is None else replace(facts, move=move)
-    return kept
+        agreed[partition] = None if facts is None else replace(facts, move=move)
+    return agreed
 
 
 def with_known_min_isr(

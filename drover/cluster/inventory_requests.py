@@ -44,13 +44,13 @@ def read_directories(response: Any) -> tuple[LogDirectory, ...]:
     """Read the directories; -1 is Kafka's word for an unknown size. Only version 5 says what is cordoned (KIP-1066)."""
     return tuple(
         LogDirectory(
-            path=found.log_dir,
-            total_bytes=_size(found.total_bytes),
-            usable_bytes=_size(found.usable_bytes),
-            code=found.error_code,
-            is_cordoned=bool(found.is_cordoned),
+            path=directory.log_dir,
+            total_bytes=_size(directory.total_bytes),
+            usable_bytes=_size(directory.usable_bytes),
+            code=directory.error_code,
+            is_cordoned=bool(directory.is_cordoned),
         )
-        for found in sorted(response.results, key=lambda found: found.log_dir)
+        for directory in sorted(response.results, key=lambda directory: directory.log_dir)
     )
 
 
@@ -63,7 +63,9 @@ def read_log_directories(answers: Mapping[int, Any], asked: Collection[TopicPart
     held = {broker: read_log_dirs(response) for broker, response in responses.items()}
     return LogDirectories(
         sizes={key: {broker: sizes[key] for broker, sizes in held.items() if key in sizes} for key in asked},
-        directories={broker: found for broker, response in responses.items() if (found := read_directories(response))},
+        directories={
+            broker: directories for broker, response in responses.items() if (directories := read_directories(response))
+        },
     )
 
 
@@ -76,5 +78,5 @@ def by_partition(held: Mapping[int, Mapping[TopicPartition, int]]) -> dict[Topic
     return dict(sorted(turned.items()))
 
 
-def _size(found: int | None) -> int | None:
-    return None if found is None or found < 0 else found
+def _size(size: int | None) -> int | None:
+    return None if size is None or size < 0 else size

@@ -163,8 +163,8 @@ class KafkaDriver:
         """See `ClusterDriver.broker_versions`."""
         deadline = self._deadline()
         live = list((await self._metadata(self._samples, (), deadline)).racks)
-        found = await asyncio.gather(*(self._version_of(broker, deadline) for broker in live))
-        return {broker: version for broker, version in zip(live, found, strict=True) if version is not None}
+        versions = await asyncio.gather(*(self._version_of(broker, deadline) for broker in live))
+        return {broker: version for broker, version in zip(live, versions, strict=True) if version is not None}
 
     async def log_directories(self, topics: Collection[str]) -> LogDirectories:
         """See `ClusterDriver.log_directories`."""
@@ -198,8 +198,8 @@ class KafkaDriver:
             kafka_cluster_id=metadata.kafka_cluster_id,
             seen_ms=_now_ms(),
             brokers={
-                broker: replace(found, directories=on_disk.get(broker, (None, {}))[0])
-                for broker, found in brokers.items()
+                broker: replace(broker_facts, directories=on_disk.get(broker, (None, {}))[0])
+                for broker, broker_facts in brokers.items()
             },
             partitions=partitions,
             replica_bytes=inventory_requests.by_partition({broker: held for broker, (_, held) in on_disk.items()}),
@@ -216,7 +216,7 @@ class KafkaDriver:
     async def throttled_replicas(self, topics: Collection[str]) -> Mapping[str, ThrottledReplicas]:
         """See `ClusterDriver.throttled_replicas`."""
         described = await configs.topic_configs(self._calls, topics, configs.LIST_KEYS, self._deadline())
-        return {name: parse_throttled(found.own) for name, found in described.items()}
+        return {name: parse_throttled(topic_configs.own) for name, topic_configs in described.items()}
 
     async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
         """See `ClusterDriver.change_throttles`."""
@@ -235,8 +235,8 @@ class KafkaDriver:
 
     async def _metadata(self, lane: Lane, topics: Collection[str] | None, deadline: Deadline) -> Metadata:
         response = await lane.send(messages.metadata_request(topics), deadline)
-        for one in (self._calls, self._observations, self._samples):
-            one.learn_addresses(response)
+        for each in (self._calls, self._observations, self._samples):
+            each.learn_addresses(response)
         metadata = messages.read_metadata(response)
         if lane is self._observations:
             for other in (self._calls, self._samples):
@@ -280,9 +280,11 @@ class KafkaDriver:
         missing = [name for name in topics if name not in fresh]
         described = await configs.topic_configs(self._observations, missing, (MIN_ISR,), deadline)
         # Another call may have let go of what was fresh when this one began.
-        known = fresh | {name: (now_s, int(found.effective[MIN_ISR])) for name, found in described.items()}
-        self._min_isr = known
-        return {name: known[name][1] for name in topics if name in known}
+        min_isrs = fresh | {
+            name: (now_s, int(topic_configs.effective[MIN_ISR])) for name, topic_configs in described.items()
+        }
+        self._min_isr = min_isrs
+        return {name: min_isrs[name][1] for name in topics if name in min_isrs}
 
     async def _version_of(self, broker: int, deadline: Deadline) -> BrokerVersion | None:
         try:

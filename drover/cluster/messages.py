@@ -94,7 +94,7 @@ def read_metadata(response: Any) -> Metadata:
     """Read a Metadata response."""
     return Metadata(
         kafka_cluster_id=response.cluster_id,
-        racks={broker.node_id: broker.rack for broker in sorted(response.brokers, key=lambda found: found.node_id)},
+        racks={broker.node_id: broker.rack for broker in sorted(response.brokers, key=lambda entry: entry.node_id)},
         topics={topic.name: _read_topic(topic) for topic in response.topics},
     )
 
@@ -102,14 +102,14 @@ def read_metadata(response: Any) -> Metadata:
 def _read_topic(topic: Any) -> DescribedTopic:
     topic_id = topic_id_text(topic.topic_id)
     partitions = {
-        found.partition_index: PartitionFacts(
+        partition.partition_index: PartitionFacts(
             topic_id=topic_id,
-            leader=None if found.leader_id < 0 else found.leader_id,
-            replicas=tuple(found.replica_nodes),
-            isr=tuple(found.isr_nodes),
-            leader_lacks_listener=found.error_code == LISTENER_NOT_FOUND,
+            leader=None if partition.leader_id < 0 else partition.leader_id,
+            replicas=tuple(partition.replica_nodes),
+            isr=tuple(partition.isr_nodes),
+            leader_lacks_listener=partition.error_code == LISTENER_NOT_FOUND,
         )
-        for found in sorted(topic.partitions, key=lambda found: found.partition_index)
+        for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
     }
     return DescribedTopic(topic.error_code, topic_id, partitions, bool(topic.is_internal))
 
@@ -139,7 +139,13 @@ def alter_request(requests: Sequence[AlterRequest]) -> Any:
         timeout_ms=CONTROLLER_TIMEOUT_MS,
         allow_replication_factor_change=True,
         topics=[
-            (topic, [(one.partition.partition, None if one.replicas is None else list(one.replicas)) for one in group])
+            (
+                topic,
+                [
+                    (change.partition.partition, None if change.replicas is None else list(change.replicas))
+                    for change in group
+                ],
+            )
             for topic, group in groupby(ordered, key=lambda request: request.partition.topic)
         ],
     )
@@ -164,7 +170,7 @@ def elect_request(partitions: Collection[TopicPartition]) -> Any:
     return ElectLeadersRequest(
         election_type=PREFERRED_ELECTION,
         topic_partitions=[
-            (topic, [one.partition for one in group])
+            (topic, [key.partition for key in group])
             for topic, group in groupby(sorted(partitions), key=lambda partition: partition.topic)
         ],
         timeout_ms=CONTROLLER_TIMEOUT_MS,
@@ -193,13 +199,13 @@ def list_request() -> Any:
 def read_list(response: Any) -> dict[TopicPartition, Move]:
     """Read the moves, ordered by partition."""
     moves = {
-        TopicPartition(topic.name, found.partition_index): Move(
-            replicas=tuple(found.replicas),
-            adding=tuple(found.adding_replicas),
-            removing=tuple(found.removing_replicas),
+        TopicPartition(topic.name, partition.partition_index): Move(
+            replicas=tuple(partition.replicas),
+            adding=tuple(partition.adding_replicas),
+            removing=tuple(partition.removing_replicas),
         )
         for topic in response.topics
-        for found in topic.partitions
+        for partition in topic.partitions
     }
     return dict(sorted(moves.items()))
 
@@ -219,9 +225,9 @@ def read_log_dirs(response: Any) -> dict[TopicPartition, int]:
     sizes: dict[TopicPartition, int] = {}
     for directory in response.results:
         for topic in directory.topics:
-            for found in topic.partitions:
-                if not found.is_future_key:
-                    sizes[TopicPartition(topic.name, found.partition_index)] = found.partition_size
+            for partition in topic.partitions:
+                if not partition.is_future_key:
+                    sizes[TopicPartition(topic.name, partition.partition_index)] = partition.partition_size
     return sizes
 
 
@@ -236,11 +242,11 @@ def read_configs(response: Any) -> dict[str, DescribedConfigs]:
     described: dict[str, DescribedConfigs] = {}
     for resource in response.results:
         own_source = DYNAMIC_SOURCE[resource.resource_type]
-        known = [config for config in resource.configs if config.value is not None]
+        configs = [config for config in resource.configs if config.value is not None]
         described[resource.resource_name] = DescribedConfigs(
             result=CallResult(resource.error_code, resource.error_message or None),
-            effective={config.name: config.value for config in known},
-            own={config.name: config.value for config in known if config.config_source == own_source},
+            effective={config.name: config.value for config in configs},
+            own={config.name: config.value for config in configs if config.config_source == own_source},
         )
     return described
 

@@ -126,10 +126,10 @@ def list_operations(
     Entries are appended and subtracted, never overwritten, so that other operators' entries stay. What Kafka
     would refuse or fail on is refused here with its own INVALID_CONFIG: an append to `*`, and a list too long.
     """
-    kept = change.kept if isinstance(change, RemoveThrottledReplicas) else NO_REPLICAS
+    staying_entries = change.kept if isinstance(change, RemoveThrottledReplicas) else NO_REPLICAS
     sides = (
-        (LEADER_REPLICAS, current.leader, change.entries.leader, kept.leader),
-        (FOLLOWER_REPLICAS, current.follower, change.entries.follower, kept.follower),
+        (LEADER_REPLICAS, current.leader, change.entries.leader, staying_entries.leader),
+        (FOLLOWER_REPLICAS, current.follower, change.entries.follower, staying_entries.follower),
     )
     operations: list[ConfigOperation] = []
     for key, present, entries, staying in sides:

@@ -165,10 +165,10 @@ class Lane:
 
     def _check_identity(self, client: KafkaAdminClient, request: Any) -> None:
         """Refuse a client that has found another cluster; the next call looks the bootstrap servers up again."""
-        found = client._manager.cluster.cluster_id  # noqa: SLF001  # its public call asks a broker again
-        if self._must_be is not None and found not in (None, self._must_be):
+        cluster_id = client._manager.cluster.cluster_id  # noqa: SLF001  # its public call asks a broker again
+        if self._must_be is not None and cluster_id not in (None, self._must_be):
             self._replace(client)
-            reason = f"the Kafka cluster {found} is there, and not {self._must_be}, which is being watched"
+            reason = f"the Kafka cluster {cluster_id} is there, and not {self._must_be}, which is being watched"
             raise self._fault(request, f"{reason}: see where the names of the bootstrap servers lead", changed=False)
 
     async def _exchange(
@@ -277,10 +277,10 @@ class Lane:
         self._closing.append(thread)
 
     def _fault(self, request: Any, reason: str, *, changed: bool) -> ClusterError:
-        what = f"{type(request).__name__} to {self._bootstrap}: {reason}"
+        failure = f"{type(request).__name__} to {self._bootstrap}: {reason}"
         if changed:
-            return OutcomeUnknownError(f"{what}; it may have taken effect, so look before repeating it")
-        return ClusterUnavailableError(what)
+            return OutcomeUnknownError(f"{failure}; it may have taken effect, so look before repeating it")
+        return ClusterUnavailableError(failure)
 
 
 class _Exchange:
@@ -371,10 +371,10 @@ def _came_from_another(answer: Any) -> bool:
     """
     elections = getattr(answer, "replica_election_results", None)
     if elections:
-        return all(one.error_code == NOT_CONTROLLER for topic in elections for one in topic.partition_result)
+        return all(result.error_code == NOT_CONTROLLER for topic in elections for result in topic.partition_result)
     if hasattr(answer, "error_code"):
         return bool(answer.error_code == NOT_CONTROLLER)
-    items = next((found for name in _ITEMS if (found := getattr(answer, name, None))), ())
+    items = next((listed for name in _ITEMS if (listed := getattr(answer, name, None))), ())
     codes = {getattr(item, "error_code", NONE) for item in items}
     return codes == {NOT_CONTROLLER}
 

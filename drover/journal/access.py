@@ -31,14 +31,14 @@ _AUTHENTICATION_ERRORS = (AuthenticationFailedError, SaslAuthenticationFailed, U
 
 def unreachable(connection: LogConnection, error: Exception) -> LogUnavailableError:
     """Say that the log's Kafka did not do what was asked, and what to look at."""
-    said = str(error) or type(error).__name__
+    reason = str(error) or type(error).__name__
     if isinstance(error, AUTHORIZATION_ERRORS):
         return LogAccessError(
-            f"the log's Kafka at {connection.bootstrap} does not allow {connection.user} what was asked ({said}): "
+            f"the log's Kafka at {connection.bootstrap} does not allow {connection.user} what was asked ({reason}): "
             "`drover acls` prints the ACLs that are needed"
         )
     return LogUnavailableError(
-        f"the log's Kafka at {connection.bootstrap} did not answer ({said}): check that it runs and that "
+        f"the log's Kafka at {connection.bootstrap} did not answer ({reason}): check that it runs and that "
         "`[log] bootstrap` and `[log.security]` are right"
     )
 

@@ -91,8 +91,8 @@ class _Lenient(bytearray):
     """Bytes whose slices decode whatever they are."""
 
     def __getitem__(self, place: Any) -> Any:
-        found = super().__getitem__(place)
-        return _Lenient(found) if isinstance(place, slice) else found
+        item = super().__getitem__(place)
+        return _Lenient(item) if isinstance(place, slice) else item
 
     def decode(self, encoding: str = "utf-8", errors: str = "replace") -> str:
         return super().decode(encoding, errors)

@@ -106,11 +106,11 @@ class FoldedLog:
         position = self.folds[record.shard].position
         if record.offset <= position:
             return
-        found = await self.journal.first_offset(self._events_topic, record.shard, position)
-        if found != record.offset:
+        first = await self.journal.first_offset(self._events_topic, record.shard, position)
+        if first != record.offset:
             raise CorruptLogError(
                 f"event log shard {record.shard}: the tail went from {position} to {record.offset}, "
-                f"but a direct read finds a record at {found}"
+                f"but a direct read finds a record at {first}"
             )
 
     async def _ends(self) -> tuple[int, ...]:

@@ -131,8 +131,8 @@ class LogReader:
             first = await self._from_leaders(topic, shards, lambda: self._consumer.beginning_offsets(partitions))
             return {partition.partition: offset for partition, offset in first.items()}
         times = dict.fromkeys(partitions, since_ms)
-        found = await self._from_leaders(topic, shards, lambda: self._consumer.offsets_for_times(times))
-        return {partition.partition: at.offset for partition, at in found.items() if at is not None}
+        offsets = await self._from_leaders(topic, shards, lambda: self._consumer.offsets_for_times(times))
+        return {partition.partition: at.offset for partition, at in offsets.items() if at is not None}
 
     async def _from_leaders(self, topic: str, shards: Collection[int], ask: Callable[[], Awaitable[Any]]) -> Any:
         """Ask the leaders of these partitions; wait for the election of another one where one is silent.
@@ -230,12 +230,12 @@ def _gone(connection: LogConnection, error: OffsetOutOfRangeError) -> LogUnavail
 
 def count_partitions(metadata: Any, topic: str, connection: LogConnection) -> int:
     """Count a topic's partitions in aiokafka's metadata; `ConfigurationError` if it is not there."""
-    found = metadata.partitions_for_topic(topic)
-    if not found:
+    partitions = metadata.partitions_for_topic(topic)
+    if not partitions:
         # Kafka does not tell the two apart to somebody who may not see a topic.
         hidden = f", or {connection.user} may not see it (`drover acls`)" if connection.is_secured else ""
         raise ConfigurationError(
             f"the topic {topic} does not exist on {connection.bootstrap}: create Drover's topics with "
             f"`drover topics init`{hidden}"
         )
-    return len(found)
+    return len(partitions)

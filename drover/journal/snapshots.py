@@ -140,26 +140,27 @@ async def _load(
     begin = {shard: record.since for shard, record in last.items() if record is not None}
     for shard in last.keys() - begin.keys():
         report(shard, "its last record is not understood: it may be of a newer Drover")
-    found: dict[int, ShardFold] = {}
-    told: set[tuple[int, str]] = set()
+    folds: dict[int, ShardFold] = {}
+    reported: set[tuple[int, str]] = set()
     while begin:
         candidates = await _candidates(reader, topics.snapshots, begin)
-        while waiting := {shard: left for shard, left in candidates.items() if left and shard not in found}:
+        while waiting := {shard: left for shard, left in candidates.items() if left and shard not in folds}:
             tried = {shard: left.pop(0) for shard, left in waiting.items()}
             whys = {
-                shard: _fault(one.manifest, shard, counts[topics.events], ends[shard]) for shard, one in tried.items()
+                shard: _fault(attempt.manifest, shard, counts[topics.events], ends[shard])
+                for shard, attempt in tried.items()
             }
             whys |= await _unproven(reader, topics.events, {shard: tried[shard] for shard in tried if not whys[shard]})
             for shard, candidate in tried.items():
                 folded = await _restored(candidate, whys[shard])
                 if isinstance(folded, ShardFold):
-                    found[shard] = folded
-                elif (shard, folded) not in told:
-                    told.add((shard, folded))
+                    folds[shard] = folded
+                elif (shard, folded) not in reported:
+                    reported.add((shard, folded))
                     report(shard, folded)
         # The last one may be one that its writer did not live to vouch for: the one before it is further ahead.
-        begin = {shard: 0 for shard, since in begin.items() if since and shard not in found}
-    return found
+        begin = {shard: 0 for shard, since in begin.items() if since and shard not in folds}
+    return folds
 
 
 async def _restored(candidate: _Candidate, why: str | None) -> ShardFold | str:
@@ -204,7 +205,7 @@ async def _candidates(reader: Reading, topic: str, begin: Mapping[int, int]) -> 
 
 
 def _complete(shard: int, by_key: Mapping[bytes, bytes]) -> list[_Candidate]:
-    found: list[_Candidate] = []
+    candidates: list[_Candidate] = []
     for slot in range(SLOTS):
         value = by_key.get(manifest_key(shard, slot))
         manifest = None if value is None else decode_record(value)
@@ -214,8 +215,8 @@ def _complete(shard: int, by_key: Mapping[bytes, bytes]) -> list[_Candidate]:
             chunks = (by_key.get(chunk_key(shard, slot, number)) for number in range(count))
             read = (decode_record(chunk) for chunk in chunks if chunk is not None)
             data = tuple(chunk.data for chunk in read if isinstance(chunk, Chunk))
-            found.append(_Candidate(manifest, manifest_digest(value), data))
-    return sorted(found, key=lambda candidate: candidate.manifest.position, reverse=True)
+            candidates.append(_Candidate(manifest, manifest_digest(value), data))
+    return sorted(candidates, key=lambda candidate: candidate.manifest.position, reverse=True)
 
 
 def _fault(manifest: Manifest, shard: int, shards: int, end: int) -> str | None:

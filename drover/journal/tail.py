@@ -103,10 +103,10 @@ class LogTail:
         """
         suspicion = Suspicion()
         while True:
-            found = await self._bounds([TopicPartition(topic, partition.partition) for partition in self._partitions])
-            is_possible = all(end >= known for (_, end), known in zip(found, at_least or (), strict=False))
+            bounds = await self._bounds([TopicPartition(topic, partition.partition) for partition in self._partitions])
+            is_possible = all(end >= least for (_, end), least in zip(bounds, at_least or (), strict=False))
             if is_possible or suspicion.is_over(time.monotonic()):
-                return found
+                return bounds
             await asyncio.sleep(RETRY_S)
 
     async def _bounds(self, partitions: Sequence[TopicPartition]) -> tuple[tuple[int, int], ...]:

@@ -178,14 +178,14 @@ async def verify(connection: LogConnection) -> VerifiedTopics:
     """Do what `check` does and return what a worker needs of them; raises `ConfigurationError` on findings."""
     described = await _describe(connection)
     names = {rule.name for rule in rules(connection.topics, DEFAULT_SHARDS) if rule.optional}
-    found = await _findings(connection, described)
-    findings = [finding for finding in found if finding.topic not in names]
+    all_findings = await _findings(connection, described)
+    findings = [finding for finding in all_findings if finding.topic not in names]
     events = described[connection.topics.events]
     commands = [described[name] for name in connection.topics.commands]
     if findings or events is None:
         raise ConfigurationError("\n".join(map(str, findings)))
     ids = tuple(topic.topic_id for topic in commands if topic is not None)
-    return VerifiedTopics(events.partitions, ids, tuple(finding for finding in found if finding.topic in names))
+    return VerifiedTopics(events.partitions, ids, tuple(finding for finding in all_findings if finding.topic in names))
 
 
 async def command_topic_ids(connection: LogConnection) -> tuple[str | None, ...]:
@@ -203,7 +203,7 @@ async def _describe(connection: LogConnection) -> Mapping[str, TopicDescription 
 async def _findings(connection: LogConnection, described: Mapping[str, TopicDescription | None]) -> tuple[Finding, ...]:
     events = described[connection.topics.events]
     shards = DEFAULT_SHARDS if events is None else events.partitions
-    found: list[Finding] = []
+    findings: list[Finding] = []
     commands = (described[topic] for topic in connection.topics.commands)
     if events is not None and any(topic is not None and topic.partitions != shards for topic in commands):
         # It may be the log's own topic that somebody has changed.
@@ -211,10 +211,10 @@ async def _findings(connection: LogConnection, described: Mapping[str, TopicDesc
     for rule in rules(connection.topics, shards):
         description = described[rule.name]
         if description is None:
-            found.append(Finding(rule.name, f"topic {rule.name} does not exist", "drover topics init"))
+            findings.append(Finding(rule.name, f"topic {rule.name} does not exist", "drover topics init"))
         else:
-            found += _compare(connection.bootstrap, rule, description)
-    return tuple(found)
+            findings += _compare(connection.bootstrap, rule, description)
+    return tuple(findings)
 
 
 async def _begun_with(connection: LogConnection, partitions: int) -> int:
@@ -235,11 +235,11 @@ def _enlarged(name: str, partitions: int, begun: int) -> Finding:
 
 
 def _compare(bootstrap: str, rule: TopicRule, description: TopicDescription) -> list[Finding]:
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if description.partitions != rule.partitions:
-        found.append(_partitions_finding(bootstrap, rule, description.partitions))
+        findings.append(_partitions_finding(bootstrap, rule, description.partitions))
     if rule.required and description.replication_factor < REPLICATION_FACTOR:
-        found.append(
+        findings.append(
             Finding(
                 rule.name,
                 f"topic {rule.name} has {description.replication_factor} replicas instead of {REPLICATION_FACTOR}",
@@ -249,7 +249,7 @@ def _compare(bootstrap: str, rule: TopicRule, description: TopicDescription) -> 
     for key, value in rule.required.items():
         actual = description.configs.get(key)
         if not _satisfies(key, actual, value):
-            found.append(
+            findings.append(
                 Finding(
                     rule.name,
                     f"topic {rule.name} has {key}={actual} instead of {value}",
@@ -257,7 +257,7 @@ def _compare(bootstrap: str, rule: TopicRule, description: TopicDescription) -> 
                     f"--entity-name {rule.name} --add-config {key}={value}",
                 )
             )
-    return found
+    return findings
 
 
 def _partitions_finding(bootstrap: str, rule: TopicRule, partitions: int) -> Finding:

@@ -45,9 +45,9 @@ class Waiting:
             # The topic was made anew.
             del self._first[place]
             first = None
-        known = first is not None and first.is_command and first.offset >= cursor
+        is_exact = first is not None and first.is_command and first.offset >= cursor
         begin = cursor if first is None else max(cursor, first.offset)
-        if begin < end and not known:
+        if begin < end and not is_exact:
             self._unsure[place] = (begin, end)
         else:
             self._unsure.pop(place, None)
@@ -59,7 +59,7 @@ class Waiting:
         The reader gets what is committed only. What a transaction that has not ended has written still waits.
         `count` may be called meanwhile.
         """
-        found = {}
+        counts = {}
         for place in tuple(self._unsure):
             unsure = self._unsure.pop(place, None)
             if unsure is None:
@@ -67,8 +67,8 @@ class Waiting:
                 continue
             begin, end = unsure
             first = self._first[place] = await _first_command(reader, place, begin)
-            found[place] = max(0, end - first.offset)
-        return found
+            counts[place] = max(0, end - first.offset)
+        return counts
 
 
 async def _first_command(reader: Reading, place: Place, begin: int) -> _First:

@@ -1,4 +1,4 @@
-"""Certificates of a secure local cluster: an authority of its own, whose key is never written, and one per node."""
+"""Certificates of a secure local cluster: one per node, signed by an authority whose key is never written."""
 
 import datetime as dt
 import ipaddress
@@ -13,20 +13,20 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from drover.local.layout import HOST
 
 VALID = dt.timedelta(days=3650)
-# Clocks of the two sides need not agree to the second.
+# Certificates are valid from a little earlier, because the clocks of the two sides may differ.
 BACKDATED = dt.timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """PEM texts: the authority's certificate, and per common name a private key with its certificate and the former."""
+    """PEM texts: the authority's certificate and, per common name, a private key with its certificate chain."""
 
     authority: str
     keystores: Mapping[str, str]
 
 
 def make_certificates(common_names: Sequence[str], hosts: Sequence[str] = (HOST, "localhost")) -> Certificates:
-    """Make an authority and one certificate per common name, valid for these host names and addresses."""
+    """Create an authority and a certificate per common name, valid for these host names and addresses."""
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority_name = _name("drover local authority")
     authority = (

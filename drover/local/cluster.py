@@ -1,6 +1,7 @@
-"""The local cluster: up, down, and faults at will for one node at a time.
+"""The local cluster: up, down, and faults of single nodes on demand.
 
-Owns the order in which things happen. Processes belong to `nodes`, what serving means to `probe`, files to `files`.
+This module decides the order of steps. `nodes` handles processes, `probe` checks whether they serve, `files` writes
+and removes files.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ from drover.local.waiting import wait_until
 from drover.local.wanted import DEFAULT_BROKERS, DEFAULT_RACKS, Wanted
 
 SERVE_TIMEOUT_S = 120.0
-# A clean stop saves a recovery of the data that are kept.
+# A clean stop avoids the recovery of data that are kept.
 KEEP_GRACE_S = 30.0
 
 Node = int | str
@@ -50,7 +51,7 @@ def nothing_more(_broker: BrokerSpec) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """One broker as it is now: `running`, `starting` (its process runs, its port is not open), `paused` or `dead`."""
+    """A broker's current state: `running`, `starting` (its process runs, its port is closed), `paused` or `dead`."""
 
     id: int
     rack: str
@@ -59,7 +60,7 @@ class BrokerStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """A cluster as it is now; states of the controllers, by name, and of the ZooKeeper have the words of a broker's."""
+    """A cluster's current state; the controllers, by name, and the ZooKeeper have the same states as brokers."""
 
     bootstrap: str
     zookeeper: str
@@ -70,10 +71,10 @@ class ClusterStatus:
 
 
 class LocalCluster:
-    """The cluster of one directory, whoever started it; all state is on disk, so any process may hold such an object.
+    """The cluster in a directory, no matter who started it; all state is on disk, so any process may use this class.
 
-    A node is a broker's id, 100 for the controller (101 and so on for more), or "zookeeper". Wherever there is no
-    cluster in the directory, or no such node, it is a ConfigurationError.
+    A node is a broker's id, 100 for the controller (101 and so on for more), or "zookeeper". Methods raise
+    `ConfigurationError` if the directory has no cluster, or the cluster no such node.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class LocalCluster:
 
     @property
     def directory(self) -> Path:
-        """Where it keeps everything."""
+        """The directory of the cluster's files."""
         return self._layout.directory
 
     @property
@@ -96,7 +97,7 @@ class LocalCluster:
 
     @property
     def spec(self) -> ClusterSpec:
-        """What was chosen at the first `up`."""
+        """The size and addresses that were chosen at the first `up`."""
         return self._nodes.spec
 
     @property
@@ -111,16 +112,16 @@ class LocalCluster:
 
     @property
     def admin_options(self) -> dict[str, Any]:
-        """What kafka-python needs to come in as one who may do everything."""
+        """The options of kafka-python for a user with all rights."""
         return security.client_options(self._layout, ADMIN) if self.spec.secure else {}
 
     def config_of(self, user: str) -> Path:
-        """Return the settings file of the worker's user, the operator or the admin; without users it is the one."""
-        known = self.spec.secure and user != WORKER
-        return self._layout.user_config_file(user) if known else self.config_file
+        """Return the settings file of the worker, the operator or the admin; without security, they share one."""
+        has_own = self.spec.secure and user != WORKER
+        return self._layout.user_config_file(user) if has_own else self.config_file
 
     def connection(self, topics: TopicNames | None = None) -> LogConnection:
-        """Return how to reach it with aiokafka, as one who may do everything."""
+        """Return a connection for aiokafka, as a user with all rights."""
         return LogConnection(self.bootstrap, topics or TopicNames(), self.admin_options)
 
     async def up(
@@ -134,32 +135,31 @@ class LocalCluster:
         more_settings: Callable[[BrokerSpec], str] = nothing_more,
         timeout_s: float = SERVE_TIMEOUT_S,
     ) -> bool:
-        """Start the cluster, return when every broker serves and knows every other; True if this call started it.
+        """Start the cluster; return, once every broker serves and knows every other, whether this call started it.
 
-        With `secure` clients need TLS and a password, and may do what `drover.client.acls` says. `kafka` is one of the
-        locked versions, and `controllers` how many there are; none means ZooKeeper mode, which Kafka 3 still has.
-        `more_settings` are further lines of a broker's settings, which count more than its own.
+        With `secure`, clients need TLS and a password, and have the rights of `drover.client.acls`. `kafka` is one of
+        the locked versions. Without `controllers` the cluster is in ZooKeeper mode, which Kafka 3 still has.
+        `more_settings` are further lines of a broker's settings, which override its own.
 
-        All or nothing: when a node dies, the deadline passes or the caller is cancelled, everything is taken down
-        again. Idempotent: a cluster of which anything runs is left as it is, but for the rest of an `up` that was
-        killed, which is cleared away. Data that `down(keep=True)` kept is used again; another size or version than it
-        had is a ConfigurationError.
+        All or nothing: if a node dies, the deadline passes or the caller is cancelled, everything is stopped again.
+        Idempotent: a running cluster is left as it is, except that the remains of a killed `up` are removed. Data of
+        `down(keep=True)` are used again. Raises `ConfigurationError` for another size or version than these data have.
         """
         wanted = Wanted(brokers, racks, secure, kafka, controllers)
         wanted.check()
         async with exclusive(self.directory):
             files.check_directory(self._layout)
-            known = read_spec(self._layout)
-            if known is not None and not self.config_file.exists():
+            existing = read_spec(self._layout)
+            if existing is not None and not self.config_file.exists():
                 await self._take_down(keep=False)
-                known = None
-            if known is not None:
-                wanted.check_same(known, self.directory)
+                existing = None
+            if existing is not None:
+                wanted.check_same(existing, self.directory)
                 if self._nodes.named():
                     return False
             async with AsyncExitStack() as undo:
-                undo.push_async_callback(self._take_down, keep=known is not None)
-                spec = known or wanted.reserve(self._layout)
+                undo.push_async_callback(self._take_down, keep=existing is not None)
+                spec = existing or wanted.reserve(self._layout)
                 programs = await self._ready_programs(spec)
                 files.write_files(self._layout, spec, more_settings)
                 await self._start_nodes(Start(self._layout, self._nodes, spec, programs, timeout_s))
@@ -171,10 +171,10 @@ class LocalCluster:
         return True
 
     async def down(self, *, keep: bool = False) -> bool:
-        """End every process of the cluster and remove its files (with `keep`, leave data and ports for the next `up`).
+        """End every process of the cluster and remove its files; with `keep`, leave data and ports for the next `up`.
 
-        Data that are thrown away need no clean stop: with `keep` only, brokers hand over and close their logs first.
-        Works whoever started it and whatever state it is in; True if there was anything to take down. Idempotent.
+        Only with `keep` do brokers stop cleanly; otherwise their data are removed anyway. Works in any state, no matter
+        who started the cluster. Returns whether there was anything to stop or remove. Idempotent.
         """
         async with exclusive(self.directory):
             was_there = read_spec(self._layout) is not None or bool(self._nodes.all())
@@ -182,55 +182,55 @@ class LocalCluster:
         return was_there
 
     async def status(self) -> ClusterStatus:
-        """Look at every node; reads the operating system and tries the ports, asks nobody."""
+        """Return the state of every node, from its process and its port, without a request to it."""
         spec = self.spec
-        found = await asyncio.gather(*(self.node_state(node) for node in spec.nodes))
-        states = dict(zip(spec.nodes, found, strict=True))
+        node_states = await asyncio.gather(*(self.node_state(node) for node in spec.nodes))
+        states = dict(zip(spec.nodes, node_states, strict=True))
         brokers = tuple(BrokerStatus(broker.id, broker.rack, states[str(broker.id)]) for broker in spec.brokers)
         controllers = {node: states[node] for node in spec.controllers}
         return ClusterStatus(spec.bootstrap, spec.zookeeper, brokers, controllers, states[ZOOKEEPER], spec.kafka)
 
     async def node_state(self, node: Node) -> str:
-        """Return one node's state in the words of `BrokerStatus`."""
+        """Return a node's state, as in `BrokerStatus`."""
         state = self.process_state(node)
         if state is ProcessState.RUNNING and not await probe.accepts_connections(self.spec.port(str(node))):
             return "starting"
         return state.value
 
     def process_state(self, node: Node) -> ProcessState:
-        """Return what the node's process does."""
+        """Return the state of a node's process."""
         return self._nodes.state(self._nodes.name(node))
 
     def pid(self, node: Node) -> int:
-        """Return the process id of a node that lives; a dead one is a ConfigurationError."""
+        """Return the process id of a living node. Raises `ConfigurationError` for a dead one."""
         return self._nodes.living(self._nodes.name(node)).pid
 
     def log_file(self, node: Node) -> Path:
-        """Return the file that a node's output is appended to; there is none before its first start."""
+        """Return the file with a node's output; it does not exist before the node's first start."""
         return self._layout.log_file(self._nodes.name(node))
 
     async def kill(self, node: Node) -> None:
-        """End a node at once, as a power cut would (SIGKILL), paused or not; returns when it is dead. Idempotent."""
+        """Kill a node (SIGKILL), as a power cut would, paused or not; return when it is dead. Idempotent."""
         await self._nodes.kill(self._nodes.killable(node))
 
     async def stop(self, node: Node) -> None:
-        """End a node as its operator would (SIGTERM): a broker hands its leaderships over first; see `Nodes.stop`."""
+        """Stop a node as its operator would (SIGTERM), so that a broker hands over its leaders; see `Nodes.stop`."""
         await self._nodes.stop(self._nodes.killable(node))
 
     async def pause(self, node: Node) -> None:
-        """Stop a node's process without ending it (SIGSTOP): connections stay open, nothing answers. Idempotent."""
+        """Pause a node's process (SIGSTOP): its connections stay open, but it does not answer. Idempotent."""
         await self._nodes.signal(self._nodes.killable(node), signal.SIGSTOP, ProcessState.PAUSED)
 
     async def resume(self, node: Node) -> None:
-        """Let a paused node go on (SIGCONT); returns when its process runs, see `wait_until_serving`. Idempotent."""
+        """Resume a paused node (SIGCONT); return when its process runs, see `wait_until_serving`. Idempotent."""
         await self._nodes.signal(self._nodes.killable(node), signal.SIGCONT, ProcessState.RUNNING)
 
     async def start(self, node: Node, *, kafka: str | None = None, timeout_s: float = SERVE_TIMEOUT_S) -> bool:
-        """Start a dead node on its old data and port, return when it serves again; True if this call started it.
+        """Start a dead node on its old data and port; return, once it serves, whether this call started it.
 
-        `kafka` is another locked version than the cluster's, for this start only, as in a rolling upgrade; whether it
-        understands the data is for Kafka to say. A node that runs already is waited for. A paused one is a
-        ConfigurationError: it must be resumed.
+        `kafka` is another locked version than the cluster's, for this start only, as in a rolling upgrade; Kafka judges
+        whether it can read the data. Waits for a node that runs already. Raises `ConfigurationError` for a paused node,
+        which must be resumed.
         """
         name = self._nodes.killable(node)
         programs = await (self._ready_programs(self.spec) if kafka is None else asyncio.to_thread(prepare, kafka))
@@ -244,9 +244,9 @@ class LocalCluster:
         return state is ProcessState.DEAD
 
     async def wait_until_serving(self, *nodes: Node, timeout_s: float = SERVE_TIMEOUT_S) -> None:
-        """Return when these nodes (default: all) serve; for a broker, when every running broker knows it.
+        """Wait until these nodes (default: all) serve; a broker serves once every running broker knows it.
 
-        A node that is dead or dies meanwhile, and the deadline, are ClusterUnavailableErrors with the end of its log.
+        Raises `ClusterUnavailableError`, with the end of the node's log, if a node is dead or the deadline passes.
         """
         spec = self.spec
         waiting = [self._nodes.name(node) for node in nodes] or list(spec.nodes)
@@ -273,14 +273,14 @@ class LocalCluster:
         if name in spec.controllers:
             return await probe.accepts_connections(spec.port(name))
         running = [broker for broker in spec.brokers if self._nodes.state(str(broker.id)) is ProcessState.RUNNING]
-        # As one node asks another: a probe has no password.
+        # The probe connects as a node does, because it has no password.
         context = security.node_context(self._layout, name) if spec.secure else None
         views = await asyncio.gather(*(probe.known_brokers(broker.probe_port, context) for broker in running))
-        # Its own view must be among them: the others go on listing a killed broker until its session ends.
+        # Include the broker's own view: the others list a killed broker until its session ends.
         return name in {str(broker.id) for broker in running} and all(int(name) in view for view in views)
 
     async def _grant(self, topics: TopicNames) -> None:
-        """Let each user do what its part needs, and nothing else; harmless when repeated."""
+        """Grant each user exactly the ACLs that its part needs; harmless if repeated."""
         users = {Part.WORKER: WORKER, Part.OPERATOR: OPERATOR}
         needed = {
             acl
@@ -313,7 +313,7 @@ async def local_cluster(
     start_nodes: StartNodes = one_process_each,
     more_settings: Callable[[BrokerSpec], str] = nothing_more,
 ) -> AsyncIterator[LocalCluster]:
-    """Run a cluster for the length of a block: up before it, down after it, whatever happened inside."""
+    """Run a cluster for the length of a block; it is always taken down at the end."""
     cluster = LocalCluster(directory, start_nodes=start_nodes)
     await cluster.up(
         brokers,

@@ -1,4 +1,4 @@
-"""One process at a time may change what runs in a cluster's directory."""
+"""A lock that lets one process at a time start and stop the nodes of a cluster's directory."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -17,8 +17,8 @@ LOCK_TIMEOUT_S = 120.0
 async def exclusive(directory: Path) -> AsyncIterator[None]:
     """Hold the directory's lock for the length of a block; the system frees it when its holder dies.
 
-    The lock lies in the cache, as `down` removes the directory. Waiting too long is a ClusterUnavailableError, a
-    cache that cannot be written a ConfigurationError.
+    The lock file is in the cache, because `down` removes the directory. Raises `ClusterUnavailableError` if the wait is
+    too long, and `ConfigurationError` if the cache cannot be written.
     """
     locks = writable_directory(cache_directory() / "local-locks")
     lock = FileLock(locks / hashlib.sha256(str(directory).encode()).hexdigest()[:32])
@@ -30,8 +30,8 @@ async def exclusive(directory: Path) -> AsyncIterator[None]:
             return False
         return True
 
-    what = f"no other `drover local` command works on {directory}"
-    await wait_until(acquired, what=what, timeout_s=LOCK_TIMEOUT_S)
+    goal = f"no other `drover local` command works on {directory}"
+    await wait_until(acquired, what=goal, timeout_s=LOCK_TIMEOUT_S)
     try:
         yield
     finally:

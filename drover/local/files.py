@@ -1,4 +1,4 @@
-"""Write what the nodes of a cluster read, and remove all that a cluster wrote; never a file of the user's."""
+"""Write the files of a cluster's nodes, and remove everything that the cluster wrote, but no file of the user's."""
 
 import os
 import shutil
@@ -21,23 +21,25 @@ from drover.local.layout import (
 
 
 def check_directory(layout: Layout) -> None:
-    """Refuse a directory that cannot be made or used, or whose drover.toml is the user's own; writes nothing."""
+    """Refuse a directory that cannot be created or used, or whose drover.toml is the user's own; write nothing."""
     if "," in str(layout.directory) or not str(layout.directory).isprintable():
         raise ConfigurationError(
-            f"{layout.directory} holds a comma or a character that cannot be printed, and Kafka takes a comma for the "
-            "end of a directory's name; choose another --dir"
+            f"{layout.directory} contains a comma, which separates directories in Kafka's settings, or an unprintable "
+            "character; choose another --dir"
         )
-    above = next(one for one in (layout.directory, *layout.directory.parents) if os.access(one, os.F_OK))
+    above = next(
+        directory for directory in (layout.directory, *layout.directory.parents) if os.access(directory, os.F_OK)
+    )
     if above.is_dir() and not os.access(above, os.W_OK | os.X_OK):
-        raise ConfigurationError(f"nothing can be written to {above}; choose another --dir")
+        raise ConfigurationError(f"{above} is not writable; choose another --dir")
     if above != layout.directory and not above.is_dir():
-        raise ConfigurationError(f"{above} is a file, so that {layout.directory} cannot be made; choose another --dir")
+        raise ConfigurationError(f"{above} is a file, so {layout.directory} cannot be created; choose another --dir")
     if layout.directory.exists() and not layout.directory.is_dir():
         raise ConfigurationError(f"{layout.directory} is a file; choose another --dir")
     if not layout.spec_file.exists() and _holds_files(layout.nodes_directory):
         raise ConfigurationError(
-            f"{layout.nodes_directory} was not made by `drover local up` and is left alone; move it or choose another "
-            "--dir"
+            f"{layout.nodes_directory} was not created by `drover local up` and is left alone; move it or choose "
+            "another --dir"
         )
     for file in layout.config_files:
         if file.exists() and not _is_ours(file):
@@ -47,9 +49,9 @@ def check_directory(layout: Layout) -> None:
 
 
 def write_files(layout: Layout, spec: ClusterSpec, more_settings: Callable[[BrokerSpec], str]) -> None:
-    """Write the settings of every node and mark the brokers' log directories as formatted; harmless when repeated.
+    """Write the settings of every node, and mark the brokers' log directories as formatted; harmless if repeated.
 
-    What `more_settings` says of a broker comes last, and so counts more than what was said before.
+    The lines of `more_settings` come last, so that they override the others.
     """
     for node in spec.nodes:
         layout.data_directory(node).mkdir(parents=True, exist_ok=True)
@@ -70,9 +72,9 @@ def write_files(layout: Layout, spec: ClusterSpec, more_settings: Callable[[Brok
 
 
 def write_config(layout: Layout, spec: ClusterSpec) -> None:
-    """Write the drover.toml that other commands are pointed at, the worker's last: it says that `up` came to its end.
+    """Write the drover.toml for other commands, last of all: its existence shows that `up` has finished.
 
-    In a secure cluster it is the worker's, and every other user has one of its own beside it.
+    In a secure cluster it is the worker's file, and every other user has a file beside it.
     """
     if spec.secure:
         for user in (OPERATOR, ADMIN):
@@ -81,12 +83,12 @@ def write_config(layout: Layout, spec: ClusterSpec) -> None:
 
 
 def is_formatted(layout: Layout) -> bool:
-    """Tell whether the first controller's log directory was formatted by an earlier `up`."""
+    """Whether an earlier `up` has formatted the first controller's log directory."""
     return (layout.data_directory(CONTROLLER) / "meta.properties").exists()
 
 
 def format_other_controllers(layout: Layout, spec: ClusterSpec) -> None:
-    """Let every other controller begin as the first one, which was formatted, does; harmless when repeated."""
+    """Format the other controllers by copying the first one's bootstrap records; harmless if repeated."""
     for node in spec.controllers[1:]:
         for file in layout.data_directory(CONTROLLER).glob("bootstrap.*"):
             shutil.copyfile(file, layout.data_directory(node) / file.name)
@@ -100,14 +102,14 @@ def _mark_formatted(layout: Layout, spec: ClusterSpec, node: str) -> None:
 
 
 def _holds_files(directory: Path) -> bool:
-    """Tell whether `down` would remove something that cannot be made again: links to other disks can."""
-    return any(one.is_file() and not one.is_symlink() for one in directory.rglob("*"))
+    """Whether a directory holds regular files; links to other disks do not count, because they can be made again."""
+    return any(entry.is_file() and not entry.is_symlink() for entry in directory.rglob("*"))
 
 
 def remove_files(layout: Layout) -> None:
-    """Remove what the cluster wrote, the spec last (it holds the ports), and the directory if that leaves it empty.
+    """Remove the cluster's files, the spec last because it holds the ports, and then the directory if it is empty.
 
-    The spec is also written first: where there is none, nothing is the cluster's.
+    The spec is also written first, so that a directory without one holds no file of a cluster.
     """
     if not layout.spec_file.exists():
         return
@@ -122,7 +124,7 @@ def remove_files(layout: Layout) -> None:
 
 
 def log_tail(layout: Layout, node: str, lines: int = 30) -> str:
-    """Return the last lines of a node's log, empty when it wrote none."""
+    """Return the last lines of a node's log; empty if it has none."""
     file = layout.log_file(node)
     if not file.exists():
         return ""

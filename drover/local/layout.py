@@ -1,4 +1,4 @@
-"""What a local cluster is made of and where its files lie: pure values and paths, and their one JSON file."""
+"""The parts of a local cluster and the paths of its files: pure values, and the JSON file that stores them."""
 
 import json
 import uuid
@@ -14,7 +14,7 @@ HOST = "127.0.0.1"
 CONTROLLER_ID = 100
 CONTROLLER = str(CONTROLLER_ID)
 ZOOKEEPER = "zookeeper"
-# The process that is no node: the tool that formats the controller.
+# The name of the tool that formats the controller; it is not a node.
 FORMATTER = "format"
 FEWEST_BROKERS = 3
 MOST_CONTROLLERS = 5
@@ -25,7 +25,7 @@ USERS = (WORKER, OPERATOR, ADMIN)
 
 @dataclass(frozen=True, slots=True)
 class BrokerSpec:
-    """One broker: its id, its rack and the port it listens on; in a secure cluster, also the one for its own kind."""
+    """A broker: its id, its rack and its port for clients; in a secure cluster, also its port for other nodes."""
 
     id: int
     rack: str
@@ -34,23 +34,23 @@ class BrokerSpec:
 
     @property
     def address(self) -> str:
-        """Where clients find it, as host:port."""
+        """The address for clients, as host:port."""
         return f"{HOST}:{self.port}"
 
     @property
     def probe_port(self) -> int:
-        """Where it can be asked without a password."""
+        """The port that needs no password."""
         return self.port if self.internal_port is None else self.internal_port
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """A whole local cluster: chosen once at the first `up`, remembered until `down`."""
+    """A local cluster as chosen at the first `up`; stored until `down`."""
 
     cluster_id: str
     brokers: tuple[BrokerSpec, ...]
     racks: int
-    # None in ZooKeeper mode, where brokers elect one of themselves.
+    # Empty in ZooKeeper mode, where the brokers elect a controller among themselves.
     controller_ports: tuple[int, ...]
     zookeeper_port: int
     secure: bool = False
@@ -58,7 +58,7 @@ class ClusterSpec:
 
     @property
     def in_zookeeper_mode(self) -> bool:
-        """Whether the cluster's metadata is in ZooKeeper, and not in controllers of its own."""
+        """Whether the cluster keeps its metadata in ZooKeeper instead of KRaft controllers."""
         return not self.controller_ports
 
     @property
@@ -78,7 +78,7 @@ class ClusterSpec:
 
     @property
     def ports(self) -> frozenset[int]:
-        """Every port the cluster needs."""
+        """Every port that the cluster uses."""
         of_brokers = {port for broker in self.brokers for port in (broker.port, broker.probe_port)}
         return frozenset({*self.controller_ports, self.zookeeper_port, *of_brokers})
 
@@ -93,7 +93,7 @@ class ClusterSpec:
         return self.nodes[:-1]
 
     def port(self, node: str) -> int:
-        """Return the port a node listens on."""
+        """Return the port on which a node listens."""
         if node in self.controllers:
             return self.controller_ports[self.controllers.index(node)]
         if node == ZOOKEEPER:
@@ -102,19 +102,19 @@ class ClusterSpec:
 
 
 def check_size(brokers: int, racks: int) -> None:
-    """Refuse a cluster that could not keep its internal topics (RF 3) or has racks without a broker."""
+    """Refuse a cluster with too few brokers for its internal topics (RF 3), or with racks without a broker."""
     if brokers < FEWEST_BROKERS:
         raise ConfigurationError(
-            f"{brokers} brokers are too few: the internal topics have 3 replicas, so {FEWEST_BROKERS} are the least"
+            f"{brokers} brokers are too few: the internal topics have 3 replicas, so use at least {FEWEST_BROKERS}"
         )
     if brokers >= CONTROLLER_ID:
-        raise ConfigurationError(f"{brokers} brokers are too many: the controller has id {CONTROLLER_ID}")
+        raise ConfigurationError(f"{brokers} brokers are too many: id {CONTROLLER_ID} is the controller's")
     if not 1 <= racks <= brokers:
         raise ConfigurationError(f"{racks} racks do not fit {brokers} brokers: choose 1 to {brokers}")
 
 
 def check_version(kafka: str, controllers: int, *, secure: bool) -> None:
-    """Refuse a version that is not locked, and what a version does not have; no controllers mean ZooKeeper mode."""
+    """Refuse a version that is not locked, and features that it lacks; no controllers mean ZooKeeper mode."""
     kafka_set(kafka)
     if not 0 <= controllers <= MOST_CONTROLLERS:
         raise ConfigurationError(f"{controllers} controllers are not possible: choose 1 to {MOST_CONTROLLERS}")
@@ -125,7 +125,7 @@ def check_version(kafka: str, controllers: int, *, secure: bool) -> None:
 
 
 def ports_needed(brokers: int, *, secure: bool = False, controllers: int = 1) -> int:
-    """Return how many ports a cluster takes: its brokers (two each if secure), the controllers, the ZooKeeper."""
+    """Return the number of ports of a cluster: its brokers (two each if secure), the controllers, the ZooKeeper."""
     return brokers * (2 if secure else 1) + controllers + 1
 
 
@@ -138,7 +138,7 @@ def new_spec(
     kafka: str = KAFKA_VERSION,
     controllers: int = 1,
 ) -> ClusterSpec:
-    """Make a cluster of `brokers` brokers spread over `racks` racks in turn, on the given ports."""
+    """Return a new cluster on the given ports, with its brokers spread over the racks in turn."""
     broker_ports, (*others, zookeeper_port) = ports[:brokers], ports[brokers:]
     internal_ports, controller_ports = others[: len(others) - controllers], others[len(others) - controllers :]
     return ClusterSpec(
@@ -161,19 +161,19 @@ def new_spec(
 
 
 def random_id() -> str:
-    """Return a new id in Kafka's form (22 URL-safe characters); none has a `-`, which its tools may take for a flag."""
+    """Return a new id in Kafka's form (22 URL-safe characters), without `-`, which its tools may take for a flag."""
     return urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a cluster's files lie below its directory; everything but `drover.toml` is below `nodes` or is the spec."""
+    """The paths of a cluster's files; all but the spec and the settings files are below `nodes`."""
 
     directory: Path
 
     @property
     def spec_file(self) -> Path:
-        """The remembered spec; the directory holds a cluster exactly when it is there."""
+        """The stored spec; the directory holds a cluster exactly if this file exists."""
         return self.directory / "cluster.json"
 
     @property
@@ -182,12 +182,12 @@ class Layout:
         return self.directory / "drover.toml"
 
     def user_config_file(self, user: str) -> Path:
-        """A secure cluster's settings file of another user than the worker's."""
+        """The settings file of a user other than the worker, in a secure cluster."""
         return self.directory / f"{user}.toml"
 
     @property
     def config_files(self) -> tuple[Path, ...]:
-        """Every settings file that an `up` may write."""
+        """Every settings file that `up` may write."""
         return (self.config_file, *(self.user_config_file(user) for user in (OPERATOR, ADMIN)))
 
     @property
@@ -197,16 +197,16 @@ class Layout:
 
     @property
     def format_arguments_file(self) -> Path:
-        """The storage tool's arguments; there only while it runs."""
+        """The storage tool's arguments; the file exists only while the tool runs."""
         return self.node(FORMATTER) / "format.arguments"
 
     def password_file(self, user: str) -> Path:
-        """A user's password; nobody else can read it."""
+        """A user's password, readable by the owner only."""
         return self.nodes_directory / f"{user}.password"
 
     @property
     def nodes_directory(self) -> Path:
-        """What `down` removes as a whole."""
+        """The directory of the nodes' files, which `down` removes as a whole."""
         return self.directory / "nodes"
 
     @property
@@ -224,7 +224,7 @@ class Layout:
         return self.nodes_directory / node
 
     def settings_file(self, node: str) -> Path:
-        """The properties file the node's JVM reads."""
+        """The properties file of a node's JVM."""
         return self.node(node) / "node.properties"
 
     def keystore_file(self, node: str) -> Path:
@@ -232,20 +232,20 @@ class Layout:
         return self.node(node) / "keystore.pem"
 
     def data_directory(self, node: str) -> Path:
-        """Where the node keeps its data."""
+        """The directory of a node's data."""
         return self.node(node) / "data"
 
     def log_file(self, node: str) -> Path:
-        """What the node's JVM prints, across its restarts."""
+        """The output of a node's JVM, across restarts."""
         return self.node(node) / "node.log"
 
     def pid_file(self, node: str) -> Path:
-        """Pid and start time of the node's process."""
+        """The pid and start time of a node's process."""
         return self.node(node) / "process.json"
 
 
 def read_spec(layout: Layout) -> ClusterSpec | None:
-    """Return the remembered spec, None where there is no cluster; an unreadable one is a ConfigurationError."""
+    """Return the stored spec, or None without a cluster. Raises `ConfigurationError` if it cannot be read."""
     try:
         text = layout.spec_file.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
@@ -266,20 +266,20 @@ def read_spec(layout: Layout) -> ClusterSpec | None:
         )
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         raise ConfigurationError(
-            f"{layout.spec_file} is not what `drover local up` wrote ({error!r}); choose another --dir, or if a "
-            f"cluster was there, remove this file and {layout.nodes_directory}"
+            f"{layout.spec_file} is not a file of `drover local up` ({error!r}); choose another --dir or, if it was "
+            f"damaged, remove this file and {layout.nodes_directory}"
         ) from error
 
 
 def make_private(directory: Path) -> None:
-    """Make a directory, and .local above it, for its owner alone: passwords, keys and data lie there."""
-    for one in (directory.parent, directory) if directory.parent.name == ".local" else (directory,):
-        one.mkdir(parents=True, exist_ok=True, mode=0o700)
-        one.chmod(0o700)
+    """Create a directory, and .local above it, with access for the owner only: it holds passwords, keys and data."""
+    for private in (directory.parent, directory) if directory.parent.name == ".local" else (directory,):
+        private.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private.chmod(0o700)
 
 
 def write_spec(layout: Layout, spec: ClusterSpec) -> None:
-    """Remember the spec, atomically."""
+    """Store the spec atomically."""
     make_private(layout.directory)
     content = {
         "cluster_id": spec.cluster_id,

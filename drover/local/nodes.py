@@ -1,4 +1,4 @@
-"""The nodes of one directory as processes: start, find, signal and end them. Does not know what serving means."""
+"""The nodes of a directory as processes: start, find, signal and end them. `probe` checks whether they serve."""
 
 import signal
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ STOP_GRACE_S = 15.0
 
 
 class Nodes:
-    """All processes of the cluster in one directory, whoever started them; holds nothing but paths."""
+    """All processes of the cluster in a directory, no matter who started them; the object holds only paths."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -23,7 +23,7 @@ class Nodes:
 
     @property
     def spec(self) -> ClusterSpec:
-        """The cluster's spec; a directory without one is a ConfigurationError."""
+        """The cluster's spec. Raises `ConfigurationError` if the directory has none."""
         spec = read_spec(self._layout)
         if spec is None:
             directory = self._layout.directory
@@ -31,7 +31,7 @@ class Nodes:
         return spec
 
     def name(self, node: int | str) -> str:
-        """Return a node's name; an unknown one is a ConfigurationError."""
+        """Return a node's name. Raises `ConfigurationError` for an unknown node."""
         name, nodes = str(node), self.spec.nodes
         if name not in nodes:
             raise ConfigurationError(
@@ -40,18 +40,18 @@ class Nodes:
         return name
 
     def killable(self, node: int | str) -> str:
-        """Return the name of a node that has its own process; one that shares a process is a ConfigurationError."""
+        """Return the name of a node. Raises `ConfigurationError` for a node that shares its process with others."""
         name = self.name(node)
         if self._layout.pid_file(name).is_symlink():
             raise ConfigurationError(f"node {name} shares its process with others, so they stop and start together")
         return name
 
     def find(self, name: str) -> Child | None:
-        """Return a node's living process."""
+        """Return a node's living process, if there is one."""
         return read_child(self._layout.pid_file(name), self._mark)
 
     def living(self, name: str) -> Child:
-        """Return a node's process; a dead one is a ConfigurationError."""
+        """Return a node's living process. Raises `ConfigurationError` if it is dead."""
         child = self.find(name)
         if child is None:
             raise ConfigurationError(
@@ -60,19 +60,19 @@ class Nodes:
         return child
 
     def state(self, name: str) -> ProcessState:
-        """Return what a node's process does."""
+        """Return the state of a node's process."""
         child = self.find(name)
         return ProcessState.DEAD if child is None else state_of(child)
 
     def spawn(self, name: str, command: list[str], programs: Programs) -> Child:
         """Start a node's process, or a tool that works for it, as this node."""
         log_file = self._layout.log_file(name)
-        if log_file.is_symlink():  # it shared a process before
+        if log_file.is_symlink():  # the node shared a process with others before
             log_file.unlink()
         return spawn(command, self._mark, node_environment(programs, name), log_file, self._layout.pid_file(name))
 
     def log_end(self, name: str) -> str:
-        """Return the end of what a node printed, with the name of the file."""
+        """Return the end of a node's output, with the name of the file."""
         return f"the end of {self._layout.log_file(name)}:\n{files.log_tail(self._layout, name)}"
 
     def named(self) -> dict[str, Child]:
@@ -82,28 +82,28 @@ class Nodes:
         return {name: child for name in names if (child := self.find(name)) is not None}
 
     def all(self) -> tuple[Child, ...]:
-        """Return every living process of the cluster, also one whose starter died before it wrote the pid file."""
+        """Return every living process of the cluster, even if its pid file was never written."""
         by_pid = {child.pid: child for child in (*self.named().values(), *find_marked(self._mark))}
         return tuple(child for child in by_pid.values() if state_of(child) is not ProcessState.DEAD)
 
     async def signal(self, name: str, number: signal.Signals, state: ProcessState) -> None:
-        """Send a living node a signal and return when its process is in this state."""
+        """Send a signal to a living node, and wait until its process is in this state."""
         send(self.living(name), number)
-        what = f"node {name} is {state.value}"
-        await wait_until(lambda: self.state(name) is state, what=what, timeout_s=SIGNAL_TIMEOUT_S)
+        goal = f"node {name} is {state.value}"
+        await wait_until(lambda: self.state(name) is state, what=goal, timeout_s=SIGNAL_TIMEOUT_S)
 
     async def kill(self, name: str) -> None:
-        """End a node by SIGKILL, which also ends a paused one; nothing happens to a dead one."""
+        """Kill a node with SIGKILL, even if it is paused; does nothing for a dead one."""
         child = self.find(name)
         if child is not None:
             send(child, signal.SIGKILL)
-            what = f"process {child.pid} of node {name} is gone"
-            await wait_until(lambda: _all_dead((child,)), what=what, timeout_s=SIGNAL_TIMEOUT_S)
+            goal = f"process {child.pid} of node {name} is gone"
+            await wait_until(lambda: _all_dead((child,)), what=goal, timeout_s=SIGNAL_TIMEOUT_S)
 
     async def stop(self, name: str, grace_s: float = STOP_GRACE_S) -> None:
-        """End a node by SIGTERM, by SIGKILL when its grace is over: a broker's clean stop waits for the controller.
+        """Stop a node with SIGTERM, and with SIGKILL after `grace_s`: a broker's clean stop needs the controller.
 
-        Nothing happens to a dead node; a paused one is woken. Returns when it is dead.
+        Wakes a paused node, and does nothing for a dead one. Returns when the node is dead.
         """
         child = self.find(name)
         if child is not None:
@@ -111,21 +111,21 @@ class Nodes:
             await self.kill(name)
 
     async def end_all(self, *, grace_s: float, wake_paused: bool) -> None:
-        """End every process: brokers first, as their clean stop needs the controller; then by force what is left.
+        """End every process: stop the brokers first, because their clean stop needs the controller; then kill the rest.
 
-        A paused process is woken for a clean stop only if `wake_paused`.
+        Paused processes are woken for a clean stop only with `wake_paused`.
         """
         if grace_s > 0:
             await _ask_to_end(self._brokers(), grace_s=grace_s, wake_paused=wake_paused)
             await _ask_to_end(self.all(), grace_s=grace_s, wake_paused=wake_paused)
-        what = f"every process of {self._layout.directory} is gone"
-        await wait_until(self._none_left, what=what, timeout_s=SIGNAL_TIMEOUT_S)
+        goal = f"every process of {self._layout.directory} is gone"
+        await wait_until(self._none_left, what=goal, timeout_s=SIGNAL_TIMEOUT_S)
 
     def _brokers(self) -> list[Child]:
         return [child for name, child in self.named().items() if name != ZOOKEEPER and int(name) < CONTROLLER_ID]
 
     def _none_left(self) -> bool:
-        """Send SIGKILL to all that is left: again at each look, as a dying starter may have left one more."""
+        """Kill all remaining processes and return whether none is left; a dying `up` may still start another one."""
         left = self.all()
         for child in left:
             send(child, signal.SIGKILL)
@@ -133,7 +133,7 @@ class Nodes:
 
 
 async def _ask_to_end(children: Sequence[Child], *, grace_s: float, wake_paused: bool) -> None:
-    """Send SIGTERM and wait up to the grace; a paused process that is not woken would not end, and is not asked."""
+    """Send SIGTERM and wait up to the grace; leave out paused processes that are not woken, since they cannot stop."""
     asked = [child for child in children if wake_paused or state_of(child) is ProcessState.RUNNING]
     for child in asked:
         send(child, signal.SIGTERM)
@@ -141,7 +141,7 @@ async def _ask_to_end(children: Sequence[Child], *, grace_s: float, wake_paused:
     try:
         await wait_until(lambda: _all_dead(asked), what="a clean stop", timeout_s=grace_s)
     except ClusterUnavailableError:
-        return  # they had their time; the caller ends them by force
+        return  # the caller kills them
 
 
 def _all_dead(children: Sequence[Child]) -> bool:

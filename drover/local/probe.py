@@ -1,6 +1,6 @@
-"""Ask a broker or a ZooKeeper whether it serves, in their own protocols over a raw socket.
+"""Check whether a broker or a ZooKeeper serves, in its own protocol over a raw socket.
 
-This package may not import a Kafka client; one Metadata request is all it needs to know whom a broker knows.
+This package must not import a Kafka client; a single Metadata request shows which brokers a broker knows.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ from drover.local.layout import HOST
 from drover.time_limits import time_limit
 
 TIMEOUT_S = 2.0
-# Over TLS the other side has to confirm the end of a connection; asyncio would wait 30 s for one that hangs.
+# Over TLS the other side must confirm the end of a connection; asyncio would wait 30 s for a hanging one.
 CLOSE_TIMEOUT_S = 0.2
 METADATA_KEY, METADATA_VERSION, CORRELATION_ID = 3, 1, 1
 
 
 async def accepts_connections(port: int) -> bool:
-    """Tell whether something listens on the port."""
+    """Whether a process listens on the port."""
     try:
         async with time_limit(TIMEOUT_S):
             _, writer = await asyncio.open_connection(HOST, port)
@@ -28,16 +28,16 @@ async def accepts_connections(port: int) -> bool:
 
 
 async def known_brokers(port: int, context: ssl.SSLContext | None = None) -> frozenset[int]:
-    """Return the ids of the brokers that the broker on this port tells clients of; empty when it does not answer.
+    """Return the ids of the brokers in the Metadata of the broker on this port; empty if it does not answer.
 
-    With `context` over TLS.
+    Connects over TLS if `context` is given.
     """
     answer = await _exchange(port, metadata_request(), context)
     return frozenset() if answer is None else parse_brokers(answer)
 
 
 async def zookeeper_serves(port: int) -> bool:
-    """Tell whether the ZooKeeper on this port answers requests."""
+    """Whether the ZooKeeper on this port answers requests."""
     try:
         async with time_limit(TIMEOUT_S):
             reader, writer = await asyncio.open_connection(HOST, port)

@@ -1,7 +1,7 @@
-"""Child JVMs as the operating system sees them: start detached, recognise, signal, reap. Knows nothing of Kafka.
+"""Child JVMs as operating system processes: start detached, recognise, signal, reap.
 
-A child is known by its pid file, which is trusted only if a process with this pid AND this start time AND this mark in
-its command line lives: a pid is given to others after a reboot or a wrap, and `down` must never end a foreign process.
+A pid file identifies a child only together with its start time and the mark in its command line: after a reboot or a
+wrap the pid may belong to another process, which `down` must never end.
 """
 
 import json
@@ -14,12 +14,12 @@ from pathlib import Path
 
 import psutil
 
-# psutil derives start times from the boot time, which moves a little when the clock is set.
+# Tolerance of start times: psutil derives them from the boot time, which moves a little when the clock is set.
 START_TIME_TOLERANCE_S = 2.0
 
 
 class ProcessState(StrEnum):
-    """What a child is doing, as far as the operating system can tell."""
+    """The state of a child process, according to the operating system."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -28,7 +28,7 @@ class ProcessState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """One process that we started: pid, start time in seconds since the epoch, the argument that marks it as ours."""
+    """A process that we started: its pid, its start time in seconds since the epoch, and the argument that marks it."""
 
     pid: int
     started_at_s: float
@@ -36,9 +36,9 @@ class Child:
 
 
 def spawn(arguments: Sequence[str], mark: str, environment: Mapping[str, str], log_file: Path, pid_file: Path) -> Child:
-    """Start a program in its own session, its output appended to `log_file`, and remember it in `pid_file`.
+    """Start a program in its own session, append its output to `log_file`, and write `pid_file`.
 
-    It outlives this process and no Ctrl-C reaches it. `mark` must be one of the arguments.
+    The program outlives this process and gets no Ctrl-C. `mark` must be one of the arguments.
     """
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -54,7 +54,7 @@ def spawn(arguments: Sequence[str], mark: str, environment: Mapping[str, str], l
 
 
 def read_child(pid_file: Path, mark: str) -> Child | None:
-    """Return the living process of a pid file; None when it is gone or the pid now belongs to somebody else."""
+    """Return the living process of a pid file; None if it is gone or its pid now belongs to another process."""
     try:
         content = json.loads(pid_file.read_text(encoding="utf-8"))
         child = Child(int(content["pid"]), float(content["started_at_s"]), mark)
@@ -64,17 +64,17 @@ def read_child(pid_file: Path, mark: str) -> Child | None:
 
 
 def find_marked(mark: str) -> Iterator[Child]:
-    """Yield every process of this machine that has the mark, also those whose pid file was never written."""
+    """Yield every process of this machine with the mark, even if its pid file was never written."""
     for process in psutil.process_iter():
         try:
             if mark in process.cmdline():
                 yield Child(process.pid, process.create_time(), mark)
         except psutil.Error:
-            continue  # ended meanwhile, or another user's
+            continue  # it has just ended, or belongs to another user
 
 
 def state_of(child: Child) -> ProcessState:
-    """Tell what the process does now; one that ended is reaped if it was ours to reap."""
+    """Return the current state of a process; reap it if it is our child and has ended."""
     try:
         process = psutil.Process(child.pid)
         if abs(process.create_time() - child.started_at_s) > START_TIME_TOLERANCE_S:
@@ -83,11 +83,11 @@ def state_of(child: Child) -> ProcessState:
         if status == psutil.STATUS_ZOMBIE:
             _reap(child.pid)
             return ProcessState.DEAD
-        arguments = process.cmdline()  # empty for an instant after the start, while the kernel still fills it in
+        arguments = process.cmdline()  # empty for an instant after the start
         if arguments and child.mark not in arguments:
             return ProcessState.DEAD
     except psutil.ZombieProcess:
-        # It ended after its status was read.
+        # The process ended after its status was read.
         _reap(child.pid)
         return ProcessState.DEAD
     except (psutil.NoSuchProcess, psutil.AccessDenied):
@@ -96,16 +96,16 @@ def state_of(child: Child) -> ProcessState:
 
 
 def send(child: Child, number: signal.Signals) -> None:
-    """Send a signal, if the process is still the one we started."""
+    """Send a signal to a process, if it is still the one that we started."""
     if state_of(child) is not ProcessState.DEAD:
         try:
             os.kill(child.pid, number)
         except ProcessLookupError:
-            return  # ended between the look and the signal: what was wanted, or the caller's wait will tell
+            return  # the process has just ended; the caller waits for the state that it wants
 
 
 def _reap(pid: int) -> None:
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
-        return  # another process started it
+        return  # not our child

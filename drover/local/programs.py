@@ -1,4 +1,4 @@
-"""Which Java runs the nodes, with which class path and flags; and the command line of each node."""
+"""The Java, class path and flags of the nodes, and the command line of each node."""
 
 import os
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ JVM_FLAGS = (
     "-Xms64m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
-    # A local broker calls most methods too seldom to have them compiled for minutes. With a fifth of the thresholds
-    # it takes almost a third less processor time while idle, and a tenth more to start.
+    # With the default thresholds, most methods of a local broker are not compiled for minutes. A fifth of them saves
+    # almost a third of the processor time while idle, and costs a tenth more at the start.
     "-XX:CompileThresholdScaling=0.2",
-    "-XX:-UsePerfData",  # would leave a file in the system's temporary directory when killed
+    "-XX:-UsePerfData",  # else a killed JVM leaves a file in the system's temporary directory
     "-XX:+ExitOnOutOfMemoryError",
     "-Djava.awt.headless=true",
     "-Djava.net.preferIPv4Stack=true",
 )
 
-# ZooKeeper keeps its last transactions in memory, 500 by default, however large: half a megabyte each is 250 MB.
+# ZooKeeper keeps its last 500 transactions in memory by default: 250 MB if each has half a megabyte.
 ZOOKEEPER_FLAGS = ("-Xmx512m", "-Dzookeeper.commitLogCount=50")
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """What the nodes are run with; made by `prepare`."""
+    """The programs that run the nodes; made by `prepare`."""
 
     java: Path
     kafka_class_path: str
@@ -36,12 +36,12 @@ class Programs:
 
 
 def prepare(kafka: str = KAFKA_VERSION) -> Programs:
-    """Find Java and fetch what the cache lacks; blocks, and may show a download on stderr."""
+    """Find Java and download missing jars into the cache; blocks, and may show the download on stderr."""
     return Programs(find_java(), class_path(ensure(kafka_set(kafka))), class_path(ensure("zookeeper")), kafka)
 
 
 def mark(layout: Layout) -> str:
-    """Return the argument that every JVM of this cluster carries, so that none can be lost."""
+    """Return the argument that marks every JVM of this cluster, so that all of them can be found."""
     return f"-Ddrover.local={layout.directory}"
 
 
@@ -56,7 +56,7 @@ def node_command(programs: Programs, layout: Layout, node: str) -> list[str]:
 
 def format_command(programs: Programs, layout: Layout, arguments: Path) -> list[str]:
     """Return the command line that formats the controller's log directory; its arguments are in a file."""
-    # The tool takes a file in place of arguments, and every user of this machine can read a command line.
+    # In a file, because every user of this machine can read command lines.
     return [*jvm_command(programs, layout, FORMATTER), "kafka.tools.StorageTool", f"@{arguments}"]
 
 

@@ -1,6 +1,6 @@
-"""What makes a local cluster secure: certificates, passwords, and the options of its clients.
+"""The security of a local cluster: certificates, passwords, and the options of its clients.
 
-Secrets lie in files that nobody else can read, never on a command line: the storage tool reads them from one as well.
+Secrets are in files that only their owner can read, never on a command line; the storage tool, too, reads a file.
 """
 
 import os
@@ -16,11 +16,11 @@ PASSWORD_BYTES = 24
 
 
 def write_secrets(layout: Layout, spec: ClusterSpec) -> None:
-    """Make keys, certificates and passwords where there are none; what a kept cluster has stays as it is."""
-    # Also what the nodes store: the users' keys are in the controller's log.
+    """Create keys, certificates and passwords; those of a kept cluster stay as they are."""
+    # The directory of the nodes' data must be private, too: the controller's log holds the users' keys.
     layout.nodes_directory.chmod(0o700)
     if not layout.authority_file.exists():
-        # Importing it costs as much as all the rest of an `up` that needs no certificates.
+        # Only a secure cluster needs this import, which takes as long as the rest of an `up`.
         from drover.local.certificates import make_certificates  # noqa: PLC0415 - see above
 
         made = make_certificates([settings.common_name(node) for node in spec.kafka_nodes])
@@ -33,7 +33,7 @@ def write_secrets(layout: Layout, spec: ClusterSpec) -> None:
 
 
 def write_format_arguments(layout: Layout, spec: ClusterSpec) -> Path:
-    """Write the storage tool's arguments, the users' passwords among them; delete the file when the tool has ended."""
+    """Write the storage tool's arguments, including passwords; the caller deletes the file when the tool has ended."""
     passwords = {user: password(layout, user) for user in USERS} if spec.secure else {}
     text = settings.format_arguments(spec, layout.settings_file(CONTROLLER), passwords)
     layout.format_arguments_file.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def password(layout: Layout, user: str) -> str:
 
 
 def client_options(layout: Layout, user: str) -> dict[str, Any]:
-    """Return the keyword arguments of a client, aiokafka's or kafka-python's, that comes in as this user."""
+    """Return the keyword arguments of a client of this user, for aiokafka and kafka-python."""
     return {
         "security_protocol": "SASL_SSL",
         "sasl_mechanism": settings.MECHANISM,
@@ -58,14 +58,14 @@ def client_options(layout: Layout, user: str) -> dict[str, Any]:
 
 
 def node_context(layout: Layout, node: str) -> ssl.SSLContext:
-    """Return what it takes to connect as one node connects to another."""
+    """Return the TLS context with which one node connects to another."""
     context = ssl.create_default_context(cafile=str(layout.authority_file))
     context.load_cert_chain(layout.keystore_file(node))
     return context
 
 
 def write_private(file: Path, text: str) -> None:
-    """Write a file that only its owner can read, from its first byte on."""
+    """Write a file that only its owner can ever read."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
         stream.write(text)

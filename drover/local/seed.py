@@ -1,4 +1,4 @@
-"""Something to move: a topic with data on a local cluster, laid out so that everybody sees the same replicas."""
+"""A topic with data on a local cluster, to have something to move; its replica lists are always the same."""
 
 import asyncio
 import os
@@ -13,14 +13,14 @@ MEGABYTE = 1024 * 1024
 
 
 def assignment(partition: int, brokers: int, replicas: int) -> tuple[int, ...]:
-    """Lay partition 0 on brokers 1, 2, 3, partition 1 on 2, 3, 4, and so on in a ring."""
+    """Return the replicas of a partition: 1, 2, 3 for partition 0, 2, 3, 4 for partition 1, and so on in a ring."""
     return tuple(1 + (partition + place) % brokers for place in range(replicas))
 
 
 async def seed(connection: LogConnection, topic: str, *, partitions: int, replicas: int, megabytes: int) -> None:
-    """Create a topic and write that many megabytes of random bytes to each partition.
+    """Create a topic and write `megabytes` of random data to each partition.
 
-    Raises `ConfigurationError` if the topic exists or cannot be laid out so.
+    Raises `ConfigurationError` if the topic exists or the replicas do not fit on the brokers.
     """
     brokers = len(connection.bootstrap.split(","))
     if not 1 <= replicas <= brokers:

@@ -9,7 +9,7 @@ from drover.local.layout import ADMIN, CONTROLLER, HOST, BrokerSpec, ClusterSpec
 MECHANISM = "SCRAM-SHA-512"
 CONFIG_HEADER = "# Written by `drover local up`, removed by `drover local down`; edit a copy, not this file."
 
-# Without the first line Log4j ends beside Kafka, at the same signal, and the log lacks the rest of the stop.
+# Without the first line, Log4j stops at the same signal as Kafka, and the log lacks the end of a shutdown.
 LOGGING = """\
 shutdownHook = disable
 rootLogger.level = INFO
@@ -28,8 +28,8 @@ log4j.appender.console.layout=org.apache.log4j.PatternLayout
 log4j.appender.console.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
 
-# By default the controller writes an empty record every half second, which every broker reads, flushes and publishes:
-# a seventh of what a cluster takes on which nothing happens.
+# By default the controller writes an empty record every half second, which costs an idle cluster a seventh of its
+# processor time.
 KRAFT = """\
 controller.quorum.voters={voters}
 controller.listener.names=CONTROLLER
@@ -88,8 +88,8 @@ def controller_settings(spec: ClusterSpec, layout: Layout, node: str = CONTROLLE
 def broker_settings(spec: ClusterSpec, layout: Layout, broker: BrokerSpec) -> str:
     """Return one broker's server.properties.
 
-    Clients of a secure cluster come in over SASL_SSL; brokers speak with each other, and the controller with them, over
-    TLS that asks both sides for a certificate, so that no broker needs a password.
+    Clients of a secure cluster use SASL_SSL. Brokers and controllers connect to each other with mutual TLS, so that no
+    broker needs a password.
     """
     listeners = f"PLAINTEXT://{broker.address}"
     more = ""
@@ -129,7 +129,7 @@ def _common_settings(spec: ClusterSpec, layout: Layout, node: str) -> str:
 
 
 def _escaped(path: Path) -> str:
-    """Write a path as Java's properties files want it: they are Latin-1, and a backslash begins an escape."""
+    """Escape a path for Java's properties files, which are Latin-1, and in which a backslash begins an escape."""
     units = str(path).encode("utf-16-be")
     codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
     return "".join(f"\\u{code:04x}" if code > 0x7E or code == 0x5C else chr(code) for code in codes)
@@ -143,8 +143,8 @@ def common_name(node: str) -> str:
 def format_marker(spec: ClusterSpec, node: str, directory_id: str) -> str:
     """Return the meta.properties that marks a node's log directory as formatted for this cluster.
 
-    Kafka's storage tool writes the same, at the price of one more JVM per node. The first controller is formatted by
-    the tool itself, as its bootstrap records (feature levels) are not ours to know; the others get a copy of them.
+    Kafka's storage tool writes the same file, but needs a JVM per node. Only the first controller is formatted by the
+    tool, which writes its bootstrap records (feature levels); the other controllers get a copy of them.
     """
     return f"version=1\ncluster.id={spec.cluster_id}\nnode.id={node}\ndirectory.id={directory_id}\n"
 
@@ -160,7 +160,7 @@ def zookeeper_settings(spec: ClusterSpec, data: Path) -> str:
 
 
 def drover_settings(spec: ClusterSpec, layout: Layout, user: str) -> str:
-    """Return the drover.toml in which this cluster is called `local` and also holds the log, for one of its users."""
+    """Return the drover.toml of one of its users, in which this cluster is called `local` and also holds the log."""
     security = _security_settings(layout, user) if spec.secure else ""
     sections = [CONFIG_HEADER]
     for section in ("log", "clusters.local"):
@@ -183,6 +183,6 @@ def _security_settings(layout: Layout, user: str) -> str:
 
 
 def format_arguments(spec: ClusterSpec, settings_file: Path, passwords: Mapping[str, str]) -> str:
-    """Return the arguments of Kafka's storage tool that format the controller and make the users, one a line."""
+    """Return the arguments of Kafka's storage tool to format the controller and create the users, one per line."""
     users = [f"--add-scram\n{MECHANISM}=[name={user},password={password}]\n" for user, password in passwords.items()]
     return f"format\n--cluster-id={spec.cluster_id}\n--config\n{settings_file}\n{''.join(users)}"

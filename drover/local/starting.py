@@ -1,4 +1,4 @@
-"""Start all nodes of a cluster, each in its own process; returns before they serve."""
+"""Start all nodes of a cluster, without waiting until they serve."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from drover.local.waiting import wait_until
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One start of a cluster of which nothing runs yet, and whose nodes have their settings files."""
+    """The start of a cluster whose nodes have settings files but no processes yet."""
 
     layout: Layout
     nodes: Nodes
@@ -56,7 +56,7 @@ StartNodes = Callable[[Start], Awaitable[None]]
 
 
 async def one_process_each(start: Start) -> None:
-    """Start every node in its own process; brokers start beside the controllers' formatting and wait for them."""
+    """Start every node in its own process; the brokers start while the controllers are formatted, and wait for them."""
     start.spawn(*(str(broker.id) for broker in start.spec.brokers), ZOOKEEPER)
     await start.format_controllers()
     start.spawn(*start.spec.controllers)

@@ -1,4 +1,4 @@
-"""Wait for a condition with a deadline; the only place of this package that sleeps."""
+"""Wait for a condition with a deadline; only this module of the package sleeps."""
 
 import asyncio
 import time
@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 from drover.errors import ClusterUnavailableError
 
 POLL_S = 0.05
-# A deadline costs something only where what is waited for never comes.
+# Long, because a long deadline costs time only if the condition never holds.
 PATIENCE_S = 60.0
 
 
 async def wait_until(
     condition: Callable[[], bool | Awaitable[bool]], *, what: str, timeout_s: float = PATIENCE_S
 ) -> None:
-    """Return as soon as `condition` holds; after `timeout_s` it is a ClusterUnavailableError that names `what`."""
+    """Return once `condition` holds. Raises `ClusterUnavailableError` that names `what` after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while True:
         holds = condition()

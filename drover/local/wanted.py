@@ -1,4 +1,4 @@
-"""What an `up` asks for: checked, compared with what a directory holds already, and made into a cluster's spec."""
+"""The size and kind of cluster that `up` asks for: checks, comparison with an existing cluster, and the new spec."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ DEFAULT_RACKS = 3
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The size and the kind of a cluster; None leaves the choice to what is there, or else to the defaults.
+    """The size and the kind of a cluster; None means that of the existing cluster, else the default.
 
     No controllers mean ZooKeeper mode.
     """
@@ -26,12 +26,12 @@ class Wanted:
     controllers: int | None = None
 
     def check(self) -> None:
-        """Refuse what no cluster can be. Raises `ConfigurationError`."""
+        """Raise `ConfigurationError` for an impossible cluster."""
         check_size(*self._size())
         check_version(self.kafka or KAFKA_VERSION, self._controllers(), secure=self.secure)
 
     def check_same(self, spec: ClusterSpec, directory: Path) -> None:
-        """Refuse to be another cluster than the one that is there. Raises `ConfigurationError`."""
+        """Raise `ConfigurationError` if the existing cluster has another size or kind."""
         count = len(spec.controllers)
         holds = None
         if self.brokers not in {None, len(spec.brokers)} or self.racks not in {None, spec.racks}:
@@ -46,7 +46,7 @@ class Wanted:
             raise ConfigurationError(f"{directory} holds {holds}; {remedy}")
 
     def reserve(self, layout: Layout) -> ClusterSpec:
-        """Choose free ports for a new cluster, and remember its spec."""
+        """Choose free ports for a new cluster, and store its spec."""
         brokers, racks = self._size()
         kafka, controllers, secure = self.kafka or KAFKA_VERSION, self._controllers(), self.secure
         return reserve(

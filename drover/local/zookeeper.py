@@ -1,4 +1,4 @@
-"""A ZooKeeper alone, for the tests and benchmarks that need no Kafka."""
+"""A ZooKeeper without Kafka, for tests and benchmarks."""
 
 import signal
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ SERVE_TIMEOUT_S = 60.0
 
 
 class LocalZooKeeper:
-    """One real ZooKeeper as a child process in a directory of its own; `more` are further lines of its settings."""
+    """A real ZooKeeper as a child process in its own directory; `more` are further lines of its settings."""
 
     def __init__(self, directory: Path, more: Sequence[str] = ()) -> None:
         self._layout = Layout(directory)
@@ -27,11 +27,11 @@ class LocalZooKeeper:
 
     @property
     def hosts(self) -> str:
-        """Its address; it keeps it across restarts."""
+        """The address, which stays the same across restarts."""
         return self._nodes.spec.zookeeper
 
     async def start(self) -> None:
-        """Start it, or start it again on its data; returns when it serves."""
+        """Start the ZooKeeper, or start it again on its data; return when it serves."""
         if self._programs is None:
             self._programs = prepare()
             spec = reserve(self._layout, 1, lambda ports: ClusterSpec(random_id(), (), 0, (), ports[0]))
@@ -42,22 +42,22 @@ class LocalZooKeeper:
             self._layout.settings_file(ZOOKEEPER).write_text(text, encoding="utf-8")
         self._nodes.spawn(ZOOKEEPER, node_command(self._programs, self._layout, ZOOKEEPER), self._programs)
         port = self._nodes.spec.zookeeper_port
-        what = "the ZooKeeper serves"
-        await wait_until(lambda: probe.zookeeper_serves(port), what=what, timeout_s=SERVE_TIMEOUT_S)
+        goal = "the ZooKeeper serves"
+        await wait_until(lambda: probe.zookeeper_serves(port), what=goal, timeout_s=SERVE_TIMEOUT_S)
 
     async def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill the process, as a power cut would."""
         await self._nodes.kill(ZOOKEEPER)
 
     async def pause(self) -> None:
-        """Stop its process without ending it."""
+        """Pause the process (SIGSTOP)."""
         await self._nodes.signal(ZOOKEEPER, signal.SIGSTOP, ProcessState.PAUSED)
 
     async def resume(self) -> None:
-        """Let a paused one go on."""
+        """Resume a paused process."""
         await self._nodes.signal(ZOOKEEPER, signal.SIGCONT, ProcessState.RUNNING)
 
     async def stop(self) -> None:
-        """End it and give its port back; its files stay."""
+        """Stop the process and free its port; its files stay."""
         await self._nodes.end_all(grace_s=0.0, wake_paused=False)
         self._layout.spec_file.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""PURE: the commands that users send from the page: which they are, how they are read, and when one is another.
+"""PURE: the commands that users send from the page: their kinds, their decoding, and their comparison.
 
-`trials.py` says what such a command would mean.
+`trials.py` predicts the effect of such a command.
 """
 
 from collections.abc import Mapping
@@ -25,26 +25,26 @@ from drover.events.commands import (
 
 # The commands that the page sends; the contract has more.
 SENDABLE = (Freeze, Unfreeze, Cancel, Throttle, ChangeLimits, PausePlan, ResumePlan, HoldBroker, ReleaseBroker)
-# What these touch must have been shown. A freeze, a pause, a hold and a limit apply to whatever comes meanwhile, too.
+# The partitions that these touch must have been shown. A freeze, pause, hold or limit also applies to later partitions.
 SHOWN_FIRST = (Unfreeze, Cancel, Throttle, ResumePlan, ReleaseBroker)
-# Typed by whoever acts on a whole cluster at once.
+# The word that a user must type for a command about a whole cluster.
 EVERYTHING = "everything"
 NO_REASON = "not given yet"
 
 
 def read_command(fields: Mapping[str, Any], by: str) -> AnyCommand | Malformed:
-    """Read a command as the contract has it, for a requester who is known."""
+    """Decode a command of the contract, on behalf of an authenticated requester."""
     if "by" in fields:
-        return Malformed("by is the user whom the proxy names, and nobody else")
+        return Malformed("by must be left out: it is the user whom the proxy names")
     command = decode_command(msgspec.json.encode({**fields, "by": by}), "application/json")
     if isinstance(command, (Malformed, *SENDABLE)):
         return command
     return Malformed(f"the page does not send {type(command).__struct_config__.tag}")
 
 
-def is_same(one: AnyCommand, other: AnyCommand) -> bool:
-    """Tell whether two commands ask for the same, whatever their ids and reasons."""
-    return type(one) is type(other) and _bare(one) == _bare(other)
+def is_same(command: AnyCommand, other: AnyCommand) -> bool:
+    """Whether two commands ask for the same, apart from their ids and reasons."""
+    return type(command) is type(other) and _bare(command) == _bare(other)
 
 
 def _bare(command: AnyCommand) -> AnyCommand:
@@ -52,5 +52,5 @@ def _bare(command: AnyCommand) -> AnyCommand:
 
 
 def needs_word(command: AnyCommand) -> bool:
-    """Tell whether a command is about everything at once."""
+    """Whether a command is about a whole cluster, so that the user must type `EVERYTHING`."""
     return isinstance(command, Cancel | Unfreeze) and command.all

@@ -1,6 +1,6 @@
-"""PURE: the stories in memory: the latest rows of the log's history, found by partition, plan and command.
+"""PURE: the latest rows of the log's history in memory, indexed by partition, plan and command.
 
-Filled once from the log, and by every later batch. Only so many rows are kept: `drover history` shows older ones.
+Filled once from the log, and by every later batch. The number of rows is bounded: `drover history` shows older ones.
 """
 
 from bisect import bisect_left
@@ -14,14 +14,14 @@ from drover.client.views.history_rows import Chronicle, HistoryRow
 from drover.events.throttles import BrokerThrottleIntended, BrokerThrottleLeft, BrokerThrottleSet
 
 MAX_ROWS = 200_000
-# More partitions than that of one command are not indexed one by one: their own events tell their stories.
+# Further partitions of a command are not indexed: their own events make their history.
 MAX_INDEXED_PARTITIONS = 2_000
 _NONE: deque[int] = deque()
 
 
 @dataclass(slots=True)
 class Archive:
-    """The rows, in the order of each shard; `is_complete` says that the log was read up to its end once."""
+    """The rows, in the order of each shard; `is_complete` says that the past has been read."""
 
     max_rows: int = MAX_ROWS
     is_complete: bool = False
@@ -43,14 +43,14 @@ class Archive:
                 self._add(row)
 
     def follow(self, records: Iterable[ValidRecord]) -> None:
-        """Add batches of the present; they wait until the past is complete."""
+        """Add new batches; they wait until the past is complete."""
         if self.is_complete:
             self.take(records)
         else:
             self._early += records
 
     def complete(self) -> None:
-        """Say that the past is complete."""
+        """Mark the past as complete, and add the batches that have waited."""
         self.is_complete = True
         early, self._early = self._early, []
         self.take(early)
@@ -64,10 +64,10 @@ class Archive:
         plan: str | None = None,
         id_: str | None = None,
     ) -> tuple[list[HistoryRow], int]:
-        """Return a part of the rows about a partition, a plan or a command, the newest first, and how many there are.
+        """Return a part of the rows about a partition, a plan or a command, newest first, and their total number.
 
-        Without any of them all rows of the cluster are meant. The story of a command is its own rows, all that was
-        recorded with it, and its plan's.
+        Without any of these, returns rows of the whole cluster. The history of a command consists of its own rows,
+        those of the same records, and those of its plan.
         """
         numbers: Sequence[int] | deque[int]
         if id_ is not None:
@@ -82,11 +82,11 @@ class Archive:
         return [self.rows[number] for number in shown], len(numbers)
 
     def times(self, cluster: str) -> list[int]:
-        """Return the moments (ms since epoch) at which something was recorded for a cluster, in order."""
+        """Return the times (ms since the epoch) of a cluster's rows, in order."""
         return self._times[cluster]
 
     def counts(self, cluster: str, first_ms: int, last_ms: int, buckets: int) -> list[int]:
-        """Count a cluster's rows in as many equal parts of a span of time."""
+        """Count a cluster's rows in equal parts of a span of time."""
         times = self._times[cluster]
         width = max(1, last_ms - first_ms) / buckets
         edges = [bisect_left(times, first_ms + width * number) for number in range(buckets)]
@@ -117,7 +117,7 @@ class Archive:
 
     @staticmethod
     def _note_time(times: list[int], at_ms: int) -> None:
-        """Keep the moments in order: where the log's time was put back (R6), those before it count as of then."""
+        """Add a time and keep the list sorted: after the log's time was put back (R6), later times become that time."""
         for place in range(len(times) - 1, -1, -1):
             if times[place] <= at_ms:
                 break
@@ -128,7 +128,7 @@ class Archive:
         row = self.rows.pop(number)
         self.dropped_until_ms = row.at_ms
         times = self._times[row.cluster]
-        # The list is cut now and then, and not for every row.
+        # The list is cut now and then, because a cut for every row would be slow.
         if len(times) > 2 * self.max_rows:
             del times[: len(times) - self.max_rows]
         for place in _places(row):

@@ -16,7 +16,7 @@ TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One file: `etag` is made of its content, so that a browser asks again and gets nothing twice."""
+    """One file; `etag` is a hash of its content, so that a browser loads it again only if it has changed."""
 
     content_type: str
     etag: str
@@ -25,22 +25,22 @@ class Asset:
 
 
 def make_asset(content_type: str, content: bytes) -> Asset:
-    """Hash and compress some content."""
+    """Return an asset with its hash and compressed form."""
     etag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     return Asset(content_type, etag, content, gzip.compress(content, mtime=0))
 
 
 def read_assets() -> dict[str, Asset]:
-    """Return every file below `static` by its path there; one of an unknown type is left out."""
+    """Return every file of a known type below `static`, by its path there."""
     return dict(_read(resources.files("drover.web").joinpath("static"), ""))
 
 
 def _read(folder: Traversable, prefix: str) -> list[tuple[str, Asset]]:
-    found: list[tuple[str, Asset]] = []
+    assets: list[tuple[str, Asset]] = []
     for entry in folder.iterdir():
         path = f"{prefix}{entry.name}"
         if entry.is_dir():
-            found += _read(entry, f"{path}/")
+            assets += _read(entry, f"{path}/")
         elif (kind := TYPES.get(f".{entry.name.rpartition('.')[2]}")) is not None:
-            found.append((path, make_asset(kind, entry.read_bytes())))
-    return found
+            assets.append((path, make_asset(kind, entry.read_bytes())))
+    return assets

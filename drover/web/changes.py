@@ -1,6 +1,6 @@
-"""PURE: the difference of two documents, as a browser applies it.
+"""PURE: the difference of two documents, in the form that a browser applies.
 
-A document maps names to parts. A part that is a list of maps with a `key` is a table: it changes row by row. Every
+A document maps names to parts. A part that is a list of maps with a `key` is a table, which changes row by row. Any
 other part is replaced as a whole.
 """
 
@@ -11,10 +11,10 @@ Document = Mapping[str, Any]
 
 
 def difference(before: Document, after: Document) -> dict[str, Any]:
-    """Return what turns one document into the other, empty if they are equal.
+    """Return the change that turns one document into the other; empty if they are equal.
 
-    `{"set": {part: value}, "drop": [part], "tables": {part: {"put": [row], "order": [key]}}}`; `order` is there only if
-    the keys, or their order, changed, and names all that remain.
+    `{"set": {part: value}, "drop": [part], "tables": {part: {"put": [row], "order": [key]}}}`. `order` is there only if
+    the keys, or their order, have changed, and lists all remaining keys.
     """
     whole: dict[str, Any] = {}
     tables: dict[str, Any] = {}
@@ -32,7 +32,7 @@ def difference(before: Document, after: Document) -> dict[str, Any]:
 
 
 def apply(before: Document, change: Document) -> dict[str, Any]:
-    """Apply a difference: what the browser does, for the tests that hold both together."""
+    """Apply a difference as the browser does, for tests of both."""
     after = {name: value for name, value in before.items() if name not in change.get("drop", ())}
     after |= change.get("set", {})
     for name, table in change.get("tables", {}).items():
@@ -42,18 +42,18 @@ def apply(before: Document, change: Document) -> dict[str, Any]:
 
 
 def _is_table(value: object) -> bool:
-    # An empty list may become a table, and a table empty.
+    # An empty list counts as a table, because tables may become empty.
     return isinstance(value, list) and all(isinstance(row, dict) and "key" in row for row in value)
 
 
 def _table_difference(before: Sequence[Document], after: Sequence[Document]) -> dict[str, Any]:
-    known = {row["key"]: row for row in before}
-    found: dict[str, Any] = {}
-    put = [row for row in after if known.get(row["key"]) != row]
+    rows_before = {row["key"]: row for row in before}
+    change: dict[str, Any] = {}
+    put = [row for row in after if rows_before.get(row["key"]) != row]
     if put:
-        found["put"] = put
+        change["put"] = put
     order = [row["key"] for row in after]
     assert len(set(order)) == len(order), "every row of a table has a key of its own"
-    if order != list(known):
-        found["order"] = order
-    return found
+    if order != list(rows_before):
+        change["order"] = order
+    return change

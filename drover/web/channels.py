@@ -1,6 +1,7 @@
-"""Channels that viewers follow: one per query, computed and encoded once however many viewers it has."""
+"""Channels that viewers follow: one per query, computed and encoded once for all of its viewers."""
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -11,31 +12,32 @@ import msgspec
 from drover.web.changes import Document, difference
 from drover.web.query import Query
 
-# So many changes can be caught up with; who missed more gets the whole document again.
+# The most changes to catch up with; a viewer that missed more gets the whole document again.
 KEPT_CHANGES = 256
-# And so many bytes of them, except that the last change is always there.
+# The most bytes of these changes; the last change is always kept.
 KEPT_BYTES = 256 * 1024
-# Changes of so many bytes are sent, without a look at what the whole document would have.
+# Changes up to this size are sent without comparing them with the size of the whole document.
 FEW_BYTES = 16 * 1024
-# A channel that nobody looks at is kept for so long, for viewers that were cut off.
+# How long a channel without viewers is kept, so that viewers that were cut off can return.
 IDLE_S = 60.0
+# Of views with a filter, and as many of views without one.
 MAX_CHANNELS = 200
 VERSION_DIGITS = 15
 
 
 class TooManyChannelsError(Exception):
-    """So many different queries are being followed that another one is refused for now."""
+    """Too many different queries are being followed; another one is refused for now."""
 
 
 def encode_event(name: str, data: Document, id_: str | None = None) -> bytes:
-    """Write one server-sent event; JSON holds no line break."""
+    """Encode a server-sent event; JSON has no line breaks, so that the data is one line."""
     head = "" if id_ is None else f"id: {id_}\n"
     return f"{head}event: {name}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"
 
 
 @dataclass(slots=True)
 class Channel:
-    """The document of one query and how it came to be; `boot` tells it from other channels in the ids of events."""
+    """The document of one query and its latest changes; `boot` makes the ids of its events unique."""
 
     boot: str
     document: Document
@@ -48,7 +50,7 @@ class Channel:
     _kept_bytes: int = 0
 
     def publish(self, document: Document) -> bool:
-        """Make this the document; tells whether it is another one."""
+        """Replace the document; return whether it has changed."""
         change = difference(self.document, document)
         if not change:
             return False
@@ -56,13 +58,13 @@ class Channel:
         self.document = document
         self._snapshot = None
         self._keep(encode_event("change", change, self._id))
-        # Whoever waits holds the old event; who comes later gets the new one.
+        # Waiting viewers hold the old event; later viewers get the new one.
         self.fresh.set()
         self.fresh = asyncio.Event()
         return True
 
     def _keep(self, event: bytes) -> None:
-        """Add the event of this version, and drop the oldest ones that are too many, or too large together."""
+        """Add the event of this version, and drop the oldest ones beyond the bounds."""
         self.changes.append((self.version, event))
         self._kept_bytes += len(event)
         while len(self.changes) > 1 and (self._kept_bytes > KEPT_BYTES or len(self.changes) > KEPT_CHANGES):
@@ -73,23 +75,23 @@ class Channel:
         return f"{self.boot}-{self.version}"
 
     def version_of(self, event_id: str | None) -> int | None:
-        """Return the version that an event's id names; None if it is of another run, or too old to catch up with."""
+        """Return the version of an event's id; None if it is from another process, or too old to catch up with."""
         boot, _, number = (event_id or "").rpartition("-")
-        # No version has so many digits; Python refuses to read thousands of them.
+        # `int` refuses thousands of digits; no version has that many.
         if boot != self.boot or not (number.isascii() and number.isdecimal() and len(number) <= VERSION_DIGITS):
             return None
         version = int(number)
         return version if self.version - len(self.changes) <= version <= self.version else None
 
     def since(self, version: int | None) -> bytes:
-        """Return what a viewer lacks who has this version, or nothing yet (None): events, as one piece.
+        """Return the events that a viewer with this version, or with none yet (None), lacks.
 
-        Those are the changes, or the whole document where that is less.
+        These are the changes since then, or the whole document if it is smaller.
         """
         if version is None or version < self.version - len(self.changes):
             return self._whole()
         missed = [event for number, event in self.changes if number > version]
-        # Rows that change again and again make more of it than the document has.
+        # If rows have changed again and again, the changes are larger than the document.
         missed_bytes = sum(map(len, missed))
         if len(missed) > 1 and missed_bytes > FEW_BYTES and missed_bytes > len(self._whole()):
             return self._whole()
@@ -101,13 +103,13 @@ class Channel:
         return self._snapshot
 
     def viewer(self) -> AbstractContextManager[None]:
-        """Count one viewer."""
+        """Count a viewer for the length of a block."""
         return _counted(self)
 
 
 @dataclass(slots=True)
 class Channels:
-    """All channels; `build` computes the document of a query. `viewers` also counts those who wait for a channel."""
+    """All channels; `build` computes the document of a query. `viewers` includes those without a channel yet."""
 
     boot: str
     build: Callable[[Query], Document]
@@ -116,17 +118,29 @@ class Channels:
     _opened: int = 0
 
     def channel(self, query: Query) -> Channel:
-        """Return the channel of a query. Raises `TooManyChannelsError`."""
-        found = self._channels.get(query)
-        if found is None:
-            if len(self._channels) >= MAX_CHANNELS:
-                raise TooManyChannelsError
+        """Return the channel of a query; the one that has been idle longest may have to go for it.
+
+        A view without a filter gets a channel even while too many filters are followed. Raises `TooManyChannelsError`.
+        """
+        channel = self._channels.get(query)
+        if channel is None:
+            self._make_room(query)
             self._opened += 1
-            found = self._channels[query] = Channel(f"{self.boot}.{self._opened}", self.build(query))
-        return found
+            channel = self._channels[query] = Channel(f"{self.boot}.{self._opened}", self.build(query))
+        return channel
+
+    def _make_room(self, query: Query) -> None:
+        alike = {other: channel for other, channel in self._channels.items() if other.is_plain == query.is_plain}
+        if len(alike) < MAX_CHANNELS:
+            return
+        idle = [other for other, channel in alike.items() if not channel.viewers]
+        if not idle:
+            raise TooManyChannelsError
+        # One that was just opened has not been idle yet; its viewer may be on the way.
+        del self._channels[min(idle, key=lambda other: alike[other].idle_since_s or math.inf)]
 
     def refresh(self, now_s: float) -> None:
-        """Compute every channel anew, and forget those that nobody has looked at for a while."""
+        """Compute every channel anew, and forget those that have had no viewers for a while."""
         for query, channel in list(self._channels.items()):
             if channel.viewers or channel.idle_since_s == 0.0:
                 channel.idle_since_s = now_s
@@ -136,7 +150,7 @@ class Channels:
             channel.publish(self.build(query))
 
     def viewer(self) -> AbstractContextManager[None]:
-        """Count one viewer, who need not have a channel yet."""
+        """Count a viewer, with or without a channel, for the length of a block."""
         return _counted(self)
 
 

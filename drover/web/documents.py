@@ -1,6 +1,6 @@
-"""PURE: the document of each view: what a browser needs to draw it, and nothing that it would have to work out.
+"""PURE: the document of each view: everything that a browser needs to draw it, ready to be shown.
 
-Ages are moments, so that a document changes only when something has happened.
+Ages are given as times, so that a document changes only when something has happened.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,18 +32,18 @@ _WORST_FIRST = (Severity.BAD, Severity.WARN, Severity.NOTE)
 
 
 def document(present: Present, query: Query) -> Document:
-    """Return the document of a query; one about a cluster that the log does not know says so."""
+    """Return the document of a query; if the log has no entry for the cluster, the document says so."""
     if query.view is ViewName.HEALTH:
         return {**_head(present, None, 0), **_health(present)}
-    found = present.cluster(query.cluster)
-    if found is None:
+    located = present.cluster(query.cluster)
+    if located is None:
         return {**_head(present, None, 0), "missing": query.cluster or ""}
-    state, shard = found
+    state, shard = located
     parts = _PARTS[query.view](present, state, query) if query.view in _PARTS else {}
     head = _head(present, state, shard)
     stalled = parts.get("figures", {}).get("stalled", 0)
     if stalled:
-        line = f"Copies have stalled: {stalled:,} copied nothing for a minute, and Drover knows no reason"
+        line = f"Copies have stalled: {stalled:,} copied no byte for a minute, for no known reason"
         head["notices"] = [{"key": line, "level": Severity.WARN}, *head["notices"]]
     return {**head, **parts}
 
@@ -79,9 +79,9 @@ def _notices(present: Present, state: ClusterState, shard: int) -> list[dict[str
 
 
 def _contests(present: Present) -> Iterator[dict[str, Any]]:
-    """Yield a notice for each set of groups of workers that fight for shards, whichever these are.
+    """Yield a notice for each set of groups of workers that compete for shards, of any cluster.
 
-    Of the past nothing is told: a fight that is over needs no remedy.
+    Views of the past have none, because a conflict that is over needs no remedy.
     """
     if present.at_ms is None:
         yield from ({"key": line, "level": Severity.BAD} for line in contests(shard_rows(present.view)))
@@ -89,11 +89,11 @@ def _contests(present: Present) -> Iterator[dict[str, Any]]:
 
 def _ownership(present: Present, shard: int) -> Iterator[tuple[Severity, str]]:
     (row,) = (row for row in shard_rows(present.view) if row.shard == shard)
-    # Of the past only the log tells: nobody is heard any more.
+    # There are no signs of life of the past, only the log.
     if not row.owner or (present.at_ms is None and not row.is_owned):
         last = f" (the last was {row.owner})" if row.owner else ""
         waits = f", {row.undecided:,} commands wait" if row.undecided else ""
-        line = f"Nobody owns this cluster's shard{last}: nothing is decided until a worker starts{waits}"
+        line = f"No worker owns this cluster's shard{last}: nothing is decided until a worker starts{waits}"
         yield Severity.BAD, line
     elif present.at_ms is None and (silent_ms := row.silent_ms(present.view.now_ms)) is not None:
         silent = f"{row.owner}, which owns this cluster's shard, has been silent for {silent_ms // 1000} s"
@@ -132,7 +132,7 @@ def _plan(present: Present, state: ClusterState, query: Query) -> dict[str, Any]
     return {
         "plan": [] if row is None else keyed([row.document()], "plan"),
         "plan_name": query.plan,
-        "plan_names": [one.plan for one in plan_rows(state, counted)],
+        "plan_names": [other.plan for other in plan_rows(state, counted)],
         "queue": queue,
         "queued": queued,
         **moves_page(state, present.view, query),
@@ -170,14 +170,14 @@ def _story(present: Present, state: ClusterState, query: Query) -> dict[str, Any
 
 
 def _story_rows(rows: Sequence[HistoryRow]) -> list[dict[str, Any]]:
-    """Give each its key, made of its place in the log, and name a few of its partitions."""
-    found = []
+    """Return documents of rows, each with a key made of its place in the log, and with a few of its partitions."""
+    documents = []
     place, number = (-1, -1), 0
     for row in rows:
         number = number + 1 if place == (row.shard, row.offset) else 0
         place = (row.shard, row.offset)
         named = row.partitions[:SHOWN_PARTITIONS]
-        found.append(
+        documents.append(
             {
                 "key": f"{row.shard}@{row.offset}.{number}",
                 **replace(row, partitions=named).document(),
@@ -185,7 +185,7 @@ def _story_rows(rows: Sequence[HistoryRow]) -> list[dict[str, Any]]:
                 "more_partitions": len(row.partitions) - len(named),
             }
         )
-    return found
+    return documents
 
 
 def _health(present: Present) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def _health(present: Present) -> dict[str, Any]:
             for name, sample in sorted(present.view.projections.items())
         ],
         "dead_letters": keyed(
-            [asdict(one) for one in present.dead_letters[:MOST_DEAD_LETTERS]],
+            [asdict(letter) for letter in present.dead_letters[:MOST_DEAD_LETTERS]],
             *("offset", "at_ms", "topic", "partition", "source_offset"),
         ),
         "dead_letters_total": present.dead_letters_total,

@@ -1,4 +1,4 @@
-"""PURE: moves as the page shows them: filtered and paged, a row made only for what is on the page."""
+"""PURE: moves for the page, filtered and paged; rows are made only for the moves on the page."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ _BROKER = "broker:"
 
 
 def move_part(state: ClusterState, view: View, key: TopicPartition) -> dict[str, Any]:
-    """Return one move for the page: the row of `status`, with its reason in parts, and who leads, joins and leaves."""
+    """Return a move for the page: the row of `status`, its reason in parts, and who leads, joins and leaves."""
     entry = state.reassignments[key]
     row = status_row(state, entry, view.transfers, view.now_ms)
     reason = waiting_reason(state, key)
@@ -47,14 +47,14 @@ def _kind(entry: Reassignment) -> MoveFilter:
 
 
 def moves_page(state: ClusterState, view: View, query: Query) -> dict[str, Any]:
-    """Return one page of the moves that are asked for, by topic and partition, and how many there are."""
+    """Return a page of the moves that match, by topic and partition, and their total number."""
     fits = _matcher(query)
-    found = sorted(entry.key for entry in state.reassignments.values() if fits(entry))
+    keys = sorted(entry.key for entry in state.reassignments.values() if fits(entry))
     return {
-        "moves": [move_part(state, view, key) for key in found[query.rows]],
-        "matching": len(found),
+        "moves": [move_part(state, view, key) for key in keys[query.rows]],
+        "matching": len(keys),
         "page": query.page,
-        "pages": pages(len(found)),
+        "pages": pages(len(keys)),
     }
 
 
@@ -77,7 +77,7 @@ def _matcher(query: Query) -> Callable[[Reassignment], bool]:
 
 
 def queue_part(state: ClusterState, plan: str | None, most: int) -> tuple[list[dict[str, Any]], int]:
-    """Return the first entries of the queue of KIP-236, in its order, and how many there are."""
+    """Return the first entries of the queue of KIP-236, in queue order, and their total number."""
     if not state.queue:
         return [], 0
     rows = [row for row in queue_rows(state) if plan in {None, row.plan}]
@@ -85,5 +85,5 @@ def queue_part(state: ClusterState, plan: str | None, most: int) -> tuple[list[d
 
 
 def keyed(rows: Sequence[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
-    """Give every row of a table its key, made of these fields."""
+    """Return rows with a key made of these fields."""
     return [{"key": ":".join(str(row[name]) for name in names), **row} for row in rows]

@@ -17,7 +17,7 @@ from drover.web.query import Query
 
 @dataclass(slots=True)
 class PageState:
-    """The present and its channels; `cuts` says of each source that was lost since when (ms since epoch) and why."""
+    """The present and its channels; `cuts` holds, for each lost source, since when (ms since the epoch) and why."""
 
     present: Present | None = None
     cuts: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -36,30 +36,30 @@ class PageState:
         return self.present is not None
 
     def begin(self, view: View) -> Present:
-        """Take a log that was folded up to its end, for the first time or again."""
+        """Start, or start again, from a log that was folded up to its end."""
         self.present = Present(view, ends=self._ends)
         self._tell_present()
         return self.present
 
     def build(self, query: Query) -> Document:
-        """Return the document of a query now."""
-        assert self.present is not None, "nothing is asked before there is something to show"
+        """Return the current document of a query."""
+        assert self.present is not None, "queries wait until the log has been read"
         return document(self.present, query)
 
     def refresh(self) -> None:
-        """Tell every viewer what is new."""
-        assert self.present is not None, "there is something to show"
+        """Send the changes to every viewer."""
+        assert self.present is not None, "the log has been read"
         self.plots.sample(self.present.view, time.time_ns() // 1_000_000)
         self.channels.refresh(time.monotonic())
 
     def cut(self, source: str, why: str) -> bool:
-        """Say that a source is lost; the first time counts. Returns whether that, or why, is news."""
-        since_ms, known = self.cuts.get(source, (time.time_ns() // 1_000_000, None))
+        """Record that a source is lost, since the first such call; return whether the loss or its reason is new."""
+        since_ms, last_reason = self.cuts.get(source, (time.time_ns() // 1_000_000, None))
         self.cuts[source] = (since_ms, why)
-        return why != known
+        return why != last_reason
 
     def restore(self, source: str) -> bool:
-        """Say that a source is there; returns whether that is news."""
+        """Record that a source is available; return whether it was lost before."""
         return self.cuts.pop(source, None) is not None
 
     @property
@@ -69,19 +69,19 @@ class PageState:
         return {"now_ms": time.time_ns() // 1_000_000, "cut_since_ms": since_ms, "cut_why": why}
 
     def see_ends(self, ends: LogEnds) -> None:
-        """Take note of where the topics end."""
+        """Set the end offsets of the topics."""
         self._ends = ends
         if self.present is not None:
             self.present.ends = ends
 
     def begin_dead_letters(self, older: int) -> None:
-        """Begin anew; so many are older than those that follow."""
+        """Start anew; `older` counts the dead letters before those that follow."""
         self._dead_letters, self._dead_letters_total = [], older
 
     def see_dead_letters(self, letters: list[DeadLetter], most: int) -> None:
         """Add dead letters, and keep the latest."""
         self._dead_letters_total += len(letters)
-        newest_first = sorted((*self._dead_letters, *letters), key=lambda one: (-one.at_ms, -one.offset))
+        newest_first = sorted((*self._dead_letters, *letters), key=lambda letter: (-letter.at_ms, -letter.offset))
         self._dead_letters = newest_first[:most]
         self._tell_present()
 

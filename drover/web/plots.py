@@ -1,4 +1,4 @@
-"""PURE: the rates of the last minutes, by broker: what the small plots show to whoever opens the page now."""
+"""PURE: the rates of the last minutes by broker, so that the small plots are filled when the page is opened."""
 
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
@@ -14,24 +14,24 @@ Point = tuple[int, int, int]
 
 @dataclass(slots=True)
 class Plots:
-    """Per cluster and broker: moment (ms since epoch), bytes per second in, and out."""
+    """Per cluster and broker: time (ms since the epoch), bytes per second in, and out."""
 
     points: dict[str, dict[int, deque[Point]]] = field(default_factory=lambda: defaultdict(dict))
     _sampled_ms: int = 0
 
     def sample(self, view: View, now_ms: int) -> None:
-        """Take a point of every broker that has a part in a copy, or had one lately; too early does nothing."""
+        """Add a point for every broker with copies now or recently; does nothing if the last point is too recent."""
         if now_ms - self._sampled_ms < EVERY_MS:
             return
         self._sampled_ms = now_ms
         for fold in view.log.folds.values():
             for name, state in fold.state.clusters.items():
-                known = self.points[name]
+                series = self.points[name]
                 for row in broker_rows(state, view.transfers, now_ms):
-                    if row.copies_in or row.copies_out or row.broker in known:
-                        points = known.setdefault(row.broker, deque(maxlen=POINTS))
+                    if row.copies_in or row.copies_out or row.broker in series:
+                        points = series.setdefault(row.broker, deque(maxlen=POINTS))
                         points.append((now_ms, round(row.rate_in), round(row.rate_out)))
 
     def of(self, cluster: str) -> dict[str, list[Point]]:
-        """Return a cluster's points by broker, in the order of time."""
+        """Return a cluster's points by broker, in order of time."""
         return {str(broker): list(points) for broker, points in self.points[cluster].items()}

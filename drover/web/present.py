@@ -1,4 +1,4 @@
-"""The inputs of the documents: the folded log, the samples, the stories, and the ends of the topics."""
+"""The inputs of the documents: the folded log, the samples, the history, and the end offsets of the topics."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from drover.web.archive import Archive
 
 @dataclass(slots=True)
 class LogEnds:
-    """The next offsets of the log by shard, and when they were looked at; None before the first look."""
+    """The end offsets of the log by shard, and when they were read; None before the first reading."""
 
     events: dict[int, int] = field(default_factory=dict)
     seen_ms: int | None = None
@@ -18,7 +18,7 @@ class LogEnds:
 
 @dataclass(slots=True)
 class Present:
-    """All that is known now. `at_ms` is set for a moment of the past, of which there are no samples."""
+    """All inputs of the documents; `at_ms` is set for a point of the past, which has no samples."""
 
     view: View
     archive: Archive = field(default_factory=Archive)
@@ -29,11 +29,11 @@ class Present:
 
     def clusters(self) -> dict[str, int]:
         """Return the shard of every cluster, by name."""
-        found = {name: shard for shard, fold in self.view.log.folds.items() for name in fold.state.clusters}
-        return dict(sorted(found.items()))
+        shards = {name: shard for shard, fold in self.view.log.folds.items() for name in fold.state.clusters}
+        return dict(sorted(shards.items()))
 
     def cluster(self, name: str | None) -> tuple[ClusterState, int] | None:
-        """Return a cluster's state and its shard: the first one without a name; None if the log does not know it."""
+        """Return the state and shard of a cluster, the first one if no name is given; None if the log has no entry."""
         clusters = self.clusters()
         if name is None and clusters:
             name = next(iter(clusters))

@@ -1,4 +1,4 @@
-"""PURE: what a viewer looks at, as a value: the view, and the filter that the address of the page holds."""
+"""PURE: a viewer's query as a value: the view and the filters in the address of the page."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ Name = TypeVar("Name", bound=StrEnum)
 
 
 class ViewName(StrEnum):
-    """The views that are kept up to date; `frame` is what surrounds every one of them, and all that some need."""
+    """The views that are kept up to date; `frame` surrounds every view, and is all that some views need."""
 
     FRAME = "frame"
     NOW = "now"
@@ -25,12 +25,12 @@ class ViewName(StrEnum):
 
 
 def pages(rows: int) -> int:
-    """Return how many pages so many rows take; none take one."""
+    """Return the number of pages for this many rows, at least one."""
     return max(1, -(-rows // PAGE_ROWS))
 
 
 class MoveFilter(StrEnum):
-    """Which moves of the Plan view are shown."""
+    """The filter of moves in the Plan view."""
 
     ALL = "all"
     MOVING = "moving"
@@ -41,10 +41,10 @@ class MoveFilter(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One view of one cluster; viewers with equal queries share all work.
+    """One view of one cluster, the first one by default; viewers with equal queries share all work.
 
-    Without a cluster the first one is meant. `page` counts from 1. `text` filters moves by a part of
-    `topic:partition`, or by `broker:4`. `partition` is `topic:partition`, and `id` a command's, of a story.
+    `page` counts from 1. `text` filters moves by a part of `topic:partition`, or by `broker:4`. `partition`, as
+    `topic:partition`, and `id`, of a command, select a history.
     """
 
     view: ViewName
@@ -57,19 +57,24 @@ class Query:
     id: str | None = None
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is a whole view of a cluster, as it is shown first."""
+        return self == Query(self.view, self.cluster)
+
+    @property
     def rows(self) -> slice:
-        """Which rows are on the page."""
+        """The rows on the page."""
         return slice((self.page - 1) * PAGE_ROWS, self.page * PAGE_ROWS)
 
 
 def parse_query(parameters: Mapping[str, str]) -> Query:
-    """Read the parameters of a request, unknown ones ignored. Raises `ValueError` for a value that means nothing."""
+    """Parse the parameters of a request, ignoring unknown ones. Raises `ValueError` for an invalid value."""
     for name, value in parameters.items():
         if len(value) > MAX_TEXT:
             raise ValueError(f"{name} is longer than {MAX_TEXT} characters")
     page = parameters.get("page", "1")
     if not (page.isascii() and page.isdecimal() and 1 <= int(page) <= MAX_PAGES):
-        raise ValueError(f"page is a number from 1 to {MAX_PAGES}")
+        raise ValueError(f"page must be a number from 1 to {MAX_PAGES}")
     return Query(
         view=_member(ViewName, parameters.get("view", ViewName.NOW), "view"),
         cluster=parameters.get("cluster") or None,
@@ -86,4 +91,4 @@ def _member(kind: type[Name], value: str, parameter: str) -> Name:
     try:
         return kind(value)
     except ValueError:
-        raise ValueError(f"{parameter} is one of {', '.join(kind)}") from None
+        raise ValueError(f"{parameter} must be one of {', '.join(kind)}") from None

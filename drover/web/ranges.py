@@ -1,4 +1,4 @@
-"""PURE: many partitions in few words: those of a topic as ranges of numbers."""
+"""PURE: many partitions as short text: the numbers of each topic as ranges."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -7,11 +7,13 @@ from drover.events.partitions import TopicPartition
 
 
 def ranges(keys: Iterable[TopicPartition]) -> list[dict[str, str]]:
-    """Return `{topic, partitions}` by topic; `partitions` is such as `0-82, 84`, and names every one of them once."""
+    """Return `{topic, partitions}` by topic; `partitions` are ranges such as `0-82, 84`, without repetitions."""
     numbers: dict[str, set[int]] = defaultdict(set)
     for key in keys:
         numbers[key.topic].add(key.partition)
-    return [{"topic": topic, "partitions": _ranges(sorted(found))} for topic, found in sorted(numbers.items())]
+    return [
+        {"topic": topic, "partitions": _ranges(sorted(partitions))} for topic, partitions in sorted(numbers.items())
+    ]
 
 
 def _ranges(numbers: list[int]) -> str:

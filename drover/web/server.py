@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +14,11 @@ from drover.client.time_travel import Point
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.time_limits import time_limit
 from drover.web.assets import Asset, make_asset, read_assets
-from drover.web.bodies import Reply
+from drover.web.bodies import Reply, SlowBodyError
 from drover.web.channels import Channel, TooManyChannelsError, encode_event
 from drover.web.documents import document
-from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard, send_while_taken, taken
+from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard, send_while_taken, site_guard, taken
+from drover.web.identity import LOOPBACK_NETWORKS, Denied, Network, is_within
 from drover.web.page_state import PageState
 from drover.web.past import Past, TooManyQuestionsError
 from drover.web.present import Present
@@ -29,7 +30,7 @@ BEAT_S = 2.0
 MAX_VIEWERS = 1000
 STRIP_BUCKETS = 120
 HTML = "text/html; charset=utf-8"
-# How long a browser waits before it comes back to a stream that was cut.
+# How long a browser waits before it reconnects to a stream.
 RETRY = b"retry: 1000\n\n"
 
 Telemetry = Callable[[str | None], Mapping[str, Any]]
@@ -38,9 +39,9 @@ Answering = Callable[[web.Request], Awaitable[Reply]]
 
 @dataclass(slots=True)
 class Server:
-    """Answers requests about the page; `telemetry` reads Spark's tables and may take its time.
+    """Answers the requests of the page; `telemetry` reads Spark's tables and may block.
 
-    Without `writes` it changes nothing: there is no address to send a command to.
+    Without `writes` it is read-only: there is no route for commands. Many clients may be behind each of the `proxies`.
     """
 
     page: PageState
@@ -50,6 +51,7 @@ class Server:
     hosts: Collection[str] = LOOPBACK
     writes: Writes | None = None
     surveys: Surveys | None = None
+    proxies: Sequence[Network] = LOOPBACK_NETWORKS
     _assets: dict[str, Asset] = field(default_factory=read_assets)
     _page: Asset = field(init=False)
 
@@ -60,8 +62,8 @@ class Server:
         self._page = make_asset(HTML, page.encode())
 
     def application(self) -> web.Application:
-        """Return the application; it starts nothing."""
-        application = web.Application(middlewares=[send_while_taken, host_guard(self.hosts), _say_errors])
+        """Return the application without starting it."""
+        application = web.Application(middlewares=[send_while_taken, host_guard(self.hosts), site_guard, _say_errors])
         application.on_response_prepare.append(add_headers)
         asked: dict[str, Answering] = {}
         if self.surveys is not None:
@@ -73,7 +75,7 @@ class Server:
             [
                 web.get("/", self._show_page),
                 web.get("/static/{path:.+}", self._show_file),
-                # Without a body, a stream would have no end.
+                # A stream without a body would never end.
                 web.get("/api/stream", self._stream, allow_head=False),
                 web.get("/api/document", self._document),
                 web.get("/api/strip", self._strip),
@@ -85,6 +87,16 @@ class Server:
             ]
         )
         return application
+
+    def is_proxy(self, peer: str) -> bool:
+        """Whether many clients come from this address."""
+        return is_within(peer, self.proxies)
+
+    def _asker(self, request: web.Request) -> str | None:
+        """Name who asks: the user, or else the address; None for somebody behind a proxy that names no users."""
+        if self.writes is not None and not isinstance(user := self.writes.doorkeeper.user_of(request), Denied):
+            return user
+        return None if self.is_proxy(request.remote or "") else request.remote
 
     async def _show_page(self, request: web.Request) -> web.Response:
         return _file(request, self._page)
@@ -98,17 +110,17 @@ class Server:
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         query = parse_query(request.query)
         if self.page.channels.viewers >= MAX_VIEWERS:
-            return _error(503, f"{MAX_VIEWERS} viewers are looking already")
+            return _error(503, f"{MAX_VIEWERS} viewers are connected already: try again later")
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
-        # A viewer may leave at any moment, also before the first byte.
+        # A viewer may leave at any time, even before the first byte.
         with self.page.channels.viewer(), contextlib.suppress(ConnectionError):
             await self._ready(request, response)
             try:
                 channel = self.page.channels.channel(query)
             except TooManyChannelsError:
-                # Part of the answer is sent: it only ends. The browser asks again, and then is refused.
+                # The response has begun, so it can only end. The browser reconnects, and is then refused.
                 if response.prepared:
                     return response
                 raise
@@ -120,19 +132,19 @@ class Server:
     async def _follow(self, request: web.Request, response: web.StreamResponse, channel: Channel) -> None:
         version = channel.version_of(request.headers.get("Last-Event-ID") or request.query.get("after"))
         with channel.viewer():
-            # Once for the whole stream: a task per write would cost as much as the write.
+            # One guard for the whole stream, because a task per write would cost as much as the write.
             async with taken(request):
                 await response.write(RETRY)
                 while True:
                     fresh, news, version = channel.fresh, channel.since(version), channel.version
-                    # With every piece, so that nobody takes an old figure for a new one.
+                    # A heartbeat with every piece, so that viewers can tell how fresh the figures are.
                     await response.write(news + encode_event("beat", self.page.standing))
                     with contextlib.suppress(TimeoutError):
                         async with time_limit(BEAT_S):
                             await fresh.wait()
 
     async def _ready(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Tell a viewer who comes before the log was read that it is being read."""
+        """Send heartbeats to a viewer until the log has been read."""
         while not self.page.is_ready:
             if not response.prepared:
                 await response.prepare(request)
@@ -145,7 +157,7 @@ class Server:
         query = parse_query(request.query)
         point = _point(request.query.get("at"))
         if point is not None:
-            present = await self.past.at(self._cluster(query.cluster), point, present.archive)
+            present = await self.past.at(self._cluster(query.cluster), point, present.archive, self._asker(request))
         return _json(request, document(present, query))
 
     async def _strip(self, request: web.Request) -> web.Response:
@@ -164,14 +176,15 @@ class Server:
     async def _difference(self, request: web.Request) -> web.Response:
         first, last = _point(request.query.get("from")), _point(request.query.get("to"))
         if first is None or last is None:
-            raise ValueError("from and to are moments, in ms since epoch")
-        return _json(request, await self.past.difference(self._cluster(request.query.get("cluster")), first, last))
+            raise ValueError("from and to must be times in ms since the epoch, or @offset")
+        cluster = self._cluster(request.query.get("cluster"))
+        return _json(request, await self.past.difference(cluster, first, last, self._asker(request)))
 
     async def _telemetry(self, request: web.Request) -> web.Response:
         if self.telemetry is None:
             return _error(404, "this page was started without Spark's tables")
-        found = await asyncio.to_thread(self.telemetry, request.query.get("cluster"))
-        return _json(request, found)
+        tables = await asyncio.to_thread(self.telemetry, request.query.get("cluster"))
+        return _json(request, tables)
 
     async def _session(self, request: web.Request) -> web.Response:
         nobody = {"user": None, "token": None, "why": None}
@@ -183,10 +196,10 @@ class Server:
         return self.page.present
 
     def _cluster(self, name: str | None) -> str:
-        found = self._present().cluster(name)
-        if found is None:
-            raise ConfigurationError(f"the log knows no cluster {name or ''}")
-        return found[0].name
+        located = self._present().cluster(name)
+        if located is None:
+            raise ConfigurationError(f"the log has no entry for cluster {name or ''}")
+        return located[0].name
 
 
 def _answering(answer: Answering) -> Handler:
@@ -211,18 +224,20 @@ async def _say_errors(request: web.Request, handler: Callable[[web.Request], Any
         return _error(404, str(error))
     except TooManyChannelsError:
         return _error(503, "too many different filters are being followed; try again in a minute")
+    except SlowBodyError as error:
+        return _error(408, str(error))
     except (LogUnavailableError, TooManyQuestionsError) as error:
         return _error(503, str(error))
     return response
 
 
 def _point(text: str | None) -> Point | None:
-    """Read a moment in ms since epoch, or `@offset`."""
+    """Parse a time in ms since the epoch, or `@offset`."""
     if not text:
         return None
     number = text.removeprefix("@")
     if not (number.isascii() and number.isdecimal() and len(number) <= 15):
-        raise ValueError(f"{text!r} is neither a moment in ms since epoch nor @offset")
+        raise ValueError(f"{text!r} is neither a time in ms since the epoch nor @offset")
     return Point(offset=int(number)) if text.startswith("@") else Point(at_ms=int(number))
 
 

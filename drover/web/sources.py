@@ -20,8 +20,8 @@ from drover.web.present import LogEnds, Present
 _log = logging.getLogger(__name__)
 
 PAUSE_S = 1.0
-# At most this part of one core goes into computing documents: the next ones wait accordingly. Time in which others had
-# the processor does not count.
+# The most of one core that computing documents may use; longer computations make longer pauses. Only this thread's own
+# processor time counts.
 BUSY_SHARE = 0.2
 LEAST_PAUSE_S = 0.1
 LOOK_S = 3.0
@@ -32,7 +32,7 @@ MOST_DEAD_LETTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Keeps the page up to date from the log until it is cancelled; a log that is away is tried again and again."""
+    """Keeps the page up to date from the log until it is cancelled; retries an unavailable log for ever."""
 
     connection: LogConnection
     page: PageState
@@ -52,10 +52,10 @@ class Sources:
             try:
                 await following()
             except DroverError as error:
-                # Away, corrupt, or its topics are not there: said on every page, and looked at again.
+                # The log is unavailable, corrupt or lacks topics: every page says so, and it is tried again.
                 if self.page.cut(name, str(error)):
                     _log.warning("the page cannot follow the %s: %s", name, error)
-            except Exception as error:  # noqa: BLE001 - the supervisor of what the page shows: it must not seem fresh
+            except Exception as error:  # noqa: BLE001 - after any failure the page must not seem up to date
                 if self.page.cut(name, repr(error)):
                     _log.exception("the page cannot follow the %s", name)
             await asyncio.sleep(RETRY_S)
@@ -87,12 +87,12 @@ class Sources:
                 await asyncio.gather(past, return_exceptions=True)
 
     async def _read_past(self, present: Present, until: dict[int, int]) -> None:
-        """Read the stories from the first record up to where the page began to watch."""
+        """Read the history from the first record up to the position at which the page began to watch."""
         async with LogReader(self.connection) as reader:
             log = await open_log(reader, self.connection)
             async for records in read_log(reader, self.connection, log):
                 present.archive.take(record for record in records if record.offset < until[record.shard])
-                # Others want the loop, too.
+                # Let other tasks run.
                 await asyncio.sleep(0)
         present.archive.complete()
 

@@ -1,7 +1,7 @@
-"""PURE: the meaning of a command that somebody is about to send from the page.
+"""PURE: the predicted effect of a command that a user is about to send from the page.
 
-It is a trial: the decision that the shard's owner would make of the folded state, in groups of partitions. It promises
-nothing: guards that need a look at the cluster are judged by the owner alone.
+A trial makes the decision that the shard's owner would make on the folded state, and groups the partitions by effect.
+It is no promise: only the owner judges guards that depend on the cluster.
 """
 
 from collections import defaultdict
@@ -35,7 +35,7 @@ from drover.web.ranges import ranges
 
 Groups = Mapping[str, Iterable[TopicPartition]]
 
-# What becomes of what waits, and of what copies.
+# The effect on waiting moves, and on copying moves.
 _WITHHELD = "withheld: no start, and no further step", "going on with the step that copies"
 _FREE = "free to start, or to take the next step", "copying already"
 _GOES_BACK = "to go back to the original replicas, in their order"
@@ -49,10 +49,10 @@ _GUARDED = (
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """The meaning of a command now: its partitions in groups that say what becomes of them, and sentences.
+    """The predicted effect of a command now: its partitions, grouped by effect, and sentences.
 
-    `offset` is that of the last record that was folded, on `shard`; `refusals` keep the command, or a part of it, from
-    being accepted.
+    `offset` is that of the last folded record of `shard`; `refusals` are the reasons why the command, or a part of it,
+    would be refused.
     """
 
     shard: int
@@ -64,15 +64,15 @@ class Trial:
 
     @property
     def keys(self) -> frozenset[TopicPartition]:
-        """Every partition that is touched."""
+        """Every partition that the command would touch."""
         return frozenset(key for _, keys in self.groups for key in keys)
 
     def document(self) -> dict[str, Any]:
-        """Return it for the browser: the very partitions, those of a topic as ranges."""
+        """Return the trial for the browser, with the partitions of each topic as ranges."""
         return {
             "shard": self.shard,
             "offset": self.offset,
-            "groups": [{"what": what, "count": len(keys), "topics": ranges(keys)} for what, keys in self.groups],
+            "groups": [{"what": fate, "count": len(keys), "topics": ranges(keys)} for fate, keys in self.groups],
             "partitions": len(self.keys),
             "remarks": self.remarks,
             "refusals": self.refusals,
@@ -81,13 +81,13 @@ class Trial:
 
 
 def trial(command: AnyCommand, state: ClusterState, shard: int, offset: int) -> Trial:
-    """Decide a command on trial; nothing is changed."""
+    """Predict the effect of a command without changing anything."""
     decision = decide(command, state, Facts())
-    groups = {what: tuple(sorted(keys)) for what, keys in _groups(command, state, decision).items()}
+    groups = {fate: tuple(sorted(keys)) for fate, keys in _groups(command, state, decision).items()}
     return Trial(
         shard,
         offset,
-        tuple((what, keys) for what, keys in groups.items() if keys),
+        tuple((fate, keys) for fate, keys in groups.items() if keys),
         (*decision.remarks, *_remarks(command, state, decision)),
         tuple(dict.fromkeys(refusal.detail for refusal in decision.refusals)),
         needs_word(command),
@@ -121,11 +121,11 @@ def _cancelled(decision: Decision) -> Groups:
     for event in decision.events:
         if isinstance(event, PartitionEvent):
             kinds[event.key].add(type(event))
-    found: dict[str, list[TopicPartition]] = defaultdict(list)
+    groups: dict[str, list[TopicPartition]] = defaultdict(list)
     for key in decision.accepted:
-        found[_fate(kinds.get(key, set()))].append(key)
-    found[_RETURNING] = list(decision.unchanged)
-    return found
+        groups[_fate(kinds.get(key, set()))].append(key)
+    groups[_RETURNING] = list(decision.unchanged)
+    return groups
 
 
 def _fate(kinds: set[type]) -> str:
@@ -141,7 +141,7 @@ def _fate(kinds: set[type]) -> str:
 def _throttled(command: Throttle, state: ClusterState) -> Groups:
     plans = {command.plan}
     if command.plan is None:
-        # Of the cluster: it is for plans that have none of their own.
+        # The cluster's throttle applies to plans without one of their own.
         plans = {name for name, plan in state.plans.items() if plan.throttle_bytes_per_second is None}
     mine = [entry for entry in state.reassignments.values() if entry.plan in plans]
     return {
@@ -151,7 +151,7 @@ def _throttled(command: Throttle, state: ClusterState) -> Groups:
 
 
 def _apart(state: ClusterState, words: tuple[str, str], plan: str | None = None) -> Groups:
-    """Part what waits from what copies, of one plan or of all."""
+    """Group the moves of a plan, or of all plans, into waiting and copying ones."""
     entries = [entry for entry in state.reassignments.values() if plan in {None, entry.plan}]
     waits, goes_on = words
     return {
@@ -163,19 +163,19 @@ def _apart(state: ClusterState, words: tuple[str, str], plan: str | None = None)
 
 
 def _of_broker(command: HoldBroker | ReleaseBroker, state: ClusterState) -> Groups:
-    """Part the moves that copy into a broker from those that it is the source of if it leads them by then."""
+    """Group the moves that copy into a broker, and those that would copy out of it if it leads them by then."""
     broker = command.broker
     role = command.role if isinstance(command, HoldBroker) else state.held_brokers[broker].role
     word = "withheld" if isinstance(command, HoldBroker) else "free"
     entries = [entry for entry in state.reassignments.values() if not entry.is_cancelled]
-    # The two have no partition in common.
+    # No partition is in both groups.
     into = [entry for entry in entries if broker in entry.target and broker not in entry.original]
     out = [entry for entry in entries if broker in entry.original]
     into, out = (into if role is not HoldRole.SOURCE else []), (out if role is not HoldRole.DESTINATION else [])
     return {
-        f"{word}: a copy into broker {broker}": [one.key for one in into if _waits(one)],
-        f"{word} if broker {broker} leads it": [one.key for one in out if _waits(one)],
-        "copying already, which goes on": [one.key for one in (*into, *out) if not _waits(one)],
+        f"{word}: a copy into broker {broker}": [move.key for move in into if _waits(move)],
+        f"{word} if broker {broker} leads it": [move.key for move in out if _waits(move)],
+        "copying already, which goes on": [move.key for move in (*into, *out) if not _waits(move)],
     }
 
 
@@ -185,11 +185,11 @@ def _waits(entry: Reassignment) -> bool:
 
 def _remarks(command: AnyCommand, state: ClusterState, decision: Decision) -> Iterator[str]:
     if isinstance(command, Unfreeze) and decision.events:
-        ending = state.freezes if command.all else [one for one in state.freezes if one.by == command.by]
-        yield from (f"the freeze of {one.by} ends ({one.reason})" for one in ending)
+        ending = state.freezes if command.all else [freeze for freeze in state.freezes if freeze.by == command.by]
+        yield from (f"the freeze of {freeze.by} ends ({freeze.reason})" for freeze in ending)
     if isinstance(command, Throttle) and not decision.refusals:
-        known = state.cluster_throttle
-        of_cluster = None if known is None else known.bytes_per_second
+        throttle = state.cluster_throttle
+        of_cluster = None if throttle is None else throttle.bytes_per_second
         before = of_cluster if command.plan is None else state.plans[command.plan].throttle_bytes_per_second
         yield "before, it had none" if before is None else f"before, it was {before:,} bytes per second"
     if isinstance(command, Cancel):

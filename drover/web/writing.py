@@ -1,7 +1,7 @@
-"""Commands from the page: shown first, sent by a user who is known, and answered by what the log records."""
+"""Commands from the page: their effect is shown first, an authenticated user sends them, and the log answers."""
 
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,10 +27,11 @@ from drover.web.trials import Trial, trial
 _log = structlog.get_logger(__name__)
 
 OUTCOME_TIMEOUT_S = 20.0
-# Each opens a connection to the log and waits: people act one after the other.
+# The most commands being sent at a time; each has a connection to the log and waits for its outcome.
 MAX_SENDING = 8
 MAX_TRIALS_KEPT = 256
-# Of all of them together, except that the last trial is always there.
+# The most partitions of all remembered trials together; the last trial is always kept, and the user of whom most is
+# remembered loses the oldest.
 MAX_PARTITIONS_KEPT = 200_000
 MAX_BODY_BYTES = 64 * 1024
 _NOTHING: frozenset[TopicPartition] = frozenset()
@@ -39,7 +40,7 @@ Send = Callable[[AnyCommand], Awaitable[Answer]]
 
 
 class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request: a command of the contract without `by`, the trial that was shown, and the word that was typed."""
+    """A request: a command of the contract without `by`, the id of the shown trial, and the typed word."""
 
     command: dict[str, Any]
     trial: str = ""
@@ -48,7 +49,7 @@ class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The partitions that a command would touch, as its requester was shown them."""
+    """The partitions that a command would touch, as its requester has seen them."""
 
     command: AnyCommand
     keys: frozenset[TopicPartition]
@@ -74,29 +75,32 @@ class Writes:
     _sending: int = 0
 
     async def answer_trial(self, request: web.Request) -> Reply:
-        """Tell what a command would mean now; nothing is sent. Raises `ValueError` for a body that is none."""
+        """Predict the effect of a command without sending it. Raises `ValueError` for an invalid body."""
         asked = await self._read(request, {"id": "trial", "reason": NO_REASON})
         if isinstance(asked, Denied):
             return asked.status, {"error": asked.why}
         return 200, self._show(asked.command, self._trial(asked.command))
 
     async def answer_command(self, request: web.Request) -> Reply:
-        """Send a command that was shown, and tell what the log recorded. Raises as `answer_trial` does.
+        """Send a command whose effect was shown, and return its recorded outcome. Raises as `answer_trial` does.
 
-        202 without an outcome says that the command is durable and none was recorded yet: the same again looks again.
-        409 says that it would touch more than was shown, and shows it anew.
+        202 without an outcome means that the command is durable but not decided yet; the same request asks again. 409
+        means that the command would now touch more partitions than shown, and shows its effect anew.
         """
         asked = await self._read(request, {})
         if isinstance(asked, Denied):
             return asked.status, {"error": asked.why}
         command, body = asked.command, asked.body
         if needs_word(command) and body.word != EVERYTHING:
-            return 400, {"error": f"this is about everything: type the word {EVERYTHING}"}
+            return 400, {"error": f"this applies to the whole cluster: type the word {EVERYTHING}"}
         shown = self._shown.get(body.trial)
         if shown is None or not is_same(shown.command, command):
-            return 409, {"error": "this was not shown before, or too long ago", **self._again(command)}
+            return 409, {"error": "the effect was not shown, or too long ago: check it again", **self._again(command)}
         if isinstance(command, SHOWN_FIRST) and not self._trial(command).keys <= shown.keys:
-            return 409, {"error": "it would touch more by now than was shown", **self._again(command)}
+            return 409, {
+                "error": "the command would now touch more than was shown: check again",
+                **self._again(command),
+            }
         return await self._send(command, request.remote)
 
     async def _read(self, request: web.Request, defaults: Mapping[str, str]) -> "_Asked | Denied":
@@ -124,7 +128,7 @@ class Writes:
         except OutcomeMissingError:
             return 202, {"outcome": None}
         except DroverError as error:
-            return 503, {"error": f"{error}; sending it again under its id is harmless"}
+            return 503, {"error": f"{error}; sending it again with the same id is harmless"}
         finally:
             self._sending -= 1
         return 200, {"outcome": answer_row(answer)}
@@ -132,32 +136,41 @@ class Writes:
     def _trial(self, command: AnyCommand) -> Trial:
         present = self.page.present
         if present is None or self.page.standing["cut_since_ms"] is not None:
-            raise LogUnavailableError("the log cannot be followed now: nobody knows what this would mean")
-        found = present.cluster(command.cluster)
-        if found is None:
-            raise ValueError(f"the log knows no cluster {command.cluster}")
-        state, shard = found
+            raise LogUnavailableError("the log is unavailable, so the effect of the command is unknown")
+        located = present.cluster(command.cluster)
+        if located is None:
+            raise ValueError(f"the log has no entry for cluster {command.cluster}")
+        state, shard = located
         return trial(command, state, shard, present.view.log.folds[shard].position - 1)
 
     def _again(self, command: AnyCommand) -> dict[str, Any]:
         return {"shown": self._show(command, self._trial(command))}
 
-    def _show(self, command: AnyCommand, found: Trial) -> dict[str, Any]:
+    def _show(self, command: AnyCommand, shown: Trial) -> dict[str, Any]:
         name = secrets.token_hex(8)
-        # What holds for whatever comes meanwhile is sent whatever was shown.
-        keys = found.keys if isinstance(command, SHOWN_FIRST) else _NOTHING
+        # Commands that also apply to later partitions are sent even if more partitions were added since.
+        keys = shown.keys if isinstance(command, SHOWN_FIRST) else _NOTHING
         self._shown[name] = _Shown(command, keys)
         self._partitions_shown += len(keys)
         while len(self._shown) > 1 and (
             len(self._shown) > MAX_TRIALS_KEPT or self._partitions_shown > MAX_PARTITIONS_KEPT
         ):
-            _, oldest = self._shown.popitem(last=False)
-            self._partitions_shown -= len(oldest.keys)
-        return {"trial": name, **found.document()}
+            self._forget_one(name)
+        return {"trial": name, **shown.document()}
+
+    def _forget_one(self, latest: str) -> None:
+        """Forget the oldest trial, except the latest, of the user whose trials take most."""
+        taken: Counter[str] = Counter()
+        for shown in self._shown.values():
+            taken[shown.command.by] += 1 if len(self._shown) > MAX_TRIALS_KEPT else len(shown.keys)
+        others = {name: shown.command.by for name, shown in self._shown.items() if name != latest}
+        user = max(others.values(), key=taken.__getitem__)
+        oldest = next(name for name, by in others.items() if by == user)
+        self._partitions_shown -= len(self._shown.pop(oldest).keys)
 
 
 def sender(connection: LogConnection) -> Send:
-    """Return what sends a command as any client does, and waits for its recorded outcome."""
+    """Return a function that sends a command as any client does, and waits for its recorded outcome."""
 
     async def send(command: AnyCommand) -> Answer:
         async with Client(connection) as client:

@@ -40,7 +40,7 @@ from tests.shard.world import CLUSTER, World
     [
         ("99", ExitCode.USAGE, "there is no broker 99; there are 1, 2"),
         ("2", ExitCode.DONE, "Broker 2: 0 partitions"),
-        (None, ExitCode.DONE, "Every broker that replica lists name is alive."),
+        (None, ExitCode.DONE, "Every broker that has replicas is alive."),
     ],
 )
 def test_a_broker_that_is_not_there_is_not_called_easy_to_heal(
@@ -130,7 +130,7 @@ def test_without_healing_the_status_does_not_say_that_no_broker_is_away(
     monkeypatch.setattr(brokers, "_states", lambda *_: [ClusterState("prod")])
     result = CliRunner().invoke(cli, ("heal", "status", "--config", str(config)))
     assert "No broker is known to be away" not in result.output
-    assert "healing is not set up, and nobody notices absent brokers" in result.output
+    assert "healing is not set up, and absent brokers are not noticed" in result.output
 
 
 def has_drained(made: World) -> Waiting:
@@ -234,7 +234,7 @@ async def views(state: ClusterState) -> AsyncGenerator[View, None]:
     [
         (True, None, False, "leads an unknown number of partitions, 0 wait"),
         (True, 2, False, "leads 2 partitions, 0 wait"),
-        (True, 2, True, "no leader moves before `drover leaders balance`"),
+        (True, 2, True, "leaders move only when `drover leaders balance`"),
         (False, 2, False, "is not on the list any more"),
     ],
 )
@@ -256,7 +256,7 @@ async def test_what_is_not_done_in_time_says_how_far_it_is(
 
 async def test_what_is_done_is_said() -> None:
     done = await wait(views(ClusterState(CLUSTER)), CLUSTER, 3, 0, drained=False)
-    assert done == f"The canonical order of every list with broker 3 of {CLUSTER} is back."
+    assert done == f"Every list with broker 3 of {CLUSTER} is back in its canonical order."
 
 
 @pytest.mark.parametrize("output", ["table", "json", "yaml"])

@@ -96,7 +96,7 @@ def test_every_command_explains_itself(name: str) -> None:
         (["throttle", "set", "p", "10Mbit", "--reason", "x"], "counts bits"),
         (["cancel", "--rollback", "--stop", "--all", "-y", "--reason", "x"], "exclude each other"),
         (["worker", "--cluster", "prod"], "No such option: --cluster"),
-        (["--cluster", "prod", "topics", "init"], "--cluster has no meaning"),
+        (["--cluster", "prod", "topics", "init"], "does not take --cluster"),
         (["cancel", "--all", "--reason", "x"], "--rollback or --stop"),
         (["cancel", "--queued", "a1", "--all", "--reason", "x"], "exactly one of"),
         (["cancel", "--rollback", "--reason", "x"], "exactly one of"),
@@ -109,7 +109,7 @@ def test_every_command_explains_itself(name: str) -> None:
         (["history", "--since", "yesterday"], "'yesterday' is not a time"),
         (["worker", "--listen", "nowhere"], "listen must be host:port"),
         (["nonsense"], "No such command 'nonsense'"),
-        (["local", "down", "--dir", ""], "'--dir': the path is empty: is a variable of the shell not set?"),
+        (["local", "down", "--dir", ""], "'--dir': the path is empty: check that the shell variable is set"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_says_what_is_wrong(arguments: list[str], said: str) -> None:
@@ -216,7 +216,7 @@ def test_options_for_all_commands_stand_before_or_after_the_name() -> None:
         ["--config", "other.toml", "alter", "plan.json", "--reason", "x", "--dry-run"],
         ["alter", "plan.json", "--reason", "x", "--dry-run", "--config", "other.toml"],
     ):
-        assert "say which cluster is meant with --cluster" in run(*arguments).stderr
+        assert "choose a cluster with --cluster" in run(*arguments).stderr
         assert run(*arguments, "--cluster", "anything").exit_code == 0
 
 
@@ -238,7 +238,7 @@ def test_a_dry_run_shows_what_would_be_sent_also_where_no_cluster_answers() -> N
     assert result.exit_code == 0
     assert "t:0" in result.stdout
     assert "as plan a1 to cluster prod. Nothing was sent." in result.stderr
-    assert "Only the form was checked, since the cluster could not be asked: no broker of prod" in result.stderr
+    assert "Only the format was checked, because the cluster does not answer: no broker of prod" in result.stderr
     (command,) = json.loads(run(*arguments, "-o", "json").stdout)["commands"]
     assert (command["by"], command["throttle_bytes_per_second"]) == ("ann", 10_000_000)
     assert yaml.safe_load(run(*arguments, "-o", "yaml").stdout)["commands"] == [command]
@@ -267,7 +267,7 @@ def test_what_stops_and_what_is_asserted_is_shown_before_it_is_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "said"), [((), "there is no plan p in prod"), ((PLAN_OPENED,), "plan p has completed nothing in prod")]
+    ("events", "said"), [((), "there is no plan p in prod"), ((PLAN_OPENED,), "plan p has completed no move in prod")]
 )
 def test_an_undo_of_nothing_is_refused(
     monkeypatch: pytest.MonkeyPatch, events: tuple[PlanOpened, ...], said: str

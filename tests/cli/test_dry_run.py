@@ -84,13 +84,15 @@ def test_without_a_throttle_there_is_no_time_and_what_is_not_there_is_left_out(
     print_estimate(estimated)
     printed = capsys.readouterr()
     assert "1 partition to change, 2 copies of 2.0 GB together, 1 with another" in printed.err
-    assert "With --throttle RATE it says how long this takes at least." in printed.err
+    assert "Add --throttle RATE to estimate the least time." in printed.err
     assert "peak extra" in printed.out
 
 
 def test_what_a_plan_breaks_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     print_estimate(cost(alter(), {ORDERS: (1, 4, 2)}, model_in(tmp_path)))
-    assert "Mind: orders:0: [1, 4, 2] is on fewer racks than the brokers allow (rack-spread)" in capsys.readouterr().err
+    assert (
+        "Problem: orders:0: [1, 4, 2] is on fewer racks than the brokers allow (rack-spread)" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(("limit", "overfull"), [(0.501, []), (0.5, [4, 5])])
@@ -135,7 +137,8 @@ def test_a_trial_of_a_plan_that_breaks_a_rule_says_so_and_ends_with_4(
     monkeypatch.setattr(dry_run, "try_now", lambda *_: tried((1, 2)))
     dry_run.try_plan(settings, [alter()], "table")
     assert (
-        "Mind: the replication factor changes: 1 partition from 3 to 2 (replication-factor)" in capsys.readouterr().err
+        "Problem: the replication factor changes: 1 partition from 3 to 2 (replication-factor)"
+        in capsys.readouterr().err
     )
 
 
@@ -202,7 +205,7 @@ def test_a_list_that_has_changed_is_named(held: Held, replicas: tuple[int, ...])
     write_model(held.model, *orders(0, *replicas))
     shown = held.submit()
     assert f"orders:0 was on [1, 2, 3], and now is on {list(replicas)}" in shown.stderr
-    assert "the cluster is not what" in shown.stderr
+    assert "the cluster has changed since" in shown.stderr
     assert "nothing was submitted" in shown.stderr
     assert (shown.exit_code, shown.stdout) == (ExitCode.GUARDED, "")
 
@@ -273,7 +276,7 @@ def test_a_file_without_its_proposal_is_held_to_the_hash_but_cannot_tell_what_ch
     assert held.submit().exit_code == ExitCode.DONE
     write_model(held.model, *orders(0, 4, 2, 3))
     shown = held.submit()
-    assert "the file does not tell what the cluster was like" in shown.stderr
+    assert "the file does not record the cluster that it was made for" in shown.stderr
     assert shown.exit_code == ExitCode.GUARDED
 
 

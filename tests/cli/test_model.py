@@ -65,7 +65,7 @@ def test_what_people_leave_out_is_a_healthy_cluster() -> None:
         ("{", "m.json is not JSON"),
         ("[]", "m.json is not a cluster model: Expected `object`"),
         ('{"version": 1, "brokers": []}', "missing required field `partitions`"),
-        ('{"version": 2, "brokers": [], "partitions": []}', "has version 2; only version 1"),
+        ('{"version": 2, "brokers": [], "partitions": []}', "has version 2; this Drover reads version 1 only"),
         ('{"version": 1, "brokers": [{"id": "x"}], "partitions": []}', r"\$.brokers\[0\].id"),
         ('{"version": 1, "brokers": [{"id": 1}, {"id": 1}], "partitions": []}', "names broker 1 twice"),
         (

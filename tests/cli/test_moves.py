@@ -111,7 +111,9 @@ def test_a_cancel_whose_lists_cannot_be_read_is_done_all_the_same(monkeypatch: p
     monkeypatch.setattr("drover.cli.moves.travel", gone)
     done = run("cancel", "--rollback", "--plan", "friday", "--reason", "x")
     assert done.exit_code == ExitCode.DONE
-    assert "The lists that it restores cannot be shown: the log does not answer" in done.stderr
+    assert (
+        "The cancel is recorded, but the lists that it restores cannot be shown: the log does not answer" in done.stderr
+    )
 
 
 def looking(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> None:
@@ -149,7 +151,7 @@ def test_the_stock_format_names_no_cluster_so_there_must_be_one(monkeypatch: pyt
     looking(monkeypatch, scene)
     shown = run("status", "-o", "stock")
     assert shown.exit_code == ExitCode.USAGE
-    assert "the stock format names no cluster: choose one with --cluster" in shown.stderr
+    assert "the stock format cannot name a cluster: choose one with --cluster" in shown.stderr
 
 
 def test_status_says_when_all_of_it_ends_with_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:

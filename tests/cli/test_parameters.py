@@ -81,7 +81,7 @@ def test_a_moment_is_so_long_ago_or_a_date() -> None:
 
 @pytest.mark.parametrize("text", ["9" * 400 + "d", "9" * 300 + "d"])
 def test_a_duration_without_end_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="longer than anything"):
+    with pytest.raises(ValueError, match="too long for a duration"):
         parse_duration(text)
 
 
@@ -89,7 +89,7 @@ def test_a_duration_without_end_is_refused(text: str) -> None:
     "text", ["9" * 400 + "d", "99999999999999999d", "999999999d", "9999-12-31T23:59:59-10:00", "0001-01-01T00:00+10:00"]
 )
 def test_a_moment_that_no_date_reaches_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"not a time|longer ago than dates reach"):
+    with pytest.raises(ValueError, match=r"not a time|before the first representable date"):
         parse_moment(text, datetime(2026, 11, 21, 12, tzinfo=UTC))
 
 

@@ -111,7 +111,7 @@ def test_of_many_brokers_those_are_shown_for_which_it_means_most(tmp_path: Path)
     brokers = tuple(broker(number, "a") for number in range(1, 61))
     moved = (partition("t", number, 60, size_bytes=(number + 1) * GIGABYTE) for number in range(59))
     shown = propose(write_model(tmp_path / "wide.json", *moved, brokers=brokers), "drain", "60")
-    assert "... and 20 brokers for which it means less: -o json prints all." in shown.stdout
+    assert "... and 20 brokers that change less: -o json prints all." in shown.stdout
     rows = [line.split() for line in shown.stdout.splitlines() if line[:2].strip().isdecimal()]
     assert len(rows) == 40
     assert rows[-1][:2] == ["60", "a"]
@@ -137,7 +137,7 @@ def test_the_hint_says_what_else_it_takes_to_move_internal_topics(model: str, tm
     shown = propose(model, "drain", "3", "--include-internal", "--to", file)
     assert " --allow-drover-topics --reason WHY" in shown.stderr
     assert " --allow-drover-topics" not in propose(model, "drain", "3", "--to", file).stderr
-    assert f"There is no plan to write to {file}." in propose(model, "drain", "5", "--to", file).stderr
+    assert f"The plan has no moves; {file} was not written." in propose(model, "drain", "5", "--to", file).stderr
 
 
 def test_a_plan_on_standard_output_is_nothing_but_the_plan(model: str) -> None:
@@ -150,7 +150,7 @@ def test_a_plan_on_standard_output_is_nothing_but_the_plan(model: str) -> None:
 def test_internal_topics_stay_unless_they_are_asked_for_and_whoever_empties_a_broker_is_told(model: str) -> None:
     told = propose(model, "drain", "3")
     assert "broker 3 keeps 1 partition: topic __consumer_offsets is internal" in told.stdout
-    assert "--include-internal moves internal topics too" in told.stdout
+    assert "add --include-internal to move internal topics too" in told.stdout
     assert told.exit_code == ExitCode.GUARDED
     assert propose(model, "drain", "3", "--exclude-topics", "__*").exit_code == ExitCode.DONE
     assert propose(model, "balance").exit_code == ExitCode.DONE
@@ -161,7 +161,7 @@ def test_internal_topics_stay_unless_they_are_asked_for_and_whoever_empties_a_br
 def test_the_factor_of_an_internal_topic_is_not_left_as_it_is_with_exit_code_0(model: str, tmp_path: Path) -> None:
     goal = ("set-rf", "__consumer_offsets", "2")
     told = propose(model, *goal)
-    assert "--include-internal changes internal topics too" in told.stdout
+    assert "add --include-internal to change internal topics too" in told.stdout
     assert told.exit_code == ExitCode.GUARDED
     file = tmp_path / "plan.json"
     assert propose(model, *goal, "--to", str(file)).exit_code == ExitCode.GUARDED
@@ -216,17 +216,17 @@ def test_a_goal_that_makes_no_sense_here_ends_with_2_and_writes_nothing(
     ("arguments", "said"),
     [
         (("drain",), "Missing argument 'BROKER...'"),
-        (("drain", "three"), "'three' are not ids of brokers: write 3,4"),
+        (("drain", "three"), "'three' is not a list of broker ids: write 3,4"),
         (("replace", "3"), "Missing option '--with'"),
         (("set-rf", "orders", "0"), "0 is not in the range"),
         (("balance", "--max-bytes", "much"), "'much' is not a size"),
         (("balance", "--disk-limit", "2"), "'2' is not a share of a disk"),
-        (("balance", "--disk-limit", "101%"), "at most 100%"),
-        (("drain", "3", "--exclude-brokers", "a"), "'a' are not ids of brokers"),
+        (("balance", "--disk-limit", "101%"), "up to 100%"),
+        (("drain", "3", "--exclude-brokers", "a"), "'a' is not a list of broker ids"),
         (("drain", "3", "--exclude-brokers", "77"), "there is no broker 77 to exclude"),
         (("drain", "3", "--exclude-topics", "x*"), "no topic of the cluster is called x*"),
         (("drain", "3", "--exclude-topics", "a,,b"), "has an empty name"),
-        (("drain", "3", "--apply", "--reason", "x"), "--apply submits to a live cluster and --model is a file"),
+        (("drain", "3", "--apply", "--reason", "x"), "--apply needs a live cluster, and --model is a file"),
         (("drain", "3", "--ingest", "5s"), "choose one"),
         (("nonsense",), "No such command 'nonsense'"),
     ],
@@ -523,7 +523,10 @@ def test_programs_get_the_proposal_and_the_outcomes_in_one_document(live: Live) 
 def test_what_is_not_met_is_submitted_only_as_partial(live: Live) -> None:
     write_model(live.model, *ORDERS[:1], OFFSETS)
     refused = live.apply("drain", "3")
-    assert "nothing was submitted, since something is not met: --partial submits the rest" in refused.stderr
+    assert (
+        "nothing was submitted, because the plan does not meet the whole goal: --partial submits it anyway"
+        in refused.stderr
+    )
     assert (refused.exit_code, live.submitted) == (ExitCode.GUARDED, [])
     assert live.apply("drain", "3", "--partial").exit_code == ExitCode.DONE
     (command,) = live.submitted

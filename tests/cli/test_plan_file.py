@@ -175,17 +175,26 @@ def test_a_plan_is_taken_from_what_programs_and_people_put_around_it(text: str) 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (cruise_control(proposals=None), "holds the summary of Cruise Control's answer, and not the moves: ask again"),
-        ('{"progress": [{"operation": "Rebalance"}]}', "Cruise Control is still at work. Ask for the same again, with"),
+        (
+            cruise_control(proposals=None),
+            "holds only the summary of Cruise Control's answer, without the moves: repeat",
+        ),
+        ('{"progress": [{"operation": "Rebalance"}]}', "Cruise Control is still working. Repeat the request with"),
         ('{"stackTrace": "java", "errorMessage": "NotEnough"}', "Cruise Control answered with an error: NotEnough"),
-        ("1 move:\n{orders-0, oldLeader: 1, [1, 2] -> [3, 2]}\n", "answer as text: ask again with json=true&verbose="),
+        (
+            "1 move:\n{orders-0, oldLeader: 1, [1, 2] -> [3, 2]}\n",
+            "answer as text: repeat the request with json=true&verbose=",
+        ),
         ('{"topics": [{"topic": "orders"}]}', "is a list of topics for kafka-reassign-partitions --generate"),
         (TEXT.replace('"replicas"', '"observers": [4], "replicas"'), "orders:0 names observers, which only Conflu"),
-        ('{"moves": [], "refused": true, "unmet": []}', "is no plan: it says why `drover plan` could not make one"),
-        (EXECUTED, "only the current assignment, no proposed one; to go back to it, put its JSON alone into a file"),
-        ('{"topic": "a"}\n{"topic": "b"}\n', "holds 2 JSON documents, and a plan is one"),
-        ('{"commands": [{"type": "alter"}], "estimate": {}}', "is what `drover alter --dry-run` printed"),
-        ('{"version": 1, "brokers": [], "partitions": []}', "is a model of a cluster, and no plan"),
+        (
+            '{"moves": [], "refused": true, "unmet": []}',
+            "is not a plan: it holds the reasons why `drover plan` could not make one",
+        ),
+        (EXECUTED, "only the current assignment, not a proposed one; to return to it, save its JSON alone in a file"),
+        ('{"topic": "a"}\n{"topic": "b"}\n', "holds 2 JSON documents, and a plan is a single one"),
+        ('{"commands": [{"type": "alter"}], "estimate": {}}', "is the output of `drover alter --dry-run`"),
+        ('{"version": 1, "brokers": [], "partitions": []}', "is a model of a cluster, not a plan"),
         (f"{LOG_LINES}{TEXT[:-2]}", "is not JSON"),
         (TEXT.replace("4", "NaN"), "is not JSON"),
         (" \n", "is empty"),
@@ -234,7 +243,7 @@ def test_a_plan_may_have_the_encoding_of_any_shell(encoding: str) -> None:
 def test_a_file_that_is_no_text_is_named() -> None:
     Path("plan.json").write_bytes(b"\x1f\x8b\x08\x00\xff\xff")
     result = run("plan check plan.json --model model.json")
-    assert "the plan plan.json is no text in UTF-8 or UTF-16" in result.stderr
+    assert "the plan plan.json is not text in UTF-8 or UTF-16" in result.stderr
     assert result.exit_code == ExitCode.USAGE
 
 
@@ -257,7 +266,7 @@ def test_several_files_are_one_plan() -> None:
     assert moved(run("plan check one.json - --model model.json -o json", Path("two.json").read_text())) == moved(both)
     for line, said in (
         ("plan check one.json one.json --model model.json", "a PLAN.json is named twice"),
-        ("alter - - --reason x", "standard input, which can be read once"),
+        ("alter - - --reason x", "name each file once (- is standard input)"),
         ("alter one.json two.json --plan-hash 1 --reason x", "--plan-hash goes with one PLAN.json"),
     ):
         result = run(line, TEXT)

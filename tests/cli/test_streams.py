@@ -33,7 +33,7 @@ def shell(line: str, directory: Path, *arguments: str, given: bytes = b"", **var
 @pytest.mark.parametrize("output", ["table", "json"])
 def test_a_full_disk_is_told_in_one_line(output: str, model: str, tmp_path: Path) -> None:
     code, said = shell('"$@" >/dev/full', tmp_path, "plan", "balance", "--model", model, "-o", output)
-    assert (code, said) == (1, "Error: what this command writes cannot be written: No space left on device\n")
+    assert (code, said) == (1, "Error: the output of this command cannot be written: No space left on device\n")
 
 
 @pytest.mark.parametrize("output", ["table", "yaml"])
@@ -48,7 +48,7 @@ def test_a_directory_that_is_gone_is_told_in_one_line(model: str, tmp_path: Path
     (tmp_path / "gone").mkdir()
     config = str(tmp_path / "drover.toml")
     code, said = shell('cd gone && rmdir "$PWD" && "$@"', tmp_path, "progress", "--config", config)
-    assert (code, said) == (2, "Error: the directory in which this command runs is gone: change to another one\n")
+    assert (code, said) == (2, "Error: the current directory no longer exists: change to another one\n")
 
 
 @pytest.mark.parametrize("output", ["table", "jsonl", "yaml"])
@@ -84,4 +84,4 @@ def test_standard_input_that_is_no_text_is_wrong_usage(locale: str, model: str, 
     given = json.dumps(PLAN).encode().replace(b'"t"', b'"\xff"')
     code, said = shell('"$@"', tmp_path, "alter", "-", "--reason", "x", "--dry-run", given=given, LC_ALL=locale)
     assert code == 2
-    assert said.startswith("Error: the plan - is no text in UTF-8 or UTF-16")
+    assert said.startswith("Error: the plan - is not text in UTF-8 or UTF-16")

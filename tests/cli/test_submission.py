@@ -258,12 +258,12 @@ OUTAGE = Outage(LONG_AGO_MS, "the controller of cluster prod does not answer")
         (Ownership(4, "", 0, None), "shard 4 has never had an owner: start a worker", "once the shard has an owner"),
         (
             Ownership(4, "", 0, None, running={"w2": NOW_MS, "w1": NOW_MS, "w0": LONG_AGO_MS}),
-            "no worker owns shard 4 yet: w1 and w2 run, and their group divides the shards anew",
+            "no worker owns shard 4 yet: w1 and w2 are running, and their consumer group is rebalancing",
             "once the shard has an owner",
         ),
         (
             Ownership(4, "w0", 7, LONG_AGO_MS, running={"w1": NOW_MS}),
-            "no worker owns shard 4 yet (the last owner was w0 (epoch 7)): w1 runs, and",
+            "no worker owns shard 4 yet (the last owner was w0 (epoch 7)): w1 is running, and",
             "once the shard has an owner",
         ),
         (
@@ -273,7 +273,7 @@ OUTAGE = Outage(LONG_AGO_MS, "the controller of cluster prod does not answer")
         ),
         (
             Ownership(4, "w1", 7, None, heard_ms=NOW_MS),
-            "shard 4 is owned by w1 (epoch 7), which runs: look at its log",
+            "shard 4 is owned by w1 (epoch 7), which is running: look at its log",
             "and the owner decides it",
         ),
         (

@@ -148,7 +148,7 @@ def test_a_throttle_is_sent_for_a_plan_or_for_the_cluster(
         (["0"], "would stop all copying"),
         (["-5"], "No such option"),
         (["10Mbit/s"], "throttles count bytes"),
-        (["10"], "is an unlikely throttle (nothing would ever catch up)"),
+        (["10"], "is an unlikely throttle (copies would never catch up)"),
         (["200GB/s"], "is an unlikely throttle (no network is that fast)"),
         (["10MB/s", "--may-rise-to", "soon"], "is not a rate"),
         (["10MB/s", "--may-rise-to", "40MB/s"], "may_rise_to belongs to a plan"),
@@ -179,7 +179,7 @@ def test_restore_names_what_it_would_delete_and_asks(
     unanswered = run("throttle", "restore", *REASON)
     assert (unanswered.exit_code, sent) == (ExitCode.USAGE, [])
     assert "broker 2: out 1,000,000 bytes per second\ntopic orders: 1 leaders and 1 followers" in unanswered.stderr
-    assert "run it in a terminal, or add --yes" in unanswered.stderr
+    assert "add --yes to delete these" in unanswered.stderr
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _self: True)
     refused = run("throttle", "restore", *REASON, answer="n\n")
     assert (refused.exit_code, sent) == (ExitCode.USAGE, [])

@@ -121,7 +121,7 @@ async def test_no_command_has_no_outcome_and_several_clusters_are_named_as_the_f
     client = Client(LogConnection("nowhere:1"))
     assert await client.outcomes([]) == ()
     elsewhere = dataclasses.replace(sent("f", 1), shard=1)
-    with pytest.raises(ValueError, match="each cluster by itself"):
+    with pytest.raises(ValueError, match="each cluster's outcomes separately"):
         await client.outcomes([sent("f", 1), elsewhere])
 
 
@@ -152,7 +152,7 @@ async def test_where_nobody_would_read_one_of_several_commands_none_is_written()
     good = Freeze(id="f1", cluster=CLUSTER, by="me", reason="why")
     bad = Freeze(id="f2", cluster=CLUSTER, by="me", reason=" ")
     producer = _Producer()
-    with pytest.raises(ConfigurationError, match="nobody would read the command f2"):
+    with pytest.raises(ConfigurationError, match="no worker would accept the command f2"):
         await sending(producer).submit_all([good, bad])
     assert not producer.sent
 
@@ -161,7 +161,7 @@ async def test_when_writing_fails_half_way_the_sender_is_told_that_some_may_be_w
     producer = _Producer()
     producer.fails_after = 1
     commands = [Freeze(id=f"f{number}", cluster=CLUSTER, by="me", reason="why") for number in range(2)]
-    with pytest.raises(LogUnavailableError, match="some of it may have been written"):
+    with pytest.raises(LogUnavailableError, match="some commands may have been written"):
         await sending(producer).submit_all(commands)
 
 
@@ -173,7 +173,7 @@ async def test_a_client_sends_only_between_its_opening_and_its_closing() -> None
         await client.submit(command)
     stopped: list[bool] = []
     client = sending(_Stopping(stopped))
-    with pytest.raises(RuntimeError, match="connected already"):
+    with pytest.raises(RuntimeError, match="already connected"):
         await client.__aenter__()
     for _ in range(2):
         await client.__aexit__(None, None, None)

@@ -68,8 +68,8 @@ def test_what_others_moved_in_between_goes_back_to_where_they_left_it() -> None:
     ("events", "said"),
     [
         ((), "there is no plan p in prod"),
-        ((opened("p"),), "plan p has completed nothing"),
-        ((opened("p"), *moved(FIRST, (1, 2), (1, 2))), "plan p has completed nothing"),
+        ((opened("p"),), "plan p has completed no move"),
+        ((opened("p"), *moved(FIRST, (1, 2), (1, 2))), "plan p has completed no move"),
     ],
 )
 def test_nothing_to_undo_is_said(events: tuple[AnyEvent, ...], said: str) -> None:

@@ -302,7 +302,7 @@ async def test_an_outage_that_drover_notes_has_a_node_until_the_broker_is_back(
             ]
             assert await node_of(zookeeper, root, 3) == {"failure_timestamp": noted_ms}
             said = await drover.drover("heal", "status")
-            assert "healing is off: absent brokers are noted" in said.output
+            assert "healing is off (failure_interval_ms = -1): absent brokers are recorded" in said.output
         finally:
             await five.start(3)
 

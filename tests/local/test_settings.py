@@ -193,7 +193,7 @@ def test_the_spec_is_read_back_as_it_was_written(spec: ClusterSpec, secure: Clus
 
 def test_a_damaged_spec_names_the_file_and_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "cluster.json").write_text('{"cluster_id": "x"}')
-    with pytest.raises(ConfigurationError, match=r"cluster\.json is not what .* wrote.*another --dir, or"):
+    with pytest.raises(ConfigurationError, match=r"cluster\.json is not a file of .*another --dir or"):
         read_spec(Layout(tmp_path))
 
 

@@ -54,7 +54,7 @@ PLAN = {
 }
 
 # What others have left in the cluster.
-RATES = (FoundRates(2, 5_000_000, 5_000_000, Whose.STRAY, "left over: nothing that moves needs it"),)
+RATES = (FoundRates(2, 5_000_000, 5_000_000, Whose.STRAY, "left over: no move needs it"),)
 ENTRIES = (
     FoundEntries("clicks", ("0:1", "1:2"), ("0:4",), Whose.STRAY, "left over: their partitions are not moving"),
     FoundEntries("audit-log", ("*",), (), Whose.THEIRS, "every replica, or partitions that others move"),

@@ -95,7 +95,7 @@ async def test_what_came_meanwhile_is_shown_before_it_is_touched(open_page: Open
         shown.scene.open_plan("friday", "bob", "more", None, keys("late", 1))
         shown.refresh()
         await send(page, "enough")
-        await expect(page.get_by_role("status").last).to_contain_text("more by now than was shown")
+        await expect(page.get_by_role("status").last).to_contain_text("touch more than was shown")
         await expect(page.locator(".meaning")).to_contain_text("7 partitions")
         assert shown.sent == []
         await page.get_by_role("button", name="Send").click()

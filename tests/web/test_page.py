@@ -91,7 +91,7 @@ async def test_copies_that_stall_for_no_known_reason_have_a_banner(open_page: Op
         page = await open_page(shown.address)
         await expect(page.locator(".banner")).to_contain_text("Copies have stalled")
         await expect(page.locator(".banner")).to_contain_text("1 copied nothing for a minute")
-        await expect(page.locator("tr[data-key='orders:0']")).to_contain_text("nothing was copied for a minute")
+        await expect(page.locator("tr[data-key='orders:0']")).to_contain_text("no byte was copied for a minute")
 
 
 async def test_the_address_holds_the_filter_and_going_back_takes_it_back(shown: Showing, open_page: Open) -> None:
@@ -291,7 +291,7 @@ async def test_a_tab_that_nobody_sees_keeps_no_connection_and_catches_up_when_it
 
 async def test_a_question_that_means_nothing_is_answered_in_words(shown: Showing, open_page: Open) -> None:
     page = await open_page(f"{shown.address}/?view=plan&page=0")
-    await expect(page.get_by_role("status")).to_contain_text("page is a number from 1 to")
+    await expect(page.get_by_role("status")).to_contain_text("page must be a number from 1 to")
     await page.locator("#views a", has_text="Brokers").click()
     await expect(page.get_by_role("status")).to_be_empty()
 
@@ -377,7 +377,7 @@ async def test_the_page_is_small(shown: Showing, open_page: Open) -> None:
 async def test_without_a_cluster_the_page_says_what_to_do(open_page: Open) -> None:
     async with showing(Scene()) as shown:
         page = await open_page(f"{shown.address}/?cluster=elsewhere")
-        await expect(page.locator("main")).to_contain_text("The log knows no cluster elsewhere.")
+        await expect(page.locator("main")).to_contain_text("The log has no entry for cluster elsewhere.")
 
 
 async def test_a_plan_that_has_ended_shows_what_it_took_instead_of_a_measure(open_page: Open) -> None:

@@ -127,7 +127,7 @@ async def test_only_so_many_questions_about_the_past_wait(monkeypatch: pytest.Mo
     comparing = asyncio.create_task(journeys.past.difference(CLUSTER, first, last))
     await asyncio.sleep(0)
     for _ in range(2):
-        with pytest.raises(TooManyQuestionsError, match="2 others ask"):
+        with pytest.raises(TooManyQuestionsError, match="2 questions about the past"):
             await journeys.is_frozen(first)
     journeys.may_begin.set()
     assert (await comparing)["cluster"] == CLUSTER
@@ -137,7 +137,7 @@ async def test_only_so_many_questions_about_the_past_wait(monkeypatch: pytest.Mo
 
 async def test_a_question_too_many_about_the_past_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pasts, "MAX_ASKED", 0)
-    said = {"error": "0 others ask for the past already: try again in a moment"}
+    said = {"error": "0 questions about the past are waiting: try again in a moment"}
     async with showing(Scene()) as shown, aiohttp.ClientSession() as http:
         response = await http.get(f"{shown.address}/api/document", params={"at": "@0"})
         assert (response.status, await response.json()) == (503, said)

@@ -63,7 +63,7 @@ async def test_a_pasted_plan_is_judged_with_the_command_that_would_send_it(looki
         await page.get_by_label("Throttle").fill("40MB/s")
         await page.get_by_role("button", name="Judge").click()
         await expect(page.locator(".banner")).to_contain_text("Worth a look")
-        await expect(page.locator(".problems")).to_contain_text("Nobody knows how much fits on the disks of broker 4")
+        await expect(page.locator(".problems")).to_contain_text("The free space on the disks of broker 4 is unknown")
         await expect(page.locator("main")).to_contain_text("25 s")
         await expect(page.locator("tr[data-key='orders:0']")).to_contain_text("another preferred leader")
         alter = page.locator("pre code").last
@@ -131,7 +131,7 @@ async def test_throttles_of_others_and_strays_are_looked_for_in_the_cluster(look
     rates = [
         FoundRates(1, 9_000_000, 9_000_000, Whose.OURS, "in force"),
         FoundRates(2, 5_000_000, None, Whose.THEIRS, "moves of others use the broker"),
-        FoundRates(3, 7_000_000, 7_000_000, Whose.STRAY, "left over: nothing that moves needs it"),
+        FoundRates(3, 7_000_000, 7_000_000, Whose.STRAY, "left over: no move needs it"),
     ]
     many = tuple(f"{number}:1" for number in range(40))
     entries = [FoundEntries("<b>clicks</b>", many, ("0:4",), Whose.STRAY, "left over")]

@@ -310,7 +310,7 @@ async def test_an_outcome_that_is_not_there_is_never_assumed(
         browser = Browser(http, shown, (await session_of(http, shown))["token"])
         assert await browser.act(FREEZE) == (202, {"outcome": None})
         status, told = await browser.act(FREEZE)
-        assert (status, "under its id is harmless" in told["error"]) == (503, True)
+        assert (status, "with the same id is harmless" in told["error"]) == (503, True)
 
 
 async def test_while_the_log_is_lost_nobody_is_told_what_a_command_would_mean(browser: Browser) -> None:
@@ -326,6 +326,20 @@ async def test_what_was_shown_is_forgotten_in_the_end(browser: Browser, monkeypa
         await browser.post("trial", {"command": FREEZE})
     status, _ = await browser.post("command", {"command": FREEZE, "trial": first["trial"]})
     assert status == 409
+
+
+async def test_trials_of_one_user_do_not_make_the_page_forget_those_of_another(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "MAX_TRIALS_KEPT", 4)
+    _, first = await browser.post("trial", {"command": FREEZE})
+    bob = {USER_HEADER: "bob"}
+    session = await session_of(browser.http, browser.shown, bob)
+    for _ in range(10):
+        status, _ = await browser.post("trial", {"command": FREEZE}, **bob, **{"X-Drover-Token": session["token"]})
+        assert status == 200
+    status, _ = await browser.post("command", {"command": FREEZE, "trial": first["trial"]})
+    assert status == 200
 
 
 async def test_of_large_trials_only_as_many_are_kept_as_there_is_room_for(

@@ -1,1 +1,1 @@
-"""PURE: the rows that people and programs look at, in one form for the CLI, the page and `-o json`."""
+"""PURE: the rows that people and programs see, in the same form in the CLI, the page and `-o json`."""

@@ -1,4 +1,4 @@
-"""PURE: the recorded outcomes of commands as rows: one form for the command line and the page."""
+"""PURE: the recorded outcomes of commands as rows, for the command line and the page."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ def answer_row(answer: Answer) -> dict[str, Any]:
         "verdict": outcome.verdict,
         "repeated": answer.repeated,
         "plan": outcome.plan,
-        "accepted": [msgspec.to_builtins(one) for one in outcome.accepted],
-        "unchanged": [msgspec.to_builtins(one) for one in outcome.unchanged],
+        "accepted": [msgspec.to_builtins(result) for result in outcome.accepted],
+        "unchanged": [msgspec.to_builtins(result) for result in outcome.unchanged],
         "refusals": [
             {
                 "code": refusal.code.value,
@@ -29,7 +29,7 @@ def answer_row(answer: Answer) -> dict[str, Any]:
             for refusal in outcome.refusals
         ],
         "remarks": list(outcome.remarks),
-        "held_off": [msgspec.to_builtins(one) for one in outcome.held_off],
+        "held_off": [msgspec.to_builtins(entry) for entry in outcome.held_off],
         "shard": answer.shard,
         "offset": answer.offset,
         "at_ms": answer.at_ms,

@@ -1,4 +1,4 @@
-"""PURE: what the log says against a broker, as a mark for people: gone, unreachable, closed for moves, or demoted."""
+"""PURE: marks of brokers with a problem in the log: gone, unreachable, closed for moves, or demoted."""
 
 from collections.abc import Iterable, Iterator
 
@@ -16,7 +16,7 @@ _CLOSED_FOR = {
 
 
 class BrokerMark(Struct, frozen=True):
-    """One mark of a broker: `gone`, `unreachable`, `closed` or `demoted`, and why in words."""
+    """A mark of a broker: `gone`, `unreachable`, `closed` or `demoted`, with the reason in words."""
 
     broker: int
     mark: str
@@ -24,7 +24,7 @@ class BrokerMark(Struct, frozen=True):
 
 
 def broker_marks(state: ClusterState, brokers: Iterable[int], topic: str) -> list[BrokerMark]:
-    """Return the marks of these brokers, as replicas of a topic, by number; the gravest of a broker first."""
+    """Return the marks of these brokers as replicas of a topic, ordered by broker, the gravest mark first."""
     return [mark for broker in sorted({*brokers}) for mark in _marks(state, broker, topic)]
 
 

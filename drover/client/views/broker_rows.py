@@ -1,4 +1,4 @@
-"""PURE: the brokers that the log of a cluster names, as rows: copies in and out, rates, throttles, failures."""
+"""PURE: the brokers in the log of a cluster, as rows: copies in and out, rates, throttles, failures."""
 
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -17,15 +17,15 @@ NO_RATES = Rates(None, None)
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """One broker; a broker that no move, throttle or report names is not known to the log and has no row.
+    """One broker; a broker without a move, throttle or report is not in the log and has no row.
 
-    `copies_in` and `copies_out` count copies under way to and from it, the rates are theirs in bytes per second, by
-    samples. `moves` are the copies that weigh on it, of at most `moves_limit` in both directions. The throttles are
-    what Drover last decided to write, None where it writes none. `is_full` says that copies into it, or out of it,
-    must wait. `failed_ms` is when it failed, by the first report, `absent_ms` since when healing has noted it as away;
-    `should_not_lead` is KIP-491's list, and `until_in_sync` says that it leaves that once its replicas are in sync.
-    `held_role` is the role that it is spared (`both`, `destination` or `source`) and `held_by` who holds it; None if
-    nobody does. `unreachable_ms` is since when it lives and cannot be reached.
+    `copies_in` and `copies_out` count the running copies to and from it; their rates, in bytes per second, come from
+    samples. `moves` counts the copies that use its slots, of at most `moves_limit` in both directions. The throttles
+    are the rates that Drover last decided to write, None if it writes none. `is_full` says that copies into it, or out
+    of it, must wait. `failed_ms` is the time of the failure in the first report, and `absent_ms` the time when healing
+    noticed its absence. `should_not_lead` is KIP-491's list; with `until_in_sync` the broker leaves it once its
+    replicas are in sync. `held_role` is the role in which it is held (`both`, `destination` or `source`), and `held_by`
+    the requester; None if it is not held. `unreachable_ms` is the time since which it is alive but unreachable.
     """
 
     cluster: str
@@ -53,7 +53,7 @@ class BrokerRow:
 
 
 def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> list[BrokerRow]:
-    """Return every broker that the log of a cluster names, by id, with the rates at `now_ms` (wall clock)."""
+    """Return every broker in the log of a cluster, by id, with the rates at `now_ms` (wall clock)."""
     copies_in: Counter[int] = Counter()
     copies_out: Counter[int] = Counter()
     rates_in: Counter[int] = Counter()
@@ -116,8 +116,8 @@ def _intended(state: ClusterState, broker: int) -> Rates:
 
 
 def _known_brokers(state: ClusterState) -> set[int]:
-    known = {port.broker for port in state.moves.loads} | {*state.broker_throttles, *state.failed_brokers}
-    known |= {*state.blacklist, *state.held_brokers, *state.absent_brokers, *state.unreachable_brokers}
+    brokers = {port.broker for port in state.moves.loads} | {*state.broker_throttles, *state.failed_brokers}
+    brokers |= {*state.blacklist, *state.held_brokers, *state.absent_brokers, *state.unreachable_brokers}
     lists = {lists for entry in state.reassignments.values() for lists in (entry.original, entry.target)}
     lists |= {replicas for move in state.unmanaged.values() for replicas in (move.replicas, move.adding)}
-    return known.union(*lists)
+    return brokers.union(*lists)

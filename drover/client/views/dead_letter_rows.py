@@ -1,4 +1,4 @@
-"""PURE: what could not be read as a command, as rows with as much of it as can be shown."""
+"""PURE: records that could not be read as commands, as rows with their readable content."""
 
 import base64
 import json
@@ -13,9 +13,9 @@ _HEADERS = "__connect.errors."
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One record that was not a command, where it was, and why it was set aside.
+    """A record that was not a command, its place, and the reason why it was set aside.
 
-    `content` is the payload as text if any decoder makes sense of it, else base64.
+    `content` is the payload as text if a decoder can read it, else in base64.
     """
 
     offset: int
@@ -29,7 +29,7 @@ class DeadLetter:
 
 
 def dead_letter(record: LogRecord) -> DeadLetter:
-    """Read one record of the dead letters' topic."""
+    """Decode a record of the topic of dead letters."""
     return DeadLetter(
         offset=record.offset,
         at_ms=record.timestamp_ms,
@@ -43,7 +43,7 @@ def dead_letter(record: LogRecord) -> DeadLetter:
 
 
 def shown(payload: bytes) -> str:
-    """Make a payload readable: JSON text as it is, msgpack as JSON, anything else as base64."""
+    """Return a payload as readable text: JSON as it is, msgpack as JSON, anything else in base64."""
     try:
         text = payload.decode()
     except UnicodeDecodeError:
@@ -58,5 +58,5 @@ def shown(payload: bytes) -> str:
 
 
 def _number(text: str | None) -> int | None:
-    # `int` takes no text of thousands of digits; no offset has more than 19.
+    # `int` refuses thousands of digits; an offset has at most 19.
     return int(text) if text is not None and text.isdecimal() and len(text) < 20 else None

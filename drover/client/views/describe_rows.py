@@ -1,4 +1,4 @@
-"""PURE: what `describe` shows of a cluster, as rows: by broker, by rack, by topic, by partition, and in sum."""
+"""PURE: the rows of `describe`: a cluster by broker, by rack, by topic, by partition, and in total."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -20,9 +20,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryRow(Row):
-    """A log directory; `volume` numbers the volumes of the broker, None for a directory that has failed.
+    """A log directory; `volume` is the number of its volume on the broker, None if the directory has failed.
 
-    `code` is Kafka's error for it, 0 for one that works.
+    `code` is Kafka's error code for it, or 0.
     """
 
     path: str
@@ -35,10 +35,10 @@ class DirectoryRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow(Row):
-    """A broker: what lies on it, and its disks.
+    """A broker, its replicas and its disks.
 
-    `leaders` are the partitions that it leads, `preferred` those that it should. `bytes` adds up the sizes of its
-    copies. Of the disks None is unknown; `ingest_bytes_per_s` is None if it was not asked for.
+    `leaders` counts the partitions that it leads, `preferred` those of which it is the preferred leader. `bytes` is the
+    total size of its replicas. None means unknown; `ingest_bytes_per_s` is None unless it was measured.
     """
 
     broker: int
@@ -57,7 +57,7 @@ class BrokerRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class RackRow(Row):
-    """A rack: its brokers, and what lies on them together; `rack` is None for brokers without one."""
+    """A rack, its brokers and the totals of their replicas; `rack` is None for brokers without a rack."""
 
     rack: str | None
     brokers: tuple[int, ...]
@@ -71,7 +71,7 @@ class RackRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class TopicRow(Row):
-    """A topic: `bytes` adds up all copies, `replication_factors` are the numbers of replicas that occur."""
+    """A topic; `bytes` is the total of all replicas, `replication_factors` are those of its partitions."""
 
     topic: str
     partitions: int
@@ -88,10 +88,10 @@ class TopicRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class PartitionRow(Row):
-    """A partition; `notes` say what is not as it should be.
+    """A partition; `notes` are its problems.
 
-    Of one that moves, or will move, `target` is the list at which it ends, None if it stays; `adding` and `removing`
-    are the brokers that Kafka adds and removes now.
+    `target` is the list to which it moves or will move, None if it stays; `adding` and `removing` are the brokers that
+    Kafka is adding and removing now.
     """
 
     topic: str
@@ -110,9 +110,10 @@ class PartitionRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class Totals(Row):
-    """A cluster in one line; `bytes` adds up all copies, `unknown_sizes` counts partitions whose size is unknown.
+    """The totals of a cluster; `bytes` is that of all replicas, `unknown_sizes` counts partitions of unknown size.
 
-    `unreachable` brokers live without the listener by which the cluster was read; `led_unseen` counts what they lead.
+    `unreachable` brokers are alive without the listener through which the cluster was read; `led_unseen` counts the
+    partitions that they lead.
     """
 
     brokers: int
@@ -133,14 +134,14 @@ class Totals(Row):
 
 
 def broker_rows(model: ClusterModel) -> list[BrokerRow]:
-    """Return every broker, those that only replica lists name included."""
+    """Return every broker, including those that appear only in replica lists."""
     loads = _Loads(model.partitions)
     named = sorted(model.broker_by_id.keys() | loads.replicas.keys())
     return [_broker_row(model.broker_by_id.get(broker, Broker(broker, alive=False)), loads) for broker in named]
 
 
 def rack_rows(model: ClusterModel) -> list[RackRow]:
-    """Return every rack, brokers without one last."""
+    """Return every rack; brokers without a rack come last."""
     members: defaultdict[str | None, list[BrokerRow]] = defaultdict(list)
     for row in broker_rows(model):
         members[row.rack].append(row)
@@ -148,7 +149,7 @@ def rack_rows(model: ClusterModel) -> list[RackRow]:
 
 
 def topic_rows(model: ClusterModel, partitions: Iterable[Partition]) -> list[TopicRow]:
-    """Return the topics of these partitions."""
+    """Return a row for each topic of these partitions."""
     racks = Racks(model.brokers)
     members: defaultdict[str, list[Partition]] = defaultdict(list)
     for partition in partitions:
@@ -157,13 +158,13 @@ def topic_rows(model: ClusterModel, partitions: Iterable[Partition]) -> list[Top
 
 
 def partition_rows(model: ClusterModel, partitions: Iterable[Partition]) -> list[PartitionRow]:
-    """Return these partitions."""
+    """Return a row for each of these partitions."""
     racks = Racks(model.brokers)
     return [_partition_row(partition, model, racks) for partition in partitions]
 
 
 def totals_of(model: ClusterModel) -> Totals:
-    """Return the cluster in one line, internal topics included."""
+    """Return the totals of the cluster, internal topics included."""
     racks = Racks(model.brokers)
     partitions = model.partitions
     return Totals(
@@ -186,7 +187,7 @@ def totals_of(model: ClusterModel) -> Totals:
 
 
 class _Loads:
-    """Sums by broker over partitions."""
+    """Totals of partitions by broker."""
 
     def __init__(self, partitions: Iterable[Partition]) -> None:
         self.replicas: Counter[int] = Counter()
@@ -267,7 +268,7 @@ def _state(broker: Broker) -> str:
 
 def _rack_row(rack: str | None, rows: Sequence[BrokerRow]) -> RackRow:
     free = [row.disk_free_bytes for row in rows if row.state not in {"dead", "unreachable"}]
-    known = [one for one in free if one is not None]
+    amounts = [amount for amount in free if amount is not None]
     return RackRow(
         rack=rack,
         brokers=tuple(row.broker for row in rows),
@@ -276,21 +277,21 @@ def _rack_row(rack: str | None, rows: Sequence[BrokerRow]) -> RackRow:
         leaders=sum(row.leaders for row in rows),
         preferred=sum(row.preferred for row in rows),
         bytes=sum(row.bytes for row in rows),
-        disk_free_bytes=sum(known) if known and len(known) == len(free) else None,
+        disk_free_bytes=sum(amounts) if amounts and len(amounts) == len(free) else None,
     )
 
 
 def _topic_row(topic: str, partitions: Sequence[Partition], racks: Racks) -> TopicRow:
-    rates = [one.ingest_bytes_per_s for one in partitions if one.ingest_bytes_per_s is not None]
+    rates = [partition.ingest_bytes_per_s for partition in partitions if partition.ingest_bytes_per_s is not None]
     return TopicRow(
         topic=topic,
         partitions=len(partitions),
-        replication_factors=tuple(sorted({len(one.replicas) for one in partitions})),
+        replication_factors=tuple(sorted({len(partition.replicas) for partition in partitions})),
         bytes=_bytes(partitions),
         offline=sum(map(_is_offline, partitions)),
         under_replicated=sum(map(_is_under_replicated, partitions)),
-        moving=sum(one.moving for one in partitions),
-        not_spread=sum(racks.excess(one.replicas) > 0 for one in partitions),
+        moving=sum(partition.moving for partition in partitions),
+        not_spread=sum(racks.excess(partition.replicas) > 0 for partition in partitions),
         led_elsewhere=sum(map(_is_led_elsewhere, partitions)),
         internal=partitions[0].internal,
         ingest_bytes_per_s=sum(rates) if rates else None,
@@ -298,7 +299,7 @@ def _topic_row(topic: str, partitions: Sequence[Partition], racks: Racks) -> Top
 
 
 def _partition_row(partition: Partition, model: ClusterModel, racks: Racks) -> PartitionRow:
-    known = model.broker_by_id
+    brokers = model.broker_by_id
     notes = [
         note
         for note, holds in (
@@ -317,7 +318,7 @@ def _partition_row(partition: Partition, model: ClusterModel, racks: Racks) -> P
         replicas=partition.replicas,
         leader=partition.leader,
         isr=partition.isr,
-        racks=tuple(known[broker].rack if broker in known else None for broker in partition.replicas),
+        racks=tuple(brokers[broker].rack if broker in brokers else None for broker in partition.replicas),
         size_bytes=partition.size_bytes,
         ingest_bytes_per_s=partition.ingest_bytes_per_s,
         notes=tuple(notes),
@@ -328,7 +329,7 @@ def _partition_row(partition: Partition, model: ClusterModel, racks: Racks) -> P
 
 
 def _bytes(partitions: Iterable[Partition]) -> int:
-    return sum((one.size_bytes or 0) * len(one.replicas) for one in partitions)
+    return sum((partition.size_bytes or 0) * len(partition.replicas) for partition in partitions)
 
 
 def _is_offline(partition: Partition) -> bool:

@@ -1,4 +1,4 @@
-"""PURE: every throttle that is set in a cluster, and who set it: Drover, somebody else, or a tool that is gone."""
+"""PURE: every throttle that is set in a cluster, and its owner: Drover, others, or a tool that left it behind."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -13,7 +13,7 @@ from drover.state.throttles import TopicThrottle
 
 
 class Whose(StrEnum):
-    """The owner of a throttle. A stray is one that Drover did not set and that no reassignment needs."""
+    """The owner of a throttle; a stray was not set by Drover, and no reassignment needs it."""
 
     OURS = "ours"
     THEIRS = "theirs"
@@ -22,7 +22,7 @@ class Whose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FoundRates:
-    """The dynamic rates of one broker as it shows them, bytes per second; None where none is set."""
+    """The dynamic rates in a broker's config, in bytes per second; None if a rate is not set."""
 
     broker: int
     leader: int | None
@@ -37,7 +37,7 @@ class FoundRates:
 
 @dataclass(frozen=True, slots=True)
 class FoundEntries:
-    """Entries `partition:broker` of one owner in a topic's lists of throttled replicas."""
+    """The entries `partition:broker` of one owner in a topic's lists of throttled replicas."""
 
     topic: str
     leader: tuple[str, ...]
@@ -53,22 +53,25 @@ class FoundEntries:
 def found_rates(
     state: ClusterState, rates: Mapping[int, BrokerRates], moves: Mapping[TopicPartition, Move]
 ) -> list[FoundRates]:
-    """Return the brokers that have a rate or are in Drover's ledger, by id; `moves` is what Kafka lists.
+    """Return the brokers that have a rate or are in Drover's ledger, by id; `moves` are those that Kafka lists.
 
-    A broker of the ledger that is not in `rates` could not be read: its row holds what Drover has last written.
+    A broker of the ledger that is not in `rates` could not be read; its row holds the rates that Drover wrote last.
     """
     ours = {row.broker: row for row in broker_throttle_rows(state, {})}
     used = _brokers_that_move(moves)
     rows = []
     for broker in sorted({*ours, *rates}):
-        known = rates.get(broker)
+        current = rates.get(broker)
         row = ours.get(broker)
         if row is not None:
-            rows.append(_ours(row, known))
-        elif known is not None and (known.leader_bytes_per_second, known.follower_bytes_per_second) != (None, None):
+            rows.append(_ours(row, current))
+        elif current is not None and (current.leader_bytes_per_second, current.follower_bytes_per_second) != (
+            None,
+            None,
+        ):
             whose = Whose.THEIRS if broker in used else Whose.STRAY
-            says = "moves of others use the broker" if broker in used else "left over: nothing that moves needs it"
-            leader, follower = known.leader_bytes_per_second, known.follower_bytes_per_second
+            says = "moves of others use the broker" if broker in used else "left over: no move needs it"
+            leader, follower = current.leader_bytes_per_second, current.follower_bytes_per_second
             rows.append(FoundRates(broker, leader, follower, whose, says))
     return rows
 
@@ -77,26 +80,26 @@ def _brokers_that_move(moves: Mapping[TopicPartition, Move]) -> set[int]:
     return {broker for move in moves.values() for broker in (*move.replicas, *move.adding)}
 
 
-def _ours(row: BrokerThrottleRow, known: BrokerRates | None) -> FoundRates:
+def _ours(row: BrokerThrottleRow, current: BrokerRates | None) -> FoundRates:
     whose = Whose.OURS if None in {row.theirs_leader, row.theirs_follower} else Whose.THEIRS
-    if known is None:
+    if current is None:
         says = f"{row.says}; the broker does not answer"
         return FoundRates(row.broker, row.wanted_leader, row.wanted_follower, whose, says)
-    return FoundRates(row.broker, known.leader_bytes_per_second, known.follower_bytes_per_second, whose, row.says)
+    return FoundRates(row.broker, current.leader_bytes_per_second, current.follower_bytes_per_second, whose, row.says)
 
 
 def found_entries(
     state: ClusterState, lists: Mapping[str, ThrottledReplicas], moves: Mapping[TopicPartition, Move]
 ) -> list[FoundEntries]:
-    """Return the throttled replicas of topics by who set them; `moves` are the reassignments that Kafka lists."""
-    told = {row.topic: row.says for row in topic_throttle_rows(state)}
+    """Return the throttled replicas of topics by owner; `moves` are the reassignments that Kafka lists."""
+    texts = {row.topic: row.says for row in topic_throttle_rows(state)}
     rows = []
-    for topic, found in sorted(lists.items()):
-        known = state.topic_throttles.get(topic, TopicThrottle())
-        own = [{*known.present.leader, *known.add.leader}, {*known.present.follower, *known.add.follower}]
-        parts = [(entry, side, _whose(topic, entry, own[side], moves)) for side, entry in _entries(found)]
+    for topic, throttled in sorted(lists.items()):
+        ledger = state.topic_throttles.get(topic, TopicThrottle())
+        own = [{*ledger.present.leader, *ledger.add.leader}, {*ledger.present.follower, *ledger.add.follower}]
+        parts = [(entry, side, _whose(topic, entry, own[side], moves)) for side, entry in _entries(throttled)]
         for whose, says in (
-            (Whose.OURS, told.get(topic, "")),
+            (Whose.OURS, texts.get(topic, "")),
             (Whose.THEIRS, "every replica, or partitions that others move"),
             (Whose.STRAY, "left over: their partitions are not moving"),
         ):
@@ -108,8 +111,8 @@ def found_entries(
     return rows
 
 
-def _entries(found: ThrottledReplicas) -> list[tuple[int, str]]:
-    return [*((0, entry) for entry in found.leader), *((1, entry) for entry in found.follower)]
+def _entries(throttled: ThrottledReplicas) -> list[tuple[int, str]]:
+    return [*((0, entry) for entry in throttled.leader), *((1, entry) for entry in throttled.follower)]
 
 
 def _whose(topic: str, entry: str, own: set[str], moves: Mapping[TopicPartition, Move]) -> Whose:

@@ -1,4 +1,4 @@
-"""PURE: what is known of absent brokers and of healing, as rows and sentences for people and programs."""
+"""PURE: absent brokers and healing, as rows and sentences for people and programs."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,15 +14,16 @@ from drover.state.healing import Absence
 from drover.unreachable import unreachable_in_words
 
 if TYPE_CHECKING:
-    # The planner behind it takes long to load, and no view of the log needs it.
+    # Only for types: the planner behind it takes long to load, and no view of the log needs it.
     from drover.reconcile.healing.planning import HealPlan
 
 
 class OutageRow(Struct, frozen=True):
-    """One broker that is away: since when, what is done about it, and when (ms since epoch; None: never by itself).
+    """A broker that is away: since when, what Drover does about it, and when (ms since the epoch; None for never).
 
-    A broker of which healing has replaced all replicas is away until it is seen alive; `healed_partitions` counts what
-    was replaced in this absence, and `healed_ms` is when no replica list named the broker any more.
+    A broker stays in the list until it is seen alive, even if healing has replaced all of its replicas.
+    `healed_partitions` counts the partitions that were healed in this absence; `healed_ms` is the time at which no
+    replica list had the broker any more.
     """
 
     cluster: str
@@ -39,7 +40,7 @@ class OutageRow(Struct, frozen=True):
 
 
 def outage_rows(state: ClusterState) -> list[OutageRow]:
-    """List the brokers that are away, by number; those that were healed as well, until they are back."""
+    """Return the brokers that are away, by number; healed ones are included until they are back."""
     limits = state.limits.healing
     if limits is None:
         return []
@@ -61,7 +62,7 @@ def outage_rows(state: ClusterState) -> list[OutageRow]:
 def _healed(state: ClusterState, broker: int, healed_ms: int) -> OutageRow:
     healed = state.healed_brokers.get(broker)
     since_ms = healed_ms if healed is None else healed.since_ms
-    status = "healed: no replica list names it any more"
+    status = "healed: it has no replicas any more"
     if healed is not None:
         status = f"healed by {healed.heal}: {_partitions(healed.partitions)} moved to other brokers"
     return OutageRow(state.name, broker, since_ms, status, None, _healed_partitions(state, broker), healed_ms)
@@ -85,11 +86,11 @@ def _heals_at_ms(outage: Absence, limits: HealingLimits) -> int | None:
 def _said(state: ClusterState, broker: int, outage: Absence) -> str:
     heal = state.heal
     if not outage.seen:
-        return "reported, and not seen to be away yet"
+        return "reported as failed, but not seen to be away yet"
     if heal is not None and broker in heal.brokers:
         return f"is healed by {heal.name}"
     if outage.choice is HealChoice.SKIP:
-        return "is left alone: `drover heal start` heals it"
+        return "is skipped: `drover heal start` heals it"
     for brake in state.healing_brakes.values():
         if brake.broker in {None, broker}:
             return f"held back, {brake.why.value}: {brake.detail}"
@@ -101,20 +102,20 @@ def _said(state: ClusterState, broker: int, outage: Absence) -> str:
 
 
 def heal_lines(state: ClusterState) -> Iterator[str]:
-    """Say whether healing is on, what goes on, and what is left."""
+    """Say whether healing is on, what it is doing, and which partitions it cannot heal."""
     limits, heal, running = state.limits.healing, state.heal, state.heal_running
     if state.unreachable_brokers:
-        yield f"{state.name}: {unreachable_in_words(state.unreachable_brokers)}. Nothing of it is healed"
+        yield f"{state.name}: {unreachable_in_words(state.unreachable_brokers)}. Drover heals none of it"
     if limits is None:
         yield (
-            f"{state.name}: healing is not set up, and nobody notices absent brokers: add "
+            f"{state.name}: healing is not set up, and absent brokers are not noticed: add "
             f"[clusters.{state.name}.healing] and restart the workers"
         )
         return
     if limits.failure_interval_ms < 0:
         yield (
-            f"{state.name}: healing is off: absent brokers are noted, and none is healed by itself "
-            "(failure_interval_ms = -1); `drover heal start` heals one"
+            f"{state.name}: healing is off (failure_interval_ms = -1): absent brokers are recorded, but not healed by "
+            "themselves; `drover heal start` heals a broker"
         )
     else:
         seconds = limits.failure_interval_ms / 1000
@@ -133,17 +134,18 @@ def heal_lines(state: ClusterState) -> Iterator[str]:
             yield f"{state.name}: braked, {brake.why.value}: {brake.detail}"
     if state.heal_left is not None:
         yield f"{state.name}: {state.heal_left.count} partitions cannot be healed now:"
-        for one in state.heal_left.partitions:
-            yield f"  {one.topic}:{one.partition}: {one.why.value}{': ' if one.detail else ''}{one.detail}"
+        for partition in state.heal_left.partitions:
+            detail = f": {partition.detail}" if partition.detail else ""
+            yield f"  {partition.topic}:{partition.partition}: {partition.why.value}{detail}"
     for broker in sorted(state.emptied_brokers):
         yield (
             f"{state.name}: all replicas of broker {broker} were replaced; it is still away. When it is back, Kafka "
-            f"deletes what it still holds of them, and `drover plan add {broker}` fills it again"
+            f"deletes its old copies of them, and `drover plan add {broker}` gives it replicas again"
         )
 
 
 def heal_document(state: ClusterState, now_ms: int) -> dict[str, Any]:
-    """Return everything about healing for programs; fields may be added and never changed."""
+    """Return the state of healing for programs; fields may be added and never changed."""
     return {
         "cluster": state.name,
         "limits": plain(state.limits.healing),
@@ -162,16 +164,16 @@ def heal_document(state: ClusterState, now_ms: int) -> dict[str, Any]:
 
 
 def plan_rows(plan: "HealPlan", chunk_partitions: int) -> list[tuple[str, ...]]:
-    """Lay a plan out: chunk, partition, the list now and afterwards, bytes."""
+    """Return a plan as rows: chunk, partition, the list now and afterwards, bytes."""
     return [
         (
             str(number // chunk_partitions + 1),
-            f"{one.topic}:{one.partition}",
-            _list(one.original),
-            _list(one.target),
-            "" if one.size_bytes is None else f"{one.copied_bytes:,}",
+            f"{assignment.topic}:{assignment.partition}",
+            _list(assignment.original),
+            _list(assignment.target),
+            "" if assignment.size_bytes is None else f"{assignment.copied_bytes:,}",
         )
-        for number, one in enumerate(plan.assignments)
+        for number, assignment in enumerate(plan.assignments)
     ]
 
 
@@ -182,10 +184,11 @@ def plan_document(plan: "HealPlan", brokers: Sequence[int], chunk_partitions: in
         "brokers": list(brokers),
         "chunk_partitions": chunk_partitions,
         "partitions": [
-            {"topic": one.topic, "partition": one.partition, "replicas": list(one.target)} for one in plan.assignments
+            {"topic": assignment.topic, "partition": assignment.partition, "replicas": list(assignment.target)}
+            for assignment in plan.assignments
         ],
-        "bytes": sum(one.copied_bytes for one in plan.assignments),
-        "left": [plain(one) for one in plan.left],
+        "bytes": sum(assignment.copied_bytes for assignment in plan.assignments),
+        "left": [plain(partition) for partition in plan.left],
     }
 
 

@@ -1,4 +1,4 @@
-"""PURE: the audit trail: every command and every event that counts, as rows that say who, what, why and where."""
+"""PURE: the audit trail: every valid command and event, as rows that say who, what, why and where."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ from drover.events.waiting import (
     QueueEntryRemoved,
 )
 
-# Where every event says itself what these fields do.
+# Fields that the other columns of a row already show.
 _NAMED_ELSEWHERE = frozenset(
     {"type", "cluster", "topic", "partition", "plan", "by", "reason", "topic_id", "id", "command", "payload", "offset"}
 )
@@ -38,10 +38,11 @@ _NAMED_ELSEWHERE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """One thing that was asked for or happened.
+    """A command or an event.
 
-    `what` is a command's type with its verdict, or an event's tag. `by` and `reason` are of whoever caused it: for a
-    partition's events the opener of its plan, or who rolled it back. `partitions` are all a command named.
+    `what` is a command's type with its verdict, or an event's tag. `by` and `reason` are those of the command that
+    caused it: for a partition's events the one that opened its plan, or that rolled it back. `partitions` are all that
+    a command named.
     """
 
     shard: int
@@ -77,7 +78,7 @@ class HistoryRow:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A selection of rows; None means all."""
+    """A filter for rows; None means all."""
 
     cluster: str | None = None
     topic: str | None = None
@@ -88,7 +89,7 @@ class Wanted:
     since_ms: int | None = None
 
     def matches(self, row: HistoryRow) -> bool:
-        """Tell whether a row is asked for."""
+        """Whether a row passes the filter."""
         return (
             self.cluster in {None, row.cluster}
             and self.plan in {None, row.plan}
@@ -113,18 +114,18 @@ def _named_in(event: Event) -> _Cause:
 
 @dataclass(slots=True)
 class Chronicle:
-    """Turns valid batches, given in the order of each shard, into rows; remembers who caused what is under way."""
+    """Turns valid batches, given in the order of each shard, into rows; remembers the causes of everything open."""
 
     _plans: dict[tuple[str, str], _Cause] = field(default_factory=dict)
     _moves: dict[tuple[str, TopicPartition], _Cause] = field(default_factory=dict)
-    # The targets that follow a move, and the entries of the queue: each has a cause of its own.
+    # The targets that follow a move, and the entries of the queue, have causes of their own.
     _next: dict[tuple[str, TopicPartition], _Cause] = field(default_factory=dict)
     _queue: dict[tuple[str, TopicPartition], _Cause] = field(default_factory=dict)
-    # Who changed the list of brokers that should not lead last, or asked for a balance.
+    # The last command that changed the list of brokers that should not lead, or asked for a balance.
     _leaders: dict[str, _Cause] = field(default_factory=dict)
 
     def rows(self, record: ValidRecord) -> Iterator[HistoryRow]:
-        """Yield one batch's rows: first what was asked for, then what happened."""
+        """Yield a batch's rows: its commands, then its events."""
         for outcome in record.batch.outcomes:
             yield self._command(record, outcome)
         for event in record.batch.events:
@@ -146,7 +147,7 @@ class Chronicle:
             detail=outcome_detail(outcome),
             id=outcome.id,
             plan=outcome.plan,
-            partitions=(*(TopicPartition(one.topic, one.partition) for one in named), *refused),
+            partitions=(*(TopicPartition(result.topic, result.partition) for result in named), *refused),
             is_command=True,
         )
 
@@ -174,7 +175,7 @@ class Chronicle:
         if isinstance(event, OnePlanEvent):
             return self._cause_of_plan(event, cause)
         if isinstance(event, PlansForgotten):
-            # Nothing will happen for their sake any more; whoever follows for months would keep all there ever were.
+            # They cause no further events; a reader that follows for months must not remember every one.
             for plan in event.plans:
                 self._plans.pop((event.cluster, plan), None)
         if isinstance(event, BlacklistSet | LeaderBalanceBegun):
@@ -235,7 +236,7 @@ def _command_of(event: AnyEvent) -> str | None:
 
 
 def _told(event: AnyEvent) -> Iterator[tuple[tuple[TopicPartition, ...], str]]:
-    """Yield partitions and words: once, or for each partition to which the same has happened."""
+    """Yield the partitions and the text of an event's rows: one row, or one for each partition of the event."""
     if not isinstance(event, PartitionsEvent):
         yield (event.key,) if isinstance(event, PartitionEvent) else (), event_detail(event)
         return
@@ -267,10 +268,10 @@ def outcome_detail(outcome: Outcome) -> str:
 
 
 def event_detail(event: AnyEvent) -> str:
-    """Write an event's own fields, defaults left out."""
+    """Format an event's own fields, without defaults."""
     fields = msgspec.to_builtins(event)
     if fields.pop("bytes_unknown", False):
-        # A step was over before anybody knew its size.
+        # The step ended before its size was measured.
         fields["bytes_copied"] = f">= {fields.get('bytes_copied', 0)}"
     return _in_words(fields)
 
@@ -284,9 +285,9 @@ def _in_words(fields: dict[str, Any]) -> str:
 def _value(value: object) -> str:
     match value:
         case list() | tuple():
-            return "[" + ",".join(_value(one) for one in value) + "]"
+            return "[" + ",".join(_value(element) for element in value) + "]"
         case dict():
-            return "(" + ", ".join(f"{name} {_value(one)}" for name, one in value.items()) + ")"
+            return "(" + ", ".join(f"{name} {_value(element)}" for name, element in value.items()) + ")"
         case bool():
             return "yes" if value else "no"
         case None:
@@ -296,7 +297,7 @@ def _value(value: object) -> str:
 
 
 class Selection:
-    """The rows that are asked for, of batches given in the order of each shard."""
+    """The rows that pass a filter, of batches given in the order of each shard."""
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
@@ -304,11 +305,11 @@ class Selection:
         self._rows: list[HistoryRow] = []
 
     def add(self, records: Iterable[ValidRecord]) -> None:
-        """Take batches in; every one must be given, since it may be the cause of later ones."""
+        """Add batches; every batch must be given, because it may hold the causes of later rows."""
         for record in records:
             self._rows += filter(self._wanted.matches, self._chronicle.rows(record))
 
     def rows(self) -> list[HistoryRow]:
-        """Return the rows, the oldest first; those of a shard in its order."""
+        """Return the rows, oldest first; those of a shard stay in its order."""
         # Sorting is stable, and time never goes back within a shard (R6).
         return sorted(self._rows, key=attrgetter("at_ms", "shard"))

@@ -1,26 +1,26 @@
-"""Rows about leaders, from the state of one cluster: counts, brokers that should not lead, and what waits."""
+"""Rows about leaders, from the state of one cluster: counts, brokers that should not lead, and waiting partitions."""
 
 from typing import Any
 
 from drover.state.leaders import LeadershipState
 
-# So many of what waits, is reordered or was left alone are shown; all are counted.
+# The most partitions shown of each kind; all of them are counted.
 SHOWN = 100
 
 
 def leaders_document(state: LeadershipState) -> dict[str, Any]:
-    """Return everything for programs; fields may be added and never changed.
+    """Return the leaders for programs; fields may be added and never changed.
 
-    `leaders` and `preferred` are None for a broker that was never counted; `counted_ms` says when they were.
+    `leaders` and `preferred` are None for a broker that was never counted; `counted_ms` is the time of the count.
     """
     waiting = sorted(state.waiting.items())
-    left = sorted((key, kept) for key, kept in state.orders.items() if kept.left_alone)
+    left = sorted((key, order) for key, order in state.orders.items() if order.left_alone)
     balance = state.balance
     return {
         "cluster": state.name,
         "brokers": [_broker(state, broker) for broker in sorted({*state.leader_counts, *state.blacklist})],
         "counted_ms": max((tally.at_ms for tally in state.leader_counts.values()), default=None),
-        "reordered": sum(not kept.left_alone for kept in state.orders.values()),
+        "reordered": sum(not order.left_alone for order in state.orders.values()),
         "electing": len(state.elections),
         "waiting": [
             {"topic": key.topic, "partition": key.partition, "why": wait.why.value, "detail": wait.detail}
@@ -29,9 +29,9 @@ def leaders_document(state: LeadershipState) -> dict[str, Any]:
         ],
         "waiting_count": len(waiting),
         "left_alone": [
-            {"topic": key.topic, "partition": key.partition, "replicas": list(kept.replicas)}
-            | {"canonical": list(kept.canonical), "since_ms": kept.since_ms}
-            for key, kept in left[:SHOWN]
+            {"topic": key.topic, "partition": key.partition, "replicas": list(order.replicas)}
+            | {"canonical": list(order.canonical), "since_ms": order.since_ms}
+            for key, order in left[:SHOWN]
         ],
         "left_alone_count": len(left),
         "balance": None

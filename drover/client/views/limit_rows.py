@@ -1,4 +1,4 @@
-"""Rows about limits, from the state of one cluster: what holds, by whose word, and what the settings say."""
+"""Rows about limits, from the state of one cluster: the value in force, its origin, and the value of the settings."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,9 +10,10 @@ from drover.state.scheduling import SchedulingState
 
 @dataclass(frozen=True, slots=True)
 class LimitRow:
-    """One limit: the value in force and the one of the settings; `by`, `reason` and `since_ms` are of a command's.
+    """A limit: the value in force and that of the settings.
 
-    They are None where the settings are in force. `also_called` are the names that KIP-435 and others gave it.
+    `by`, `reason` and `since_ms` belong to the command that set it, and are None if the settings are in force.
+    `also_called` are the names that KIP-435 and others gave it.
     """
 
     cluster: str
@@ -31,21 +32,21 @@ class LimitRow:
 
 
 def limit_rows(state: SchedulingState) -> list[LimitRow]:
-    """Return every limit of a cluster; those of healing only where it is set up."""
+    """Return every limit of a cluster; those of healing only if it is set up."""
     is_healing = state.limits.healing is not None
-    return [_row(state, known) for known in KNOWN if is_healing or not known.name.startswith(HEALING)]
+    return [_row(state, limit) for limit in KNOWN if is_healing or not limit.name.startswith(HEALING)]
 
 
-def _row(state: SchedulingState, known: KnownLimit) -> LimitRow:
-    changed = state.changed_limits.get(known.name)
+def _row(state: SchedulingState, limit: KnownLimit) -> LimitRow:
+    changed = state.changed_limits.get(limit.name)
     return LimitRow(
         cluster=state.name,
-        name=known.name,
-        value=value_of(state.limits, known.name),
-        settings_value=value_of(of_settings(state), known.name),
-        about=known.about,
+        name=limit.name,
+        value=value_of(state.limits, limit.name),
+        settings_value=value_of(of_settings(state), limit.name),
+        about=limit.about,
         by=None if changed is None else changed.by,
         reason=None if changed is None else changed.reason,
         since_ms=None if changed is None else changed.since_ms,
-        also_called=known.aliases,
+        also_called=limit.aliases,
     )

@@ -1,4 +1,4 @@
-"""PURE: the shards of the log as rows for an operator of Drover itself: where each is, and what was written in vain."""
+"""PURE: the shards of the log as rows, for operators of Drover itself: owner, position, lag and fenced batches."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -10,10 +10,11 @@ from drover.client.watching import View
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """One shard: who owns it (`owned`), and its log.
+    """One shard: its owner (`owned`) and its log.
 
-    `position` is the next offset to fold, and `unread` how many records are behind it, None while that is not known.
-    `last_record_ms` is Kafka's time of the last record that was read, None if none was. `fenced_batches` had no effect.
+    `position` is the next offset to fold, and `unread` the number of records from there on, None if unknown.
+    `last_record_ms` is Kafka's time of the last record that was read, if any. `fenced_batches` counts batches without
+    effect.
     """
 
     owned: ShardRow
@@ -30,7 +31,7 @@ class LogRow:
 
 
 def log_rows(view: View, ends: Mapping[int, int]) -> list[LogRow]:
-    """Return the shards that were read; `ends` are the next offsets of the log by shard, as far as they are known."""
+    """Return the shards that were read; `ends` are the known end offsets of the log by shard."""
     rows = []
     for owned in shard_rows(view):
         fold = view.log.folds[owned.shard]

@@ -1,7 +1,7 @@
-"""PURE: when plans will end: everything that is left of them, waits included, at the measured rate.
+"""PURE: estimates when plans will end: the rest of each plan, waits included, at the measured rate.
 
-What has begun is measured; a partition that waits counts with the mean size of the plan's partitions that were copied
-or are being copied. Blocked partitions are in no figure: when they go on is not known.
+Running copies are measured. A waiting partition counts with the mean size of the plan's partitions that were copied or
+are being copied. Blocked partitions do not count, because they may wait for any time.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ from drover.state.plans import Copied, Plan
 
 @dataclass(slots=True)
 class Tally:
-    """How many reassignments are where, and what those that copy have done and will do.
+    """Counts of reassignments by kind, and the bytes and estimated end of their copies.
 
-    `moving` go on, `blocked` have a reason that keeps them from it, `returning` are on their way out, `waiting` have no
-    slot; of those that move, `stalled` copy nothing for no known reason. Bytes and `rate` (bytes per second) are of the
-    `sampled` ones, `rest_bytes` are still to be copied by the others that will copy, by their mean size; None if nobody
-    knows. All of it ends between `soonest_ms` and `latest_ms` from now (`drover.client.views.plan_end`).
+    `moving` proceed, `blocked` cannot proceed, `returning` were cancelled, `waiting` have no slot; `stalled` counts
+    those of `moving` that copy nothing for no known reason. The bytes and the `rate` (bytes per second) are those of
+    the `sampled` reassignments. `rest_bytes` estimates the bytes of the others, by their mean size; None if unknown.
+    All of it ends between `soonest_ms` and `latest_ms` from now (`drover.client.views.plan_end`).
     """
 
     moving: int = 0
@@ -38,12 +38,12 @@ class Tally:
 
     @property
     def under_way(self) -> int:
-        """Everything that has not ended."""
+        """The number of reassignments that have not ended."""
         return self.moving + self.blocked + self.returning + self.waiting
 
 
 def bound_ends(state: ClusterState, plans: Mapping[str, Tally], total: Tally) -> None:
-    """Say of each plan, and of all together, how much is left besides what is measured, and when it will end."""
+    """Set the unmeasured rest and the estimated end of each plan, and of all together."""
     for name, tally in plans.items():
         plan = state.plans[name]
         tally.rest_bytes = _rest(state, plan, tally)
@@ -71,10 +71,10 @@ def _unfinished(tally: Tally) -> int:
 
 
 def _bound(tally: Tally, least_ms: int = 0) -> None:
-    """Set the soonest and the latest end; `latest_ms` is that of the copies that are measured, each at its own rate.
+    """Set the soonest and the latest end; before, `latest_ms` is the end of the measured copies, each at its own rate.
 
-    At the soonest, all that is left is copied at the rate of all together; at the latest, the rest is copied at that
-    rate once the slowest copy has ended.
+    At the soonest, everything is copied at the total rate; at the latest, the unmeasured rest is copied at that rate
+    after the slowest copy has ended.
     """
     copies_ms, rest = tally.latest_ms, tally.rest_bytes
     tally.latest_ms = None

@@ -1,6 +1,6 @@
-"""PURE: plans as rows, and a cluster's figures: how many moves are where, bytes, rates, and when plans will end.
+"""PURE: plans as rows, and a cluster's figures: counts of moves, bytes, rates, and the estimated ends of plans.
 
-One pass over what is in flight answers for every plan, and asks for samples only of those that copy.
+One pass over the moves in flight serves all plans; only copying moves are looked up in the samples.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,17 +17,17 @@ from drover.state.reassignment import Reassignment
 
 MOST_WAITING_SHOWN = 3
 
-# What is blocked, returns and moves, in the order in which it is worth showing.
+# Blocked, returning and moving reassignments, in the order of their importance to an operator.
 Ranked: TypeAlias = tuple[list[Reassignment], list[Reassignment], list[Reassignment]]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """One plan that is open, or of which something has not ended; `accepted` counts all that was ever accepted.
+    """A plan that is open or not finished; `accepted` counts all partitions that it ever accepted.
 
-    `throttle_bytes_per_second` is what holds per broker: the plan's own throttle, or else the cluster's.
-    `copied_bytes` are those of completed partitions, without `unmeasured` ones. `took_ms` is the time from its first
-    partition to its end, None before.
+    `throttle_bytes_per_second` is the throttle in force per broker: the plan's own, or else the cluster's.
+    `copied_bytes` are those of completed partitions, except `unmeasured` ones. `took_ms` is the time from its first
+    partition to its end; None before its end.
     """
 
     cluster: str
@@ -58,44 +58,44 @@ class PlanRow:
 
 @dataclass(slots=True)
 class Figures:
-    """A cluster in figures: one tally of all, and one by plan."""
+    """A cluster in figures: a tally of all plans, and one for each."""
 
     total: Tally = field(default_factory=Tally)
     plans: dict[str, Tally] = field(default_factory=dict)
 
     def of(self, plan: str) -> Tally:
         """Return the tally of a plan."""
-        found = self.plans.get(plan)
-        if found is None:
-            found = self.plans[plan] = Tally()
-        return found
+        tally = self.plans.get(plan)
+        if tally is None:
+            tally = self.plans[plan] = Tally()
+        return tally
 
 
 def figures(state: ClusterState, transfers: Transfers, now_ms: int = 0, shown_per_plan: int = 0) -> Figures:
     """Count a cluster's reassignments, with the rates at `now_ms` (wall clock).
 
-    `shown_per_plan` of each plan are worth showing, blocked ones first, each kind in the order of acceptance. What only
-    waits is not counted one by one: the state's index knows how many these are.
+    Also chooses up to `shown_per_plan` reassignments of each plan to show, blocked ones first, each kind in the order
+    of acceptance. The number of waiting reassignments comes from the state's index, without visiting each of them.
     """
-    found = Figures()
+    counted = Figures()
     ranked: dict[str, Ranked] = {}
     for entry in (*_in_flight(state), *_blocked_pending(state)):
-        tally = found.of(entry.plan)
+        tally = counted.of(entry.plan)
         rank = _count(tally, entry)
-        _count(found.total, entry)
+        _count(counted.total, entry)
         if entry.phase in COPYING:
-            _add_bytes((tally, found.total), status_row(state, entry, transfers, now_ms))
+            _add_bytes((tally, counted.total), status_row(state, entry, transfers, now_ms))
         if shown_per_plan:
             ranked.setdefault(entry.plan, ([], [], []))[rank].append(entry)
-    found.total.waiting = state.moves.unblocked_pending
+    counted.total.waiting = state.moves.unblocked_pending
     for plan, waiting in state.moves.unblocked_of.items():
-        found.of(plan).waiting = waiting
+        counted.of(plan).waiting = waiting
     if shown_per_plan:
-        _choose_shown(found, ranked, state, shown_per_plan)
+        _choose_shown(counted, ranked, state, shown_per_plan)
     for queued in state.queue.values():
-        found.of(queued.plan)
-    bound_ends(state, found.plans, found.total)
-    return found
+        counted.of(queued.plan)
+    bound_ends(state, counted.plans, counted.total)
+    return counted
 
 
 def _in_flight(state: ClusterState) -> Iterator[Reassignment]:
@@ -110,7 +110,7 @@ def _blocked_pending(state: ClusterState) -> Iterator[Reassignment]:
 
 
 def _count(tally: Tally, entry: Reassignment) -> int:
-    """Count one that does not only wait, and say how early it is worth showing: 0 is first."""
+    """Count a reassignment that is not just waiting, and return its rank for showing, 0 first."""
     if entry.block is not None:
         tally.blocked += 1
         return 0
@@ -121,10 +121,10 @@ def _count(tally: Tally, entry: Reassignment) -> int:
     return 2
 
 
-def _choose_shown(found: Figures, ranked: Mapping[str, Ranked], state: ClusterState, most: int) -> None:
-    """Choose what is worth showing of each plan; of those that wait, which are all alike, only a few."""
+def _choose_shown(counted: Figures, ranked: Mapping[str, Ranked], state: ClusterState, most: int) -> None:
+    """Choose the reassignments to show of each plan; waiting ones, which are all alike, come last."""
     lacking: dict[str, list[Reassignment]] = {}
-    for plan, tally in found.plans.items():
+    for plan, tally in counted.plans.items():
         groups = ranked.get(plan, ())
         tally.shown = [entry.key for group in groups for entry in nsmallest(most, group, key=_number)][:most]
         if tally.waiting and len(tally.shown) < most:
@@ -136,7 +136,7 @@ def _choose_shown(found: Figures, ranked: Mapping[str, Ranked], state: ClusterSt
         if entry.block is None and (waiting := lacking.get(entry.plan)) is not None:
             waiting.append(entry)
     for plan, waiting in lacking.items():
-        shown = found.plans[plan].shown
+        shown = counted.plans[plan].shown
         shown += [entry.key for entry in nsmallest(min(MOST_WAITING_SHOWN, most - len(shown)), waiting, key=_number)]
 
 
@@ -157,23 +157,23 @@ def _add_bytes(tallies: Iterable[Tally], row: StatusRow) -> None:
             tally.latest_ms = max(tally.latest_ms or 0, row.eta_ms)
 
 
-def plan_rows(state: ClusterState, found: Figures) -> list[PlanRow]:
-    """Return the plans of a cluster that are not over: those of which something moves first, then the newest."""
+def plan_rows(state: ClusterState, counted: Figures) -> list[PlanRow]:
+    """Return the unfinished plans of a cluster: plans with moves under way first, then the newest."""
 
     def rank(plan: Plan) -> tuple[bool, int, str]:
-        tally = found.plans.get(plan.name, Tally())
+        tally = counted.plans.get(plan.name, Tally())
         return not (tally.moving or tally.blocked or tally.returning), -plan.opened_ms, plan.name
 
     plans = [plan for plan in state.plans.values() if plan.status is PlanStatus.OPEN or not plan.is_idle]
-    return [_row(state, plan, found) for plan in sorted(plans, key=rank)]
+    return [_row(state, plan, counted) for plan in sorted(plans, key=rank)]
 
 
-def plan_row(state: ClusterState, plan: str, found: Figures) -> PlanRow | None:
-    """Return one plan, also when it has ended; None when the state does not know it, or has forgotten it."""
-    return None if plan not in state.plans else _row(state, state.plans[plan], found)
+def plan_row(state: ClusterState, plan: str, counted: Figures) -> PlanRow | None:
+    """Return a plan, even if it has ended; None if the state does not know it, or has forgotten it."""
+    return None if plan not in state.plans else _row(state, state.plans[plan], counted)
 
 
-def _row(state: ClusterState, plan: Plan, found: Figures) -> PlanRow:
+def _row(state: ClusterState, plan: Plan, counted: Figures) -> PlanRow:
     ended = plan.completed + plan.rolled_back + plan.stopped + plan.failed + plan.withdrawn
     copied = state.copied.get(plan.name, Copied())
     ended_ms = state.ended_plans.get(plan.name)
@@ -195,5 +195,5 @@ def _row(state: ClusterState, plan: Plan, found: Figures) -> PlanRow:
         copied_bytes=copied.bytes,
         unmeasured=plan.completed - copied.partitions,
         took_ms=None if ended_ms is None else ended_ms - plan.opened_ms,
-        tally=found.plans.get(plan.name, Tally()),
+        tally=counted.plans.get(plan.name, Tally()),
     )

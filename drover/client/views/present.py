@@ -1,4 +1,4 @@
-"""PURE: the rows of the present, of one cluster or of all that were read, by name."""
+"""PURE: the rows of the current state, of one cluster or of all that were read, by name."""
 
 from drover.client.views.status_rows import StatusRow, UnmanagedRow, status_rows, unmanaged_rows
 from drover.client.views.waiting_rows import QueueRow, queue_rows
@@ -8,20 +8,24 @@ from drover.state.cluster import ClusterState
 
 def clusters_of(view: View, cluster: str | None) -> list[tuple[ClusterState, str, int]]:
     """Return every cluster to show, with its owner and epoch, by name."""
-    found = [
+    clusters = [
         (state, fold.owner, fold.epoch)
         for fold in view.log.folds.values()
         for state in fold.state.clusters.values()
         if cluster in {None, state.name}
     ]
-    return sorted(found, key=lambda entry: entry[0].name)
+    return sorted(clusters, key=lambda entry: entry[0].name)
 
 
 def rows_of(
     view: View, cluster: str | None, plan: str | None = None, *, topic: str | None = None, state: str | None = None
 ) -> list[StatusRow]:
-    """Return every reassignment to show: all, or those of a plan, of a topic and in a state."""
-    rows = [row for one, _, _ in clusters_of(view, cluster) for row in status_rows(one, view.transfers, view.now_ms)]
+    """Return the reassignments of a plan, of a topic and in a state; without a filter, all of them."""
+    rows = [
+        row
+        for cluster_state, _, _ in clusters_of(view, cluster)
+        for row in status_rows(cluster_state, view.transfers, view.now_ms)
+    ]
     return [
         row
         for row in rows
@@ -30,8 +34,8 @@ def rows_of(
 
 
 def queue_of(view: View, cluster: str | None, plan: str | None = None, *, topic: str | None = None) -> list[QueueRow]:
-    """Return every entry of the queue to show, in its order: all, or those of a plan and of a topic."""
-    rows = [row for one, _, _ in clusters_of(view, cluster) for row in queue_rows(one)]
+    """Return the entries of the queue of a plan and of a topic, in queue order; without a filter, all of them."""
+    rows = [row for cluster_state, _, _ in clusters_of(view, cluster) for row in queue_rows(cluster_state)]
     return [row for row in rows if plan in {None, row.plan} and topic in {None, row.topic}]
 
 

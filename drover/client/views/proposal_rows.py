@@ -1,4 +1,4 @@
-"""PURE: what is told of a proposal, as rows and as one document for programs; tables and -o json share them."""
+"""PURE: a proposal as rows and as a document for programs; tables and -o json share them."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
@@ -10,7 +10,7 @@ from drover.planner.model import ClusterModel
 from drover.planner.proposal import BalanceFigures, BrokerFigures, Move, Proposal, Unmet, UnmetCode
 from drover.planner.racks import Racks
 
-# What the operator asked for, or a bound on how good a plan is: worth a line, and no reason to refuse.
+# Shortcomings that the operator asked for, or that only bound the quality of a plan: reported, but never refused.
 SOFT = frozenset(
     {
         UnmetCode.EXCLUDED,
@@ -24,7 +24,7 @@ SOFT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MoveRow:
-    """A partition that gets another list; `bytes` are copied, None if the size of a copy is unknown."""
+    """A partition that gets a new list; `bytes` are copied, None if the size of a copy is unknown."""
 
     topic: str
     partition: int
@@ -42,7 +42,7 @@ class Request:
     """The request behind a proposal: its words, the cluster's name, and the throttle for the estimate.
 
     `excluded_topics` are those that the operator has excluded by name, `leaving` the brokers that are being emptied,
-    `filling` those that have joined and are being filled. `topics` are those that the goal names one by one.
+    `filling` those that have joined and are being filled. `topics` are those that the goal names explicitly.
     """
 
     asked: str
@@ -55,7 +55,7 @@ class Request:
 
     @property
     def goal(self) -> dict[str, tuple[int, ...]]:
-        """The brokers that the plan empties and fills, as an alter and a plan file say it."""
+        """The brokers that the plan empties and fills, as fields of an alter or a plan file."""
         return {"empties": tuple(sorted(self.leaving)), "fills": tuple(sorted(self.filling))}
 
 
@@ -79,12 +79,12 @@ def _move_row(move: Move) -> MoveRow:
 
 
 def least_time_s(proposal: Proposal, throttle: int | None) -> float | None:
-    """Return the seconds that no schedule can beat at this rate per broker; None without a throttle or copies."""
+    """Return the lower bound of any schedule at this rate per broker, in seconds; None without a throttle or copies."""
     return None if throttle is None or not proposal.copies else proposal.lower_bound_s(throttle)
 
 
 def totals(proposal: Proposal, request: Request) -> dict[str, Any]:
-    """Return a proposal in sum."""
+    """Return the totals of a proposal."""
     return {
         "partitions": len(proposal.moves),
         "copies": proposal.copies,
@@ -99,21 +99,26 @@ def totals(proposal: Proposal, request: Request) -> dict[str, Any]:
 def violations(
     model: ClusterModel, lists: Mapping[tuple[str, int], tuple[int, ...]], leaving: Collection[int]
 ) -> list[dict[str, Any]]:
-    """Name the partitions that are in fewer racks than the brokers that stay allow, once `lists` are reached."""
+    """Return the partitions that will be in fewer racks than the remaining brokers allow, once `lists` are reached."""
     racks = Racks(model.brokers, leaving)
     wrong = [
-        (one, lists.get(one.name, one.replicas))
-        for one in model.partitions
-        if racks.excess(lists.get(one.name, one.replicas))
+        (partition, lists.get(partition.name, partition.replicas))
+        for partition in model.partitions
+        if racks.excess(lists.get(partition.name, partition.replicas))
     ]
     return [
-        {"topic": one.topic, "partition": one.partition, "replicas": replicas, "racks": [racks.of(b) for b in replicas]}
-        for one, replicas in wrong
+        {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "replicas": replicas,
+            "racks": [racks.of(b) for b in replicas],
+        }
+        for partition, replicas in wrong
     ]
 
 
 def proposal_document(proposal: Proposal, request: Request, model: ClusterModel) -> dict[str, Any]:
-    """Return everything for programs; fields may be added and never changed."""
+    """Return the proposal for programs; fields may be added and never changed."""
     lists = {(topic, number): replicas for topic, number, replicas in proposal.targets}
     return {
         "asked": request.asked,
@@ -132,13 +137,13 @@ def proposal_document(proposal: Proposal, request: Request, model: ClusterModel)
             "after": proposal.rack_violations_after,
             "remaining": violations(model, lists, request.leaving),
         },
-        "unmet": [asdict(one) for one in proposal.unmet],
+        "unmet": [asdict(unmet) for unmet in proposal.unmet],
         "log_directories": [asdict(remark) for remark in directory_remarks(proposal, model)],
     }
 
 
 def directory_remarks(proposal: Proposal, model: ClusterModel) -> tuple[DiskRemark, ...]:
-    """Say which brokers receive nothing because of their log directories, and what counts of those that receive."""
+    """Return remarks about log directories: brokers that cannot receive because of them, and free space that counts."""
     return disk_remarks(model, [each.broker for each in proposal.brokers if each.copies_in])
 
 
@@ -147,35 +152,41 @@ def _balance(figures: BalanceFigures) -> dict[str, Any]:
 
 
 def blocking(proposal: Proposal, request: Request, model: ClusterModel) -> list[Unmet]:
-    """Return what keeps a proposal from its goal, and nobody asked for; a remark keeps it from nothing.
+    """Return the obstacles between a proposal and its goal that the operator did not ask for; remarks are none.
 
-    What stays because the operator excludes it is no obstacle. Internal topics are excluded by themselves: who empties
-    a broker has to say that they move too, or that they may stay; who names one has to say that it may change.
+    Topics that the operator excludes are no obstacle. Internal topics, which are excluded by default, are: an operator
+    who empties a broker must say that they move too or may stay, and one who names such a topic that it may change.
     """
     keeping = brokers_that_keep_internal_topics(proposal, request, model)
     return [
-        one
-        for one in proposal.unmet
-        if one.code not in SOFT | REMARKS or one.broker in keeping or _is_internal_and_named(one, request)
+        unmet
+        for unmet in proposal.unmet
+        if unmet.code not in SOFT | REMARKS or unmet.broker in keeping or _is_internal_and_named(unmet, request)
     ]
 
 
-def _is_internal_and_named(one: Unmet, request: Request) -> bool:
-    """Whether the goal names this very topic, and nobody but Drover excludes it."""
-    is_named = one.topic in request.topics and one.topic not in request.excluded_topics
-    return one.code is UnmetCode.EXCLUDED and is_named
+def _is_internal_and_named(unmet: Unmet, request: Request) -> bool:
+    """Whether the goal names this topic, and only Drover's default excludes it."""
+    is_named = unmet.topic in request.topics and unmet.topic not in request.excluded_topics
+    return unmet.code is UnmetCode.EXCLUDED and is_named
 
 
 def brokers_that_keep_internal_topics(proposal: Proposal, request: Request, model: ClusterModel) -> frozenset[int]:
-    """Return the brokers that were to lose replicas of internal topics, which nobody has excluded, and keep them."""
-    asked = {one.broker for one in proposal.unmet if one.code is UnmetCode.EXCLUDED and one.partition is None}
+    """Return the brokers to be emptied that keep replicas of internal topics that the operator has not excluded."""
+    asked = {unmet.broker for unmet in proposal.unmet if unmet.code is UnmetCode.EXCLUDED and unmet.partition is None}
     lists = {(topic, number): replicas for topic, number, replicas in proposal.targets}
-    internal = (one for one in model.partitions if one.internal and one.topic not in request.excluded_topics)
-    return frozenset(broker for one in internal for broker in lists.get(one.name, one.replicas) if broker in asked)
+    internal = (
+        partition
+        for partition in model.partitions
+        if partition.internal and partition.topic not in request.excluded_topics
+    )
+    return frozenset(
+        broker for partition in internal for broker in lists.get(partition.name, partition.replicas) if broker in asked
+    )
 
 
 def changed_brokers(proposal: Proposal) -> tuple[BrokerFigures, ...]:
-    """Return the brokers for which a proposal means anything."""
+    """Return the brokers that a proposal affects."""
     return tuple(
         each
         for each in proposal.brokers
@@ -184,11 +195,11 @@ def changed_brokers(proposal: Proposal) -> tuple[BrokerFigures, ...]:
 
 
 def unmet_lines(proposal: Proposal, request: Request, model: ClusterModel) -> list[str]:
-    """Say what is not met, what keeps the proposal from its goal first."""
+    """Return the unmet parts of the goal, obstacles first, and hints about options."""
     obstacles = frozenset(blocking(proposal, request, model))
-    ordered = sorted(proposal.unmet, key=lambda one: one not in obstacles)
-    hint = "--include-internal moves internal topics too, --partial leaves them where they are"
+    ordered = sorted(proposal.unmet, key=lambda unmet: unmet not in obstacles)
+    hint = "add --include-internal to move internal topics too, or --partial to leave them where they are"
     hints = [hint] if brokers_that_keep_internal_topics(proposal, request, model) else []
-    if any(_is_internal_and_named(one, request) for one in proposal.unmet):
-        hints.append("--include-internal changes internal topics too")
-    return [*(f"{one.text} ({one.code.value})" for one in ordered), *hints]
+    if any(_is_internal_and_named(unmet, request) for unmet in proposal.unmet):
+        hints.append("add --include-internal to change internal topics too")
+    return [*(f"{unmet.text} ({unmet.code.value})" for unmet in ordered), *hints]

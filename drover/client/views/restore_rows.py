@@ -11,7 +11,7 @@ from drover.state.destinations import target_of
 
 @dataclass(frozen=True, slots=True)
 class RestoreRow:
-    """A cancelled partition: where it was going, and the list at which it ends instead."""
+    """A cancelled partition: its former target, and the list at which it ends instead."""
 
     topic: str
     partition: int
@@ -24,9 +24,9 @@ class RestoreRow:
 
 
 def restore_rows(state: ClusterState, partitions: Iterable[TopicPartition]) -> list[RestoreRow]:
-    """Return those of these partitions that are on their way back in this state, by name.
+    """Return those of these partitions that are being cancelled, by name.
 
-    What had not begun ended at once, and keeps the list that it has.
+    A reassignment that had not begun ended at once, so that its partition keeps its current list and has no row.
     """
     rows = []
     for key in sorted(set(partitions)):

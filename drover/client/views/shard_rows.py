@@ -1,4 +1,4 @@
-"""PURE: who owns each shard, since when nobody does, who fights for it, and how many commands wait there undecided."""
+"""PURE: the shards as rows: owner, time without one, groups that compete for it, and undecided commands."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -9,20 +9,21 @@ from drover.client.history import Takeover
 from drover.client.watching import View
 from drover.shard.rivals import rivals_in_words
 
-# Five signs of life: a worker that is silent for that long does nothing.
+# Five missing heartbeats: the worker no longer counts as running.
 HEARD_MS = 10_000
-# Two signs of life are missing, which a busy machine does not explain.
+# Two missing heartbeats: more than the delay of a busy machine.
 SILENT_MS = 5_000
-# Rivals leave a shard to each other for up to five seconds; a takeover that is older says nothing about the present.
+# Rivals take a shard from each other every few seconds; older takeovers say nothing about the present.
 CONTESTED_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class ShardRow:
-    """One shard: `owner` is its last one, empty if there was none; `is_owned` says that it was heard of just now.
+    """One shard: `owner` is the last owner, empty if there was none; `is_owned` says that it is still heard from.
 
-    `heard_ms` is its last sign of life within a minute, or its last record if that is later; None without any.
-    `undecided` counts the commands in its topics. `rivals` are the groups of workers that take it from each other.
+    `heard_ms` is the owner's last sign of life within a minute, or its last record if that is later; None without
+    either. `undecided` counts the undecided commands in its topics. `rivals` are the groups of workers that take it
+    from each other.
     """
 
     shard: int
@@ -38,16 +39,16 @@ class ShardRow:
         return asdict(self)
 
     def silent_ms(self, now_ms: int) -> int | None:
-        """Return for how long an owner has been silent that may have died; None while it gives signs of life.
+        """Return how long the owner has been silent; None while it gives signs of life, or if the shard has no owner.
 
-        None as well once nobody owns the shard. `now_ms` is the wall clock.
+        `now_ms` is the wall clock.
         """
         if not self.is_owned or self.heard_ms is None or now_ms - self.heard_ms <= SILENT_MS:
             return None
         return now_ms - self.heard_ms
 
     def sentence(self, now_ms: int) -> str:
-        """Say who owns the shard and whether that worker is silent, or since when nobody does."""
+        """Say who owns the shard and whether that worker is silent, or how long it has had no owner."""
         waits = f"; {self.undecided:,} command{'' if self.undecided == 1 else 's'} undecided" if self.undecided else ""
         silent_ms = self.silent_ms(now_ms)
         if silent_ms is not None:
@@ -61,8 +62,8 @@ class ShardRow:
             return f"shard {self.shard} has never had an owner{waits}: start a worker with `drover worker`"
         silent_s = 0 if self.heard_ms is None else max(0, now_ms - self.heard_ms) // 1000
         return (
-            f"nobody has owned shard {self.shard} for {silent_s:,} s, as far as was heard (last: {self.owner}, epoch "
-            f"{self.epoch}){waits}: what is shown is from before; start a worker with `drover worker`"
+            f"shard {self.shard} has shown no sign of an owner for {silent_s:,} s (last: {self.owner}, epoch "
+            f"{self.epoch}){waits}: the rows below are that old; start a worker with `drover worker`"
         )
 
 
@@ -75,7 +76,7 @@ def _row(view: View, shard: int) -> ShardRow:
     fold, heard = view.log.folds[shard], view.workers.get(shard)
     signs = [] if heard is None or heard.epoch != fold.epoch else [heard.at_ms]
     if fold.owner:
-        # Where nothing came after a snapshot, its last batch was the last.
+        # If no record follows a snapshot, the last batch in the snapshot is the last of the log.
         signs.append(view.log.last_record_ms.get(shard) or fold.at_ms)
     heard_ms = max(signs, default=None)
     is_owned = bool(fold.owner) and heard_ms is not None and view.now_ms - heard_ms <= HEARD_MS
@@ -84,9 +85,9 @@ def _row(view: View, shard: int) -> ShardRow:
 
 
 def _rivals(takeovers: Iterable[Takeover], now_ms: int) -> tuple[str, ...]:
-    """Return the groups that took a shard from each other lately.
+    """Return the groups that recently took a shard from each other.
 
-    Without a way back it is no fight: that is how all workers get a new group.
+    A takeover in one direction only is normal: it happens when the workers get a new group.
     """
     changes = [
         takeover
@@ -99,7 +100,7 @@ def _rivals(takeovers: Iterable[Takeover], now_ms: int) -> tuple[str, ...]:
 
 
 def contests(rows: Iterable[ShardRow]) -> Iterator[str]:
-    """Yield a line for each set of groups of workers that fight for shards."""
+    """Yield a line for each set of groups of workers that compete for shards."""
     shards: dict[tuple[str, ...], list[int]] = {}
     for row in rows:
         if row.rivals:

@@ -1,4 +1,4 @@
-"""PURE: what `status` shows of the folded state and the byte samples, as rows and totals."""
+"""PURE: the rows and totals of `status`, from the folded state and the byte samples."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -33,9 +33,9 @@ from drover.state.plans import PlanStatus
 from drover.state.reassignment import Reassignment
 from drover.unreachable import unreachable_in_words
 
-# While copying, these have byte samples; in the others the last ones are of the past.
+# The phases with current byte samples; in the others, the last samples are outdated.
 COPYING = frozenset({Phase.COPYING})
-# A projection that is so far behind is worth a line.
+# A projection with a longer lag gets a notice.
 SHOWN_LAG_MS = 5_000
 
 
@@ -43,13 +43,12 @@ SHOWN_LAG_MS = 5_000
 class StatusRow:
     """One reassignment under way.
 
-    `bytes_done` of `bytes_total` covers all its steps; both are None before the first sample. `rate` is bytes per
-    second. `waiting` says why nothing happens and what would change that, None while something does; then `since_ms` is
-    the moment since when it waits. `next_target` follows in `next_plan` as soon as this one has ended. `held_off` says
-    that a rollback or stop was asked for, by whom, and what holds it off. `seen_ms` is when its bytes were last
-    sampled; `rate` and `eta_ms` are None unless that was within the last few seconds. `has_stalled` says that nothing
-    was copied for a minute, and nothing known keeps it. `destination` is the list at which it ends: the target, or
-    where a cancel leads.
+    `bytes_done` and `bytes_total` cover all its steps; both are None before the first sample. `rate` is in bytes per
+    second. `waiting` says why it waits and how to change that, and `since_ms` then since when; `waiting` is None while
+    it proceeds. `next_target` in `next_plan` follows once this reassignment has ended. `held_off` says that a rollback
+    or stop was asked for, by whom, and which guard holds it off. `seen_ms` is the time of the last byte sample; `rate`
+    and `eta_ms` are None if that is more than a few seconds ago. `has_stalled` says that no byte was copied for a
+    minute for no known reason. `destination` is the list at which it ends: the target, or the list of a cancel.
     """
 
     cluster: str
@@ -76,7 +75,7 @@ class StatusRow:
 
     @property
     def fraction(self) -> float | None:
-        """How much is done, 0 to 1; None if that is not known."""
+        """The part of the bytes that is copied, 0 to 1; None if unknown."""
         if self.bytes_done is None or self.bytes_total is None:
             return None
         return min(1.0, self.bytes_done / self.bytes_total) if self.bytes_total else 1.0
@@ -88,7 +87,7 @@ class StatusRow:
 
 
 def status_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> list[StatusRow]:
-    """Return every reassignment of a cluster that has not ended: what moves first, then what waits, as accepted.
+    """Return every unfinished reassignment of a cluster: moving ones first, then waiting ones in order of acceptance.
 
     Rates are those at `now_ms` (wall clock).
     """
@@ -98,7 +97,7 @@ def status_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
 
 
 def status_row(state: ClusterState, entry: Reassignment, transfers: Transfers, now_ms: int = 0) -> StatusRow:
-    """Return one reassignment of a cluster, with the rates at `now_ms` (wall clock)."""
+    """Return a reassignment of a cluster, with the rates at `now_ms` (wall clock)."""
     step = entry.step
     transfer = None
     if step is not None and entry.phase in COPYING:
@@ -111,7 +110,7 @@ def status_row(state: ClusterState, entry: Reassignment, transfers: Transfers, n
         waiting = "producers write faster than the copy proceeds"
     has_stalled = waiting is None and transfer is not None and transfer.has_stalled
     if has_stalled:
-        waiting = "nothing was copied for a minute"
+        waiting = "no byte was copied for a minute"
     return StatusRow(
         cluster=state.name,
         topic=entry.key.topic,
@@ -138,7 +137,7 @@ def status_row(state: ClusterState, entry: Reassignment, transfers: Transfers, n
 
 
 def _bytes(entry: Reassignment, transfer: Transfer | None) -> tuple[int | None, int | None]:
-    """Add what earlier steps copied, and for later ones as much per replica as this one copies."""
+    """Add the bytes of earlier steps, and for each replica of later steps as many as this step copies per replica."""
     if transfer is None or entry.step is None:
         return (entry.bytes_copied or None, None)
     adding = entry.step.adding
@@ -156,9 +155,9 @@ def _arrival(transfer: Transfer | None, done: int | None, total: int | None) -> 
 
 @dataclass(frozen=True, slots=True)
 class UnmanagedRow:
-    """A move that is not Drover's; `never_ends` are the brokers that are both added and removed, if there are any.
+    """A move that is not Drover's; `never_ends` are the brokers that it both adds and removes.
 
-    With one of them Kafka may list the move for ever: it does so on some versions once the whole target is in sync.
+    With such a broker, some versions of Kafka list the move for ever, even after the whole target is in sync.
     """
 
     cluster: str
@@ -172,12 +171,12 @@ class UnmanagedRow:
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The list for which Kafka is heading."""
+        """The list at which Kafka will end the move."""
         return tuple(broker for broker in self.replicas if broker not in self.removing)
 
     @property
     def remedy(self) -> str:
-        """Suggest what to do about the move."""
+        """Return advice about the move."""
         if not self.never_ends:
             return "somebody else's: Drover leaves it alone"
         brokers = ", ".join(map(str, self.never_ends))
@@ -189,8 +188,8 @@ class UnmanagedRow:
 
 
 def unmanaged_rows(state: ClusterState) -> list[UnmanagedRow]:
-    """Return every recorded move that is not Drover's: those that never end first, then by name."""
-    known = sorted(state.unmanaged.items(), key=lambda entry: (not entry[1].never_ends, entry[0]))
+    """Return every recorded move that is not Drover's: moves that may never end first, then by name."""
+    moves = sorted(state.unmanaged.items(), key=lambda entry: (not entry[1].never_ends, entry[0]))
     return [
         UnmanagedRow(
             cluster=state.name,
@@ -202,30 +201,30 @@ def unmanaged_rows(state: ClusterState) -> list[UnmanagedRow]:
             never_ends=move.never_ends,
             since_ms=move.since_ms,
         )
-        for key, move in known
+        for key, move in moves
     ]
 
 
 def totals(rows: Sequence[StatusRow]) -> dict[str, Any]:
-    """Sum rows up: how many are in each state, bytes, and the rate of all.
+    """Sum up rows: the count of each state, the bytes, and the total rate.
 
-    `bytes_unknown` counts what copies and has no size yet, or none any more: the sums are without it.
+    `bytes_unknown` counts the copying rows without a known size, which the sums leave out.
     """
-    known = [row for row in rows if row.bytes_total is not None]
+    sized = [row for row in rows if row.bytes_total is not None]
     return {
         "reassignments": len(rows),
         "states": dict(sorted(Counter(row.state for row in rows).items())),
-        "bytes_done": sum(row.bytes_done or 0 for row in known),
-        "bytes_total": sum(row.bytes_total or 0 for row in known),
+        "bytes_done": sum(row.bytes_done or 0 for row in sized),
+        "bytes_total": sum(row.bytes_total or 0 for row in sized),
         "bytes_unknown": sum(row.state in COPYING and row.bytes_total is None for row in rows),
-        "rate": sum(row.rate or 0.0 for row in known),
+        "rate": sum(row.rate or 0.0 for row in sized),
     }
 
 
 def cluster_document(
     state: ClusterState, owner: str, epoch: int, projection: ProjectionSample | None = None
 ) -> dict[str, Any]:
-    """Return what holds for a cluster as a whole, for programs; fields may be added and never changed."""
+    """Return the facts about a cluster as a whole for programs; fields may be added and never changed."""
     return {
         "cluster": state.name,
         "kafka_cluster_id": state.kafka_cluster_id,
@@ -237,7 +236,9 @@ def cluster_document(
         "changed_limits": plain(state.changed_limits),
         "paused_plans": [{"plan": name, **plain(paused)} for name, paused in sorted(state.paused_plans.items())],
         "held_brokers": [{"broker": broker, **plain(held)} for broker, held in sorted(state.held_brokers.items())],
-        "allowances": [{"broker": broker, **plain(known)} for broker, known in sorted(state.allowances.items())],
+        "allowances": [
+            {"broker": broker, **plain(allowance)} for broker, allowance in sorted(state.allowances.items())
+        ],
         "suspension": None if state.suspension is None else plain(state.suspension),
         "priorities": plain(state.priorities),
         "blacklist": list(state.blacklist),
@@ -258,7 +259,7 @@ def _plan(plan: Any) -> dict[str, Any]:
 
 
 def _notices_of_health(state: ClusterState) -> Iterable[tuple[Severity, str]]:
-    """Tell which brokers copy less, or that nothing starts, because replicas are out of sync."""
+    """Yield notices that brokers get fewer copies, or that no step starts, because replicas are out of sync."""
     if state.suspension is not None:
         first = state.suspension.partitions[0]
         yield (
@@ -268,18 +269,18 @@ def _notices_of_health(state: ClusterState) -> Iterable[tuple[Severity, str]]:
                 f"{state.suspension.count:,}: only they are copied (`drover limits set adapts_to_health=false`)"
             ),
         )
-    for broker, known in sorted(state.allowances.items()):
+    for broker, allowance in sorted(state.allowances.items()):
         yield (
             Severity.WARN,
-            f"{state.name}: broker {broker} may use 1/{1 << known.halvings} of its slots: {known.detail}",
+            f"{state.name}: broker {broker} may use 1/{1 << allowance.halvings} of its slots: {allowance.detail}",
         )
 
 
 def _notices_of_brokers(state: ClusterState) -> Iterable[tuple[Severity, str]]:
-    """Tell which brokers are reported, unreachable, away, or healed and still away."""
+    """Yield notices about brokers that are reported as failed, unreachable, away, or healed and still away."""
     if state.failed_brokers:
         reported = ", ".join(map(str, sorted(state.failed_brokers)))
-        remedy = "`drover broker returned` takes a report back"
+        remedy = "`drover broker returned` withdraws a report"
         yield Severity.BAD, f"{state.name}: brokers reported as failed: {reported}: {remedy}"
     if state.unreachable_brokers:
         yield Severity.WARN, f"{state.name}: {unreachable_in_words(state.unreachable_brokers)}"
@@ -304,7 +305,7 @@ def notices(
 def graded_notices(
     state: ClusterState, projection: ProjectionSample | None = None, now_ms: int | None = None
 ) -> Iterable[tuple[Severity, str]]:
-    """Yield the same lines with how bad each of them is."""
+    """Yield the lines of `notices`, each with its severity."""
     if state.outage is not None:
         lasted = "" if now_ms is None else f" for {max(0, now_ms - state.outage.since_ms) // 1000:,} s"
         yield Severity.BAD, f"{state.name} has been out of reach{lasted}: {state.outage.detail}"
@@ -328,7 +329,7 @@ def graded_notices(
     yield from _notices_of_health(state)
     if state.changed_limits:
         changed = ", ".join(
-            f"{name} {in_words(one.value)} ({one.by})" for name, one in sorted(state.changed_limits.items())
+            f"{name} {in_words(limit.value)} ({limit.by})" for name, limit in sorted(state.changed_limits.items())
         )
         yield Severity.NOTE, f"{state.name}: limits that commands have set: {changed}: `drover limits show`"
     if state.blacklist:
@@ -341,11 +342,9 @@ def graded_notices(
         yield Severity.WARN, f"{state.name}: {stuck} moves of others may never end ({why}): `drover repair`"
     if state.broker_throttles and not state.reassignments:
         brokers = ", ".join(map(str, sorted(state.broker_throttles)))
-        when = "on one that is dead or unreachable, once it is listed again"
+        when = "on a dead or unreachable broker, once it is listed again"
         yield Severity.WARN, f"{state.name}: throttles must still be put back on broker {brokers} ({when})"
     yield from ((Severity.WARN, line) for line in notices_of_throttles(state))
     if projection is not None and (projection.error or projection.lag_ms > SHOWN_LAG_MS):
-        said = (
-            f"{state.name}: ZooKeeper is {projection.lag_events:,} events and {projection.lag_ms / 1000:.0f} s behind"
-        )
-        yield Severity.WARN, said if projection.error is None else f"{said}: {projection.error}"
+        lag = f"{state.name}: ZooKeeper is {projection.lag_events:,} events and {projection.lag_ms / 1000:.0f} s behind"
+        yield Severity.WARN, lag if projection.error is None else f"{lag}: {projection.error}"

@@ -1,4 +1,4 @@
-"""PURE: the throttle ledger of a cluster as rows: what was found, what is wanted, and what is left over."""
+"""PURE: the throttle ledger of a cluster as rows: previous, wanted and leftover throttles."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,12 +13,12 @@ _SHOWN_TOPICS = 5
 
 @dataclass(frozen=True, slots=True)
 class BrokerThrottleRow:
-    """One broker in the ledger; rates in bytes per second, None where none is or was set.
+    """A broker in the ledger; rates are in bytes per second, None if none is or was set.
 
-    `found_` is what was set before Drover, and is put back at the end; `wanted_` what Drover last decided to write,
-    or has left there; `theirs_` what somebody else has set over Drover's. `times_deleted` counts how often somebody
-    deleted Drover's, the last time that others changed anything at `changed_ms` (log time). `says` is what is going on
-    in words; `is_stray` that no move needs it any more and it is not put back yet.
+    `found_` rates were set before Drover's, and are put back at the end; `wanted_` rates are those that Drover last
+    decided to write or to leave; `theirs_` are rates that somebody else has set over Drover's. `times_deleted` counts
+    how often somebody deleted Drover's rates; `changed_ms` (log time) is the last change by others. `says` describes
+    the current situation; `is_stray` means that no move needs the throttle, but it has not been put back yet.
     """
 
     cluster: str
@@ -42,9 +42,9 @@ class BrokerThrottleRow:
 
 @dataclass(frozen=True, slots=True)
 class TopicThrottleRow:
-    """One topic in the ledger: the entries `partition:broker` of Drover's in its lists of throttled replicas.
+    """A topic in the ledger: Drover's entries `partition:broker` in its lists of throttled replicas.
 
-    `times_deleted` counts how often somebody deleted some of them, the last time at `changed_ms` (log time).
+    `times_deleted` counts how often somebody deleted some of them; the last time was at `changed_ms` (log time).
     """
 
     cluster: str
@@ -62,7 +62,7 @@ class TopicThrottleRow:
 
 
 def broker_throttle_rows(state: ClusterState, since_ms: Mapping[int, int]) -> list[BrokerThrottleRow]:
-    """Return the brokers in the ledger by id; `since_ms` says when each entered it, as far as that is known."""
+    """Return the brokers in the ledger by id; `since_ms` holds the known times at which they entered it."""
     rows = []
     for broker, throttle in sorted(state.broker_throttles.items()):
         is_stray = not state.reassignments
@@ -120,9 +120,9 @@ def topic_throttle_rows(state: ClusterState) -> list[TopicThrottleRow]:
         if (refused := next(refusals_of_topic(state, topic), None)) is not None:
             says = f"{refused}; tried again every {REFUSED_RETRY_MS // 1000} s"
         elif throttle.left and throttle.present != NO_ENTRIES:
-            says = "in force, but Kafka has refused to add others: copies without an entry run unthrottled"
+            says = "in force, but Kafka refuses to add more entries: copies without an entry run unthrottled"
         elif throttle.left:
-            says = "left alone: the topic is gone, has somebody else's * for every replica, or Kafka refuses its lists"
+            says = "left alone: the topic is gone, has a * from somebody else, or Kafka refuses its lists"
         elif throttle.pending:
             says = "entries are being changed"
         else:
@@ -143,24 +143,24 @@ def topic_throttle_rows(state: ClusterState) -> list[TopicThrottleRow]:
 
 
 def notices_of_unthrottled(state: ClusterState) -> Iterator[str]:
-    """Yield a line for topics of which some copies may run without the throttle that was asked for."""
-    topics = [topic for topic, known in sorted(state.topic_throttles.items()) if known.left]
+    """Yield a line for topics with copies that may run without the requested throttle."""
+    topics = [topic for topic, throttle in sorted(state.topic_throttles.items()) if throttle.left]
     if topics and state.reassignments:
         yield (
             f"{state.name}: Drover cannot throttle all copies of topic {_named(topics)}: Kafka refuses its lists, or "
-            "they hold somebody's * (`drover throttles`)"
+            "they hold a * from somebody else (`drover throttles`)"
         )
 
 
 def notices_of_throttles(state: ClusterState) -> Iterator[str]:
-    """Yield what an operator should know of throttles: refused ones, what others did, and copies without one."""
+    """Yield notices about throttles: refusals, changes by others, and unthrottled copies."""
     yield from notices_of_refusals(state)
     yield from notices_of_others(state)
     yield from notices_of_unthrottled(state)
 
 
 def notices_of_refusals(state: ClusterState) -> Iterator[str]:
-    """Yield a line for throttles that Kafka refuses: the first refusal, and how many others there are."""
+    """Yield a line for throttles that Kafka refuses: the first refusal, and the number of others."""
     refused = [line for broker in sorted(state.broker_throttles) for line in refusals_of_broker(state, broker)]
     refused += [line for topic in sorted(state.topic_throttles) for line in refusals_of_topic(state, topic)]
     if refused:
@@ -169,8 +169,10 @@ def notices_of_refusals(state: ClusterState) -> Iterator[str]:
 
 
 def notices_of_others(state: ClusterState) -> Iterator[str]:
-    """Yield a line for what others have done to throttles that moves need."""
-    changed = {it: known.others for it, known in sorted(state.broker_throttles.items()) if known.others is not None}
+    """Yield lines about changes by others to throttles that moves need."""
+    changed = {
+        it: throttle.others for it, throttle in sorted(state.broker_throttles.items()) if throttle.others is not None
+    }
     theirs = [str(broker) for broker, others in changed.items() if others.theirs != NO_RATES]
     if theirs:
         yield (
@@ -183,7 +185,7 @@ def notices_of_others(state: ClusterState) -> Iterator[str]:
             f"{state.name}: somebody else has deleted the throttle of broker {', '.join(deleted)} while moves need it: "
             "Drover puts it back (`drover throttles`)"
         )
-    topics = [topic for topic, known in sorted(state.topic_throttles.items()) if known.times_deleted]
+    topics = [topic for topic, throttle in sorted(state.topic_throttles.items()) if throttle.times_deleted]
     if topics:
         yield (
             f"{state.name}: somebody else has deleted throttled replicas of topic {_named(topics)}: "

@@ -1,4 +1,4 @@
-"""PURE: why a reassignment waits: what holds it, what would let it go on, and since when; for every state (L8)."""
+"""PURE: why a reassignment waits, what would let it go on, and since when; for every state (L8)."""
 
 from drover.decide.replica_sets import adding
 from drover.events.partitions import TopicPartition
@@ -9,17 +9,17 @@ from drover.state.phase import Phase
 from drover.state.ports import ports_of
 from drover.state.reassignment import Reassignment
 
-# Before its next step; a rollback or stop goes on also while the cluster is frozen.
+# The phases before a next step; a rollback or stop goes on even while the cluster is frozen.
 _STARTING = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
-# A prepared step has passed the gates of steps.
+# A prepared step has already passed the gates of steps.
 _GATED = _STARTING - {Phase.PREPARED}
 _CALL_ENDS = "at most 4 s, and 5 s when its owner has changed"
 
 
 def held_off_reason(entry: Reassignment) -> Waiting | None:
-    """Say why a rollback or stop that was asked for is not carried out, and what changes that; None if none waits.
+    """Say why a requested rollback or stop is held off, and until when; None if there is none.
 
-    The reassignment goes on meanwhile, so this is no reason why it waits itself.
+    The reassignment goes on meanwhile, so this is not a reason why the reassignment itself waits.
     """
     asked = entry.asked
     if asked is None or entry.held_off is None:
@@ -27,17 +27,17 @@ def held_off_reason(entry: Reassignment) -> Waiting | None:
     back = entry.fallback if asked.mode is CancelMode.ROLLBACK else entry.current
     why = f"the {asked.mode.value} that {asked.by} asked for ({asked.reason}) is held off, {entry.held_off.value}"
     remedy = (
-        f"it is tried again when enough of replicas {', '.join(map(str, back))} are in sync; until then the move goes "
-        "on, and an alter with the same target withdraws it"
+        f"it is tried again once enough of replicas {', '.join(map(str, back))} are in sync; until then the move goes "
+        "on, and an alter with the same target withdraws the cancel"
     )
     return Waiting("cancel-held-off", Severity.WARN, why, remedy, asked.since_ms)
 
 
 def waiting_reason(state: ClusterState, key: TopicPartition) -> Waiting | None:
-    """Say what a reassignment that has not ended waits for; None while it is being worked on.
+    """Say why an unfinished reassignment waits; None while it proceeds.
 
-    Worked on is what copies, and what the next look at the cluster carries further (every 150 ms, an answer that does
-    not fit twice within 2 s).
+    A reassignment proceeds while it copies, and also if only the next observation of the cluster is missing (every
+    150 ms; within 2 s if an unexpected answer must be confirmed).
     """
     entry = state.reassignments[key]
     start, view = _start_of(state, entry), View(state)
@@ -58,7 +58,7 @@ def waiting_reason(state: ClusterState, key: TopicPartition) -> Waiting | None:
 
 
 def _start_of(state: ClusterState, entry: Reassignment) -> Start:
-    """Return what its next step needs, as far as the log tells: neither racks nor sizes of what waits are in it."""
+    """Return the needs of the next step, without racks and the sizes of waiting moves, which the log does not have."""
     added = adding(entry.current, entry.heading)
     leader = None if entry.step is None else entry.step.leader
     return Start(
@@ -83,28 +83,28 @@ def _open_call(state: ClusterState, entry: Reassignment) -> Waiting | None:
         why, remedy = "the answer to the call that changes the order of its list", _CALL_ENDS
         since_ms = state.intended_orders[key].since_ms
     elif entry.unsure:
-        why, remedy = "the last call's answer was lost", "the cluster is looked at to see what it did"
+        why, remedy = "the last call's answer was lost", "an observation of the cluster shows its effect"
     else:
         return None
     return Waiting("call-open", Severity.NOTE, why, remedy, since_ms)
 
 
 def _turn(state: ClusterState, entry: Reassignment) -> Waiting:
-    """Every gate that the log knows is open: its turn, or a gate of which the log tells nothing.
+    """Return the reason behind gates that are open in the log: its turn, or gates that only the owner can judge.
 
-    Between two steps it keeps its slot, but takes room on brokers only when there is room on all it needs: holding some
-    while waiting for others could stop two such reassignments for ever. It goes before what is pending.
+    Between two steps, a reassignment keeps its slot and goes before pending ones, but takes room on brokers only when
+    all of them have room: holding some while waiting for others could deadlock two reassignments.
     """
     others = _other_gates(state, entry)
     if entry.phase is Phase.CONFIRMED:
-        remedy = f"a look at the partition, and room on its leader, before all that is queued{others}"
+        remedy = f"an observation and room on its leader; it goes before all that is queued{others}"
         return Waiting("turn", Severity.NOTE, "its next step", remedy, entry.since_ms)
     remedy = f"what was accepted earlier comes first{others}"
     return Waiting("turn", Severity.NOTE, "a slot", remedy, entry.since_ms)
 
 
 def _other_gates(state: ClusterState, entry: Reassignment) -> str:
-    """Name what may hold it up as well; the log does not say which rack or list is full, nor who leads."""
+    """Name the gates that only the owner can judge; the log has neither leaders, nor which racks and lists are full."""
     between_racks, throttled = state.limits.budgets.max_moves_per_rack, state.rate_of(entry.plan) is not None
     of_racks = "" if between_racks is None else f", or a rack's uplink is full (max_moves_per_rack is {between_racks})"
     of_lists = ", or the topic's list of throttled replicas is full" if throttled else ""
@@ -115,17 +115,17 @@ def _held_leaders(state: ClusterState, entry: Reassignment) -> str:
     if not adding(entry.current, entry.heading):
         return ""
     holds = {broker: state.held_brokers.get(broker) for broker in entry.current}
-    found = [(broker, held) for broker, held in holds.items() if held is not None and held.holds("out")]
+    held_brokers = [(broker, held) for broker, held in holds.items() if held is not None and held.holds("out")]
     return "".join(
         f", or broker {broker} leads it, which is held as a source by {held.by} ({held.reason}): "
         f"`drover broker release {broker}`"
-        for broker, held in found
+        for broker, held in held_brokers
     )
 
 
 def _throttle(state: ClusterState, entry: Reassignment) -> Waiting:
     brokers = () if entry.step is None else (*entry.step.expected, *entry.step.adding)
-    owed = [str(broker) for broker in brokers if (known := state.broker_throttles.get(broker)) and known.pending]
+    owed = [str(broker) for broker in brokers if (throttle := state.broker_throttles.get(broker)) and throttle.pending]
     where = f" on broker {', '.join(owed)}" if owed else ""
-    remedy = "it starts when that is done; dead brokers are not waited for"
+    remedy = "it starts when that is done, without waiting for dead brokers"
     return Waiting("throttle-pending", Severity.NOTE, f"its throttle is being set{where}", remedy, entry.since_ms)

@@ -1,4 +1,4 @@
-"""PURE: what `status` shows of the queue of KIP-236, as rows."""
+"""PURE: the queue of KIP-236 as rows of `status`."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,7 +9,7 @@ from drover.state.cluster import ClusterState
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """One partition in the queue: its command, plan and target, since when it waits, and for what."""
+    """A partition in the queue: its command, plan and target, since when it waits, and why."""
 
     cluster: str
     topic: str
@@ -26,7 +26,7 @@ class QueueRow:
 
 
 def queue_rows(state: ClusterState) -> list[QueueRow]:
-    """Return what waits in a cluster's queue, in its order."""
+    """Return the entries of a cluster's queue, in queue order."""
     closed = queue_closed(state)
     rows: list[QueueRow] = []
     for key, entry in state.queue.items():

@@ -59,10 +59,10 @@ def test_each_absence_says_what_is_done_about_it() -> None:
     state.heal = Heal("drover-heal-7", (5,), 4, 17, 0, 0)
     state.healing_brakes["flapping:6"] = Brake(BrakeReason.FLAPPING, "it came back 4 times", 0, 6)
     found = said(state)
-    assert found[1] == "reported, and not seen to be away yet"
+    assert found[1] == "reported as failed, but not seen to be away yet"
     assert found[2] == "alarmed about"
     assert found[3] == "is to be healed now"
-    assert found[4].startswith("is left alone")
+    assert found[4].startswith("is skipped")
     assert found[5] == "is healed by drover-heal-7"
     assert found[6] == "held back, flapping: it came back 4 times"
     state.freeze = Freeze("ana", "incident 7", 0)
@@ -92,7 +92,7 @@ def test_without_a_section_nothing_is_claimed() -> None:
     assert outage_rows(state) == []
     (line,) = heal_lines(state)
     assert line == (
-        "prod: healing is not set up, and nobody notices absent brokers: add [clusters.prod.healing] and restart the "
+        "prod: healing is not set up, and absent brokers are not noticed: add [clusters.prod.healing] and restart the "
         "workers"
     )
 
@@ -101,7 +101,9 @@ def test_whether_healing_is_on_is_said_first() -> None:
     state = state_with()
     assert next(iter(heal_lines(state))) == "prod: healing is on: a broker that is away for 1 s is healed"
     state.limits = Limits(healing=HealingLimits(failure_interval_ms=-1))
-    assert next(iter(heal_lines(state))).startswith("prod: healing is off: absent brokers are noted")
+    assert next(iter(heal_lines(state))).startswith(
+        "prod: healing is off (failure_interval_ms = -1): absent brokers are recorded"
+    )
 
 
 def test_a_broker_that_was_healed_is_away_until_it_is_back_and_what_was_healed_is_said() -> None:

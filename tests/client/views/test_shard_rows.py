@@ -56,7 +56,7 @@ def test_an_owner_that_is_silent_owns_nothing_since_its_last_sign_of_life() -> N
     (row,) = shard_rows(made)
     assert not row.is_owned
     said = row.sentence(NOW_MS)
-    assert "nobody has owned shard 2 for 41 s" in said
+    assert "shard 2 has shown no sign of an owner for 41 s" in said
     assert "3 commands undecided" in said
     assert "drover worker" in said
 

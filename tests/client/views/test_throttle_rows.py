@@ -48,7 +48,7 @@ def test_a_topic_of_which_copies_run_unthrottled_says_so_and_the_status_too() ->
     state.topic_throttles["long"] = TopicThrottle(present=Entries(("0:1",), ("0:2",)), left=True)
     state.topic_throttles["star"] = TopicThrottle(left=True)
     first, second = topic_throttle_rows(state)
-    assert first.says == "in force, but Kafka has refused to add others: copies without an entry run unthrottled"
+    assert first.says == "in force, but Kafka refuses to add more entries: copies without an entry run unthrottled"
     assert second.says.startswith("left alone: ")
     assert not any("throttle all copies" in line for line in notices(state))
     state.reassignments = {(): ()}  # type: ignore[dict-item]

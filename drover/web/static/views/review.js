@@ -110,7 +110,7 @@ function draw(place, found) {
   const { totals } = found;
   const unknown = [
     found.unknown_disks.length &&
-      `Nobody knows how much fits on the disks of broker ${found.unknown_disks.join(", ")}: that was not checked`,
+      `The free space on the disks of broker ${found.unknown_disks.join(", ")} is unknown and was not checked`,
     totals.unknown_sizes &&
       `${plural(totals.unknown_sizes, "partition")} of unknown size ${totals.unknown_sizes === 1 ? "counts" : "count"} as empty`,
     ...found.log_directories.map((remark) => remark.text),

@@ -47,7 +47,7 @@ function draw(nodes, doc, address) {
   once(nodes.none, `${doc.events.length} ${doc.is_complete}`, () =>
     doc.events.length
       ? null
-      : empty(doc.is_complete ? "The log holds nothing of that kind." : "The log is still being read…"),
+      : empty(doc.is_complete ? "The log has no matching commands or events." : "The log is still being read…"),
   );
   once(nodes.pages, `${doc.matching} ${doc.page} ${href(address)}`, () => pager(doc, address, "event"));
   once(nodes.kept, `${doc.dropped_until_ms} ${doc.is_complete}`, () => [

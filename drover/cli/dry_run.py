@@ -28,6 +28,7 @@ from drover.planner.goals import Limits as PlanningLimits
 from drover.planner.judgement import broken
 from drover.planner.model import ClusterModel
 from drover.planner.proposal import Proposal
+from drover.reconcile.gates import Waiting, plan_waits
 from drover.settings.settings import Settings
 from drover.state.cluster import ClusterState
 
@@ -119,6 +120,8 @@ def try_plan(settings: Settings, commands: Sequence[Alter], output: str) -> None
     if estimate is not None and output == "table":
         print_estimate(estimate)
     tell(tried.decisions)
+    if tried.waiting is not None:
+        say(f"Its moves would wait now: {tried.waiting}", err=True)
     if estimate is not None and (problems := broken(estimate.proposal.unmet)):
         raise Failure(f"the plan breaks {plural(len(problems), 'rule')}, named above", ExitCode.GUARDED)
 
@@ -135,10 +138,14 @@ def refuse_form(commands: Sequence[Alter], own_topics: OwnTopics) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """The decisions that a worker would make now, and the cost of what it would accept; None if that is unknown."""
+    """The decisions that a worker would make now, and the cost of what it would accept; None if that is unknown.
+
+    `waiting` is what would keep its moves from beginning now.
+    """
 
     decisions: tuple[Decision, ...] = ()
     estimate: Estimate | None = None
+    waiting: Waiting | None = None
 
 
 def try_now(settings: Settings, commands: Sequence[Alter]) -> Tried:
@@ -175,7 +182,10 @@ async def _tried(settings: Settings, commands: Sequence[Alter]) -> Tried:
     if not accepted:
         return Tried(decisions)
     model = await live_model(settings, state, Source())
-    return Tried(decisions, estimate(commands, accepted, state, model, settings.planning.disk_limit))
+    cost = estimate(commands, accepted, state, model, settings.planning.disk_limit)
+    # A cluster that has never been used answers the worker before it decides.
+    waiting = None if state.kafka_cluster_id is None else plan_waits(state, commands[0].plan_name)
+    return Tried(decisions, cost, waiting)
 
 
 async def _seen(settings: Settings, state: ClusterState, wanted: frozenset[TopicPartition]) -> Observation:

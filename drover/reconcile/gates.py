@@ -406,6 +406,8 @@ THROTTLE_ROOM = Gate("throttled-replicas-full", Severity.NOTE, _throttle_room_sh
 CALL_GATES: tuple[Gate, ...] = (CLUSTER_KNOWN,)
 CHANGE_GATES: tuple[Gate, ...] = (CLUSTER_KNOWN, NOT_FROZEN, NOT_MIGRATING)
 CLUSTER_GATES: tuple[Gate, ...] = (*CHANGE_GATES, IN_WINDOW)
+# Shut for every step of a plan.
+PLAN_GATES: tuple[Gate, ...] = (*CLUSTER_GATES, PLAN_RUNNING)
 # Those that open when a copy ends at a broker or on an uplink; and those that open when any copy or leader arrives.
 SLOT_GATES: tuple[Gate, ...] = (BROKER_SLOTS, RACK_SLOTS)
 BUDGET_GATES: tuple[Gate, ...] = (COPIES_IN_FLIGHT, BYTES_IN_FLIGHT, LEADER_MOVEMENTS)
@@ -450,9 +452,24 @@ def lapse(state: ClusterState, gates: tuple[Gate, ...]) -> str | None:
     return None if waiting is None else f"{waiting.why}: nothing was sent"
 
 
+def calls_nothing(state: ClusterState) -> bool:
+    """Whether a gate is shut for every call: no answer says anything about the cluster that is meant."""
+    return first_shut(_ANYTHING, View(state), CALL_GATES) is not None
+
+
 def begins_nothing(state: ClusterState) -> bool:
     """Whether a gate is shut for every step."""
     return first_shut(_ANYTHING, View(state), CLUSTER_GATES) is not None
+
+
+def plan_waits(state: ClusterState, plan: str) -> Waiting | None:
+    """Return what keeps every step of a plan from beginning; None if one may begin."""
+    return waiting_at(Start(plan=plan, is_pending=True), View(state), PLAN_GATES)
+
+
+def hold_of(state: ClusterState, port: Port) -> Waiting | None:
+    """Return what keeps copies from passing a port because somebody holds its broker; None if nobody does."""
+    return BROKER_OPEN.blocked(Start(ports=(port,)), View(state))
 
 
 def queue_closed(state: ClusterState) -> Waiting | None:

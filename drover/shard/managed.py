@@ -18,7 +18,7 @@ from drover.reconcile.adaptation.reconciler import AdaptationReconciler
 from drover.reconcile.backoff import Backoff
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Reconciler, Urgency, changes_by, merged
-from drover.reconcile.gates import CALL_GATES, lapse
+from drover.reconcile.gates import CALL_GATES, calls_nothing, lapse
 from drover.reconcile.healing.reconciler import HealingReconciler
 from drover.reconcile.identity.reconciler import IdentityReconciler
 from drover.reconcile.leaders.reconciler import LeadershipReconciler
@@ -102,7 +102,7 @@ class ManagedCluster:
         if isinstance(entry, BytesSampled):
             self.observed.see_directories(entry.directories)
         if isinstance(entry, Observation | Identified | Survey):
-            if self._is_another:
+            if calls_nothing(self.state):
                 return
             if isinstance(entry, Observation):
                 entry = self.observed.see(entry)
@@ -128,11 +128,6 @@ class ManagedCluster:
             return "the cluster is not configured any more: nothing was sent"
         return lapse(self.state, CALL_GATES)
 
-    @property
-    def _is_another(self) -> bool:
-        """Whether another Kafka cluster answers: only who it is counts, and nothing can go on before that changes."""
-        return self.state.mismatched_kafka_cluster_id is not None
-
     def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
         """Make the calls that are due; none where nothing may be sent."""
         lapsed = self._lapsed
@@ -145,14 +140,11 @@ class ManagedCluster:
         What is due stays due while another cluster answers, or none has answered yet: it is tried once a second.
         """
         asked = merged(reconciler.attention(now, moves) for reconciler in self._reconcilers)
-        survey, due_ms = asked.survey and now.monotonic_ms >= self._next_survey_ms, asked.due_ms
-        if not self.state.is_right_cluster and due_ms is not None:
-            due_ms = max(due_ms, now.monotonic_ms + WITHOUT_CLUSTER_MS)
-        if not self._is_another:
-            owes = asked.owes and self._lapsed is None
-            return replace(asked, survey=survey, owes=owes, due_ms=due_ms)
-        urgency = min(asked.urgency, Urgency.WAITING)
-        return Attention(brokers=asked.brokers, due_ms=due_ms, urgency=urgency)
+        if calls_nothing(self.state):
+            due_ms = None if asked.due_ms is None else max(asked.due_ms, now.monotonic_ms + WITHOUT_CLUSTER_MS)
+            return Attention(brokers=asked.brokers, due_ms=due_ms, urgency=min(asked.urgency, Urgency.WAITING))
+        survey = asked.survey and now.monotonic_ms >= self._next_survey_ms
+        return replace(asked, survey=survey, owes=asked.owes and self._is_configured)
 
     def survey_begins(self, now: Moment) -> None:
         """Note that a survey is made: if it is not answered, other looks come before the next one."""

@@ -10,11 +10,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from drover.cli import dry_run
-from drover.cli.dry_run import Estimate, Targets, Tried, estimate, print_estimate
+from drover.cli.dry_run import Estimate, Targets, Tried, estimate, print_estimate, try_plan
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.main import cli
 from drover.cli.model import parse_model
 from drover.decide.decision import Decision
+from drover.events.clusters import ClusterFrozen
 from drover.events.commands import Alter, PartitionTarget
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened, PlanThrottleSet
@@ -115,6 +116,29 @@ def test_disks_are_judged_by_the_limit_that_is_set(
     found = dry_run.try_now(settings, [alter()]).estimate
     assert found is not None
     assert [one.broker for one in found.proposal.unmet] == overfull
+
+
+def test_a_trial_says_what_would_keep_the_moves_from_beginning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = ClusterState("prod", kafka_cluster_id="kafka-1")
+    settings = Settings(LogSettings("nowhere:1"), {"prod": ClusterSettings("nowhere:1")})
+
+    def answering(answer: object) -> Callable[..., Awaitable[object]]:
+        async def answered(*_: object) -> object:
+            return answer
+
+        return answered
+
+    facts = PartitionFacts("orders-1", 1, (1, 2, 3), (1, 2, 3))
+    monkeypatch.setattr(dry_run, "state_of", answering(state))
+    monkeypatch.setattr(dry_run, "_seen", answering(replace(SEEN, partitions={ORDERS: facts}, min_isr={"orders": 1})))
+    monkeypatch.setattr(dry_run, "live_model", answering(model_in(tmp_path)))
+    assert dry_run.try_now(settings, [alter()]).waiting is None
+    apply(state, ClusterFrozen(cluster="prod", by="bob", reason="release"), 0)
+    try_plan(settings, [alter()], "table")
+    said = "Its moves would wait now: withheld, frozen by bob (release): `drover unfreeze`"
+    assert said in capsys.readouterr().err
 
 
 def test_a_trial_of_a_plan_that_breaks_a_rule_says_so_and_ends_with_4(

@@ -185,6 +185,7 @@ def present(waiting: int = 1) -> View:
     """One partition is copied, the others wait for the end of a freeze."""
     fold = ShardFold(0, 1)
     state = fold.state.cluster("prod")
+    state.kafka_cluster_id = "kafka-1"
     state.put_plan(Plan("friday-night", "ann", "drain broker 4", 1000, active=1 + waiting))
     state.freeze = Freeze("ann", "the disks of rack b are being replaced until noon", 1000)
     state.put(move(0, Phase.COPYING, Step(number=1, final=True, expected=(4, 2, 3), replicas=(1, 2, 3), leader=2)))

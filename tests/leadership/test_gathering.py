@@ -26,7 +26,7 @@ def intents(made: World) -> list[LeaderOrdersIntended]:
 
 
 async def demoted(named: list[TopicPartition], events: int) -> World:
-    """Let the first replica of each partition be listed, and look until so many events intend calls, which are held."""
+    """List the first replica of each partition, and look until so many events or more intend calls, which are held."""
     made = World()
     made.hold_effects = True
     made.model.create_topic("many", {key.partition: (3, 1, 2) for key in named})
@@ -35,7 +35,7 @@ async def demoted(named: list[TopicPartition], events: int) -> World:
         if len(intents(made)) >= events:
             break
         await made.run(STEP_MS)
-    assert len(intents(made)) == events
+    assert len(intents(made)) >= events
     return made
 
 

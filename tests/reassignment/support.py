@@ -34,6 +34,7 @@ _numbers = itertools.count(1)
 
 def state_after(events: Iterable[AnyEvent] = (), at_ms: int = 1000) -> ClusterState:
     state = ClusterState(CLUSTER)
+    state.kafka_cluster_id = "kafka-1"
     for event in events:
         apply(state, event, at_ms)
     return state

@@ -108,6 +108,7 @@ def test_a_null_beside_queued_partitions_stops_at_once() -> None:
 
 def test_an_entry_waits_for_what_was_accepted_before_it_unless_that_is_blocked() -> None:
     state = put({KEY: [4, 2, 1]})
+    state.kafka_cluster_id = None
     assert str(queue_closed(state)) == "the cluster has not answered yet: its first answer"
     state.kafka_cluster_id = "kafka"
     assert queue_closed(state) is None

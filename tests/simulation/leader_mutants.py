@@ -50,8 +50,8 @@ LEADER_MUTANTS = (
     Mutant(
         "elect-after-the-list-of-brokers-has-changed",
         ENDS,
-        "not (is_listed or state.freeze or key in state.reassignments)",
-        "True",
+        "kept is not None and not is_held_up:",
+        "kept is not None:",
         layer="tests/leadership/test_order_calls.py",
     ),
     Mutant(

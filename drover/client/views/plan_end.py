@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from drover.events.partitions import TopicPartition
+from drover.reconcile.gates import plan_waits
 from drover.state.cluster import ClusterState
 from drover.state.plans import Copied, Plan
 
@@ -61,7 +62,7 @@ def _rest(state: ClusterState, plan: Plan, tally: Tally) -> int | None:
         return 0
     copied = state.copied.get(plan.name, Copied())
     measured = copied.partitions + tally.sampled
-    if state.freeze is not None or plan.name in state.paused_plans or not measured:
+    if not measured or plan_waits(state, plan.name) is not None:
         return None
     return round(count * (copied.bytes + tally.bytes_total) / measured)
 

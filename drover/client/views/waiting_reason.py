@@ -3,10 +3,20 @@
 from drover.decide.replica_sets import adding
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import CancelMode
-from drover.reconcile.gates import CLUSTER_GATES, CLUSTER_KNOWN, STEP_GATES, Severity, Start, View, Waiting, waiting_at
+from drover.reconcile.gates import (
+    CALL_GATES,
+    CLUSTER_GATES,
+    STEP_GATES,
+    Severity,
+    Start,
+    View,
+    Waiting,
+    hold_of,
+    waiting_at,
+)
 from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
-from drover.state.ports import ports_of
+from drover.state.ports import Port, ports_of
 from drover.state.reassignment import Reassignment
 
 # The phases before a next step; a rollback or stop goes on even while the cluster is frozen.
@@ -41,13 +51,13 @@ def waiting_reason(state: ClusterState, key: TopicPartition) -> Waiting | None:
     """
     entry = state.reassignments[key]
     start, view = _start_of(state, entry), View(state)
-    if state.mismatched_kafka_cluster_id is not None:
-        return CLUSTER_KNOWN.blocked(start, view)
+    if waiting := waiting_at(start, view, CALL_GATES):
+        return waiting
     if entry.block is not None:
         return Waiting("blocked", Severity.BAD, entry.block.why.value, entry.block.detail, entry.block.since_ms)
     if call := _open_call(state, entry):
         return call
-    if entry.phase in _STARTING and (waiting := waiting_at(start, view, CLUSTER_GATES[1:])):
+    if entry.phase in _STARTING and (waiting := waiting_at(start, view, CLUSTER_GATES)):
         return waiting
     if entry.phase in _GATED:
         return waiting_at(start, view, STEP_GATES) or _turn(state, entry)
@@ -114,13 +124,8 @@ def _other_gates(state: ClusterState, entry: Reassignment) -> str:
 def _held_leaders(state: ClusterState, entry: Reassignment) -> str:
     if not adding(entry.current, entry.heading):
         return ""
-    holds = {broker: state.held_brokers.get(broker) for broker in entry.current}
-    held_brokers = [(broker, held) for broker, held in holds.items() if held is not None and held.holds("out")]
-    return "".join(
-        f", or broker {broker} leads it, which is held as a source by {held.by} ({held.reason}): "
-        f"`drover broker release {broker}`"
-        for broker, held in held_brokers
-    )
+    holds = {broker: hold_of(state, Port(broker, "out")) for broker in entry.current}
+    return "".join(f", or broker {broker} leads it: {hold}" for broker, hold in holds.items() if hold is not None)
 
 
 def _throttle(state: ClusterState, entry: Reassignment) -> Waiting:

@@ -7,6 +7,7 @@ from drover.facts import Move, Observation, PartitionFacts, Survey
 from drover.reconcile.adaptation.judging import LAGGING_FOR_MS, Health, Replica, causes, judge, switch_off, unexplained
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Reconciler
+from drover.reconcile.gates import calls_nothing
 from drover.reconcile.messages import Input, Moment
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
@@ -126,7 +127,7 @@ class AdaptationReconciler(Reconciler):
             if self._under_replicated or self._last_cause_ms:
                 self._forget()
             return
-        if not self._is_new or not state.is_right_cluster:
+        if not self._is_new or calls_nothing(state):
             return
         self._is_new = False
         health = Health(

@@ -21,6 +21,7 @@ from drover.facts import Move, Observation, Survey
 from drover.inventory import Inventory
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Reconciler, Urgency
+from drover.reconcile.gates import calls_nothing, changes_nothing
 from drover.reconcile.healing import timers
 from drover.reconcile.healing.chunks import BY, Seen, begin_chunk, keys_of, next_chunk
 from drover.reconcile.healing.outages import OutageWatch
@@ -120,7 +121,7 @@ class HealingReconciler(Reconciler):
         if limits is None:
             self._end_watching(batch)
             return
-        if state.kafka_cluster_id is None or state.mismatched_kafka_cluster_id is not None:
+        if calls_nothing(state):
             return
         self._watched.follow(state.absent_brokers, batch.now.monotonic_ms)
         self._follow_chunk(limits, batch)
@@ -135,7 +136,7 @@ class HealingReconciler(Reconciler):
         due = timers.due_brokers(state, limits, self._watched, batch.now)
         if state.heal is not None:
             self._check_heal(state.heal, due, batch)
-        if state.freeze is not None or timers.is_braked(state):
+        if changes_nothing(state) or timers.is_braked(state):
             return
         if state.heal_running is not None:
             # What is known when this chunk ends lets the next one begin in the same record.

@@ -6,6 +6,7 @@ from drover.decide.leader_order import deprioritise
 from drover.decide.leaders import DROVER
 from drover.events.leadership import LeaderBalanceBegun, LeaderBalanceEnded
 from drover.facts import PartitionFacts
+from drover.reconcile.gates import changes_nothing
 from drover.reconcile.leaders.judging import Judgement, Wait, Wish
 from drover.state.cluster import ClusterState
 from drover.state.leaders import Balance
@@ -83,7 +84,7 @@ class Balancing:
         """Whether it has moved no leader for ten minutes, in which it was allowed to."""
         moved, passed_ms = (balance.since_ms, balance.elected), now_ms - self._surveyed_ms
         self._surveyed_ms = now_ms
-        if moved != self._moved or self._state.freeze is not None:
+        if moved != self._moved or changes_nothing(self._state):
             self._moved, self._stuck_ms = moved, 0
         else:
             # While the cluster is out of reach there are no surveys, and nothing is tried.

@@ -6,6 +6,7 @@ from drover.events.leadership import ElectionOutcome, LeaderElectionsEnded, Lead
 from drover.events.partitions import TopicPartition
 from drover.facts import PREFERRED_LEADER_NOT_AVAILABLE
 from drover.reconcile.batch import BatchBuilder
+from drover.reconcile.gates import changes_nothing
 from drover.reconcile.leaders.acting import events_of
 from drover.reconcile.leaders.elections import ElectionEnd, Elections
 from drover.reconcile.leaders.judging import Wait
@@ -66,7 +67,8 @@ class CallEnds:
         intended, kept = state.intended_orders[key], state.orders.get(key)
         listed = state.listed_for(key.topic)
         is_listed = intended.replicas[0] in listed and not listed.issuperset(intended.replicas)
-        if intended.elects and kept is not None and not (is_listed or state.freeze or key in state.reassignments):
+        is_held_up = is_listed or changes_nothing(state) or key in state.reassignments
+        if intended.elects and kept is not None and not is_held_up:
             return _ELECTING
         if intended.elects or intended.leader in listed:
             self._work.candidates[key] = None

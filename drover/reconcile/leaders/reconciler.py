@@ -26,7 +26,7 @@ from drover.facts import Move, Observation, PartitionFacts, Survey
 from drover.fold.plans import ENDINGS, Ending
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Changes, Reconciler, Urgency
-from drover.reconcile.gates import CALL_GATES, CHANGE_GATES, changes_nothing, lapse
+from drover.reconcile.gates import CHANGE_GATES, calls_nothing, changes_nothing, lapse
 from drover.reconcile.leaders.acting import election, events_of
 from drover.reconcile.leaders.balancing import Balancing
 from drover.reconcile.leaders.call_ends import CallEnds
@@ -168,7 +168,7 @@ class LeadershipReconciler(Reconciler):
         self._record_ends(batch)
         state = self.state
         self._wishes = {}
-        if state.is_right_cluster:
+        if not calls_nothing(state):
             self._read_survey(batch)
         # A matter of the log, whichever cluster answers.
         if over := self._listing_ends.over(batch.now):
@@ -382,7 +382,7 @@ class LeadershipReconciler(Reconciler):
         if expiry_ms is not None:
             times.append(now_ms + max(0, expiry_ms - now.wall_ms))
         may_act = (self._work.ready or self._work.reordered) and self._room and may_change
-        if may_act or (self._reader is not None and lapse(self.state, CALL_GATES) is None):
+        if may_act or (self._reader is not None and not calls_nothing(self.state)):
             times.append(now_ms)
         return min((due for due in times if due is not None), default=None)
 

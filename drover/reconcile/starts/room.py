@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from drover.events.partitions import TopicPartition
-from drover.reconcile.gates import Budget, Start, Uplink, View, limit_of
+from drover.reconcile.gates import Budget, Start, Uplink, View, hold_of, limit_of
 from drover.reconcile.observations import ObservationCache
 from drover.reconcile.starts.throttles import Throttles
 from drover.state.cluster import ClusterState
@@ -112,10 +112,9 @@ class Room(View):
 
     def takes_copies(self, broker: int) -> bool:
         """Whether any copy into a broker may begin."""
-        hold = self.state.held_brokers.get(broker)
-        if hold is not None and hold.holds("in"):
-            return False
         port = Port(broker, "in")
+        if hold_of(self.state, port) is not None:
+            return False
         taken = self.state.moves.slots.get(port, 0)
         slots = self.state.slots_of(broker, limit_of(self.state.limits, port))
         return not taken or taken + LEAST_SHARE <= slots * WHOLE_SLOT

@@ -23,6 +23,7 @@ from drover.facts import NONE, UNKNOWN_TOPIC_OR_PARTITION, BrokerRates, CallResu
 from drover.fold.throttles import without
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import TAKEOVER_WAIT_MS, Attention, Changes, Reconciler, Urgency
+from drover.reconcile.gates import calls_nothing
 from drover.reconcile.messages import (
     ChangeThrottles,
     Effect,
@@ -241,7 +242,7 @@ class ThrottlingReconciler(Reconciler):
     def reconcile(self, batch: BatchBuilder) -> None:
         """Record what must be written where the ledger differs from what is wanted; else read what is missing."""
         state, demand = self.state, self._demand
-        if state.mismatched_kafka_cluster_id is not None or state.kafka_cluster_id is None:
+        if calls_nothing(state):
             return
         if self.observed.live != self._live:
             # Brokers that have come back must be compared again.

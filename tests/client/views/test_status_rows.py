@@ -34,7 +34,7 @@ FIRST_STEP = Step(number=1, final=False, expected=(1, 2), replicas=(1, 2, 3), le
 
 
 def copying(queued_ms: int = 0) -> ClusterState:
-    state = ClusterState("prod")
+    state = ClusterState("prod", kafka_cluster_id="kafka-1")
     state.plans["p"] = Plan("p", "ana", "r", 0)
     state.put(move(0, Phase.PENDING))
     state.put(replace(move(1, Phase.COPYING, FIRST_STEP), bytes_copied=50, queued_ms=queued_ms))
@@ -72,7 +72,7 @@ def test_without_samples_nothing_is_made_up() -> None:
 
 
 def test_a_blocked_move_says_why_and_since_when() -> None:
-    state = ClusterState("prod")
+    state = ClusterState("prod", kafka_cluster_id="kafka-1")
     state.put(move(0, Phase.CONFIRMED, FIRST_STEP, Block(Blocker.NO_LEADER, "bring it back", 7000)))
     (row,) = status_rows(state, Transfers())
     assert (row.waiting, row.since_ms) == ("no-leader: bring it back", 7000)

@@ -5,6 +5,7 @@ its place there, and the shard goes on.
 """
 
 import asyncio
+import math
 from collections.abc import Sequence
 from time import monotonic
 
@@ -24,8 +25,9 @@ MAX_PAYLOAD_BYTES = 64 * 1024
 # longer after each failure in a row: one slow second must not cost the dead letters of half a minute.
 WRITE_TIMEOUT_S = 1.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
-# Of one batch; the others are counted in one line.
+# So many are logged in a minute; the others are counted in one line a minute.
 MOST_LOGGED = 10
+LOGGED_EVERY_S = 60.0
 _log = structlog.get_logger(__name__)
 
 
@@ -38,6 +40,9 @@ class DeadLetters:
         self._metrics = metrics
         self._failures = 0
         self._paused_until_s = 0.0
+        self._minute_began_s = -math.inf
+        self._logged = 0
+        self._unlogged = 0
 
     async def bury(self, journal: Journal, letters: Sequence[tuple[Arrival, str]]) -> None:
         """Produce each dead letter, its payload cut to 64 KiB, and return once all are acknowledged, or given up."""
@@ -58,7 +63,14 @@ class DeadLetters:
             self._failures = 0
 
     def _tell(self, letters: Sequence[tuple[Arrival, str]]) -> None:
-        for arrival, reason in letters[:MOST_LOGGED]:
+        if monotonic() - self._minute_began_s >= LOGGED_EVERY_S:
+            if self._unlogged:
+                _log.warning("more records were not commands", partition=self._shard, records=self._unlogged)
+            self._minute_began_s, self._logged, self._unlogged = monotonic(), 0, 0
+        shown = letters[: MOST_LOGGED - self._logged]
+        self._logged += len(shown)
+        self._unlogged += len(letters) - len(shown)
+        for arrival, reason in shown:
             _log.warning(
                 "a record is not a command and went to the dead letters",
                 topic=self._topics.commands[arrival.topic_index],
@@ -68,8 +80,6 @@ class DeadLetters:
                 cluster=arrival.command.cluster,
                 reason=reason,
             )
-        if len(letters) > MOST_LOGGED:
-            _log.warning("more records are not commands", partition=self._shard, records=len(letters) - MOST_LOGGED)
 
     def _give_up(self, letters: Sequence[tuple[Arrival, str]], why: str) -> None:
         first, _ = letters[0]

@@ -8,7 +8,7 @@ five. Lag: records are offered at a steady pace; from offering an event to the a
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +52,9 @@ class Reports:
 
     def projection_deleted(self, cluster: str, tree: str) -> None:
         check(False, f"{cluster}: {tree} was deleted")
+
+    def projection_claimed(self, cluster: str, exposed: Mapping[str, Sequence[str]]) -> None:
+        check(False, f"{cluster}: others could write {sorted(exposed)}")
 
     def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
         check(False, f"{cluster}: {paths} drifted")

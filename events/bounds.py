@@ -34,14 +34,23 @@ INTAKE_ID_PREFIX = "znode-"
 # What is wrong with a record, in words for a person.
 MAX_DETAIL_BYTES = 500
 
-# C0 and C1 controls, separators of lines, marks that turn the direction of text, and halves of surrogates.
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# C0 and C1 controls, separators of lines, halves of surrogates, and what Unicode says is not shown (its property
+# Default_Ignorable_Code_Point, with the marks that turn the direction of text): two names must not look alike. Joiners
+# and variation selectors are left out, since words of some languages, and emoji, are written with them.
+_UNSEEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
+)
+# In the name of somebody they are not needed.
+_JOINERS = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
 
 def fault_of(command: Command) -> str | None:
     """Say which text or list of a command is out of bounds; None if nothing is."""
     return (
         _fault_of_text("by", command.by, MAX_BY_BYTES)
+        or _fault_of_by(command.by)
         or _fault_of_text("reason", command.reason, MAX_REASON_BYTES)
         or _fault_of_name(command)
         or _fault_of_lists(command)
@@ -75,17 +84,28 @@ def shortened(text: str, most_bytes: int = MAX_DETAIL_BYTES) -> str:
     return encoded[: most_bytes - 3].decode(errors="ignore") + "…"
 
 
+def shortened_name(name: str) -> str:
+    """Cut the name of somebody to what `by` may have, and put `?` for what it may not have."""
+    return shortened(_JOINERS.sub("?", name), MAX_BY_BYTES)
+
+
 def _fault_of_text(name: str, text: str, most_bytes: int) -> str | None:
     size = len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
     if size > most_bytes:
         return f"{name} has {size} bytes, at most {most_bytes} are allowed"
-    if text.isprintable() and text.strip():
-        return None  # nearly every text: what is not seen is not printable either
+    if text.isascii() and text.isprintable() and text.strip():
+        return None  # nearly every text
     if _UNSEEN.search(text):
-        return f"{name} has a control character, such as a line break or an escape sequence"
+        return f"{name} has a control character, or one that is not shown: leave it out"
     if not any(character.isprintable() and not character.isspace() for character in text):
         return f"{name} is blank"
     return None
+
+
+def _fault_of_by(by: str) -> str | None:
+    if by.isascii() or not _JOINERS.search(by):
+        return None
+    return "by has a character that is not shown: two names must not look alike"
 
 
 def _fault_of_name(command: Command) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from drover.events.bounds import MAX_BY_BYTES, fault_of, shortened
+from drover.events.bounds import fault_of, shortened, shortened_name
 from drover.events.commands import TYPES_BY_TOPIC, AnyCommand, Command
 from drover.events.progress import Sample
 from drover.events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
@@ -195,4 +195,4 @@ def _malformed(payload: bytes, detail: str, *, is_json: bool) -> Malformed:
 
 
 def _text(value: object) -> str | None:
-    return shortened(value, MAX_BY_BYTES) if isinstance(value, str) and value else None
+    return shortened_name(value) if isinstance(value, str) and value else None

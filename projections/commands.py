@@ -38,7 +38,6 @@ QUEUE = "/admin/reassign_partitions_queue"
 CANCEL = "/admin/cancel_reassignment_in_progress"
 FREEZE = "/admin/reassign_cancel"
 BLACKLIST = "/config/brokers/<default>"
-REQUESTS = "/admin/reassignment_requests"
 ERROR_SUFFIX = ".error"
 # What one decision can say something about; the same as `drover alter` puts into one command.
 MOST_PARTITIONS = 5000

@@ -1,7 +1,7 @@
 """Reading a tree beside the log: is it the fold of the events up to its own position?"""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from drover.client.history import open_log, read_log
 from drover.journal.connection import LogConnection
@@ -60,6 +60,12 @@ async def load_quietly(tree: Tree) -> None:
 async def compare(read: FeedReader, tree: Tree) -> Comparison:
     """Compare a tree with the fold of the events up to its position. Changes nothing."""
     await load_quietly(tree)
+    compared = await _compare_loaded(read, tree)
+    exposed = (Difference(path, f"may be written by {', '.join(ids)}") for path, ids in sorted(tree.exposed.items()))
+    return replace(compared, differences=(*exposed, *compared.differences))
+
+
+async def _compare_loaded(read: FeedReader, tree: Tree) -> Comparison:
     feed, _ = await read(tree.cluster)
     position = tree.position
     if position is None and not feed.waiting and not tree.known:

@@ -27,7 +27,6 @@ from drover.projections.commands import (
     FREEZE,
     PLAN,
     QUEUE,
-    REQUESTS,
     Fault,
     answers,
     command_of,
@@ -40,7 +39,7 @@ from drover.projections.commands import (
     request_number,
 )
 from drover.projections.monitor import Monitor
-from drover.projections.ownership import PARENTS, SHARED
+from drover.projections.ownership import PARENTS, REQUESTS, SHARED
 from drover.projections.position import POSITION_PATH, Place, Position, decode_position, is_marked
 from drover.projections.store import (
     MOST_OPERATIONS,

@@ -30,13 +30,17 @@ class Fault(Enum):
 
 @dataclass(slots=True)
 class MemoryStore:
-    """A tree of nodes; several writers share one object. `faults` are taken, one per transaction, from the left."""
+    """A tree of nodes; several writers share one object.
+
+    `faults` are taken, one per transaction, from the left. `exposed` says which nodes others may change, and who.
+    """
 
     nodes: dict[str, Znode] = field(default_factory=dict)
     faults: Iterator[Fault | None] = field(default_factory=lambda: iter(()))
     transactions: list[tuple[Operation, ...]] = field(default_factory=list)
     identities: dict[str, tuple[int, int]] = field(default_factory=dict)
     number: int = 0
+    exposed: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     async def read(self, paths: Sequence[str]) -> Mapping[str, Znode]:
         """Return the nodes at these paths."""
@@ -90,6 +94,16 @@ class MemoryStore:
         await asyncio.sleep(0)
         if fault is Fault.LOST_ANSWER:
             raise WriteUnknownError("the connection was lost")
+
+    async def exposures(self, paths: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return the nodes that others may change, and who."""
+        await asyncio.sleep(0)
+        return {path: self.exposed[path] for path in paths if path in self.exposed and path in self.nodes}
+
+    async def claim(self, path: str) -> None:
+        """Let nobody else change a node."""
+        await asyncio.sleep(0)
+        self.exposed.pop(path, None)
 
     async def close(self) -> None:
         """Nothing is held."""

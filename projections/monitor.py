@@ -1,6 +1,6 @@
 """The port through which a projection reports what it does."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 
@@ -17,6 +17,10 @@ class Monitor(Protocol):
 
     def projection_deleted(self, cluster: str, tree: str) -> None:
         """Somebody had deleted the whole tree, or its position; it is made anew."""
+        ...
+
+    def projection_claimed(self, cluster: str, exposed: Mapping[str, Sequence[str]]) -> None:
+        """Others could change these nodes, and cannot any more; values are the ACL ids of who could."""
         ...
 
     def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:

@@ -12,10 +12,12 @@
 
 # Below it is a node per topic, and below those one per reassignment.
 REASSIGNMENTS = "/admin/reassignments"
+# Below it are requests of operators.
+REQUESTS = "/admin/reassignment_requests"
 PARENTS = (
     "/admin",
     "/admin/failed_brokers",
-    "/admin/reassignment_requests",
+    REQUESTS,
     REASSIGNMENTS,
     "/brokers",
     "/brokers/topics",

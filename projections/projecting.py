@@ -7,7 +7,7 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import structlog
 
@@ -37,6 +37,8 @@ SAMPLE_S = 5.0
 # A view that is further behind is not worth reading.
 READY_LAG_S = 60.0
 STOP_S = 10.0
+# Of the nodes that others could write, so many are named in the log.
+MOST_NAMED = 20
 NOTES_S = 1.0
 _log = structlog.get_logger(__name__)
 
@@ -66,6 +68,16 @@ class Reporter:
         """Others had deleted the tree."""
         self._metrics.projection_drifted(cluster, 1)
         _log.warning("the tree in ZooKeeper was deleted by others and is made anew", cluster=cluster, tree=tree)
+
+    def projection_claimed(self, cluster: str, exposed: Mapping[str, Sequence[str]]) -> None:
+        """Others could change these nodes."""
+        _log.warning(
+            "nodes in ZooKeeper could be written by others: now only Drover may, and the requests in them are removed",
+            cluster=cluster,
+            paths=sorted(exposed)[:MOST_NAMED],
+            nodes=len(exposed),
+            others=sorted({other for ids in exposed.values() for other in ids}),
+        )
 
     def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
         """Others had changed these nodes."""

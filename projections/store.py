@@ -138,6 +138,17 @@ class Store(Protocol):
         """
         ...
 
+    async def exposures(self, paths: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return, of these nodes, those that somebody beside the writer may change, with the ACL ids of who may.
+
+        Empty without credentials: then everybody may change everything, and the settings say that this is meant.
+        """
+        ...
+
+    async def claim(self, path: str) -> None:
+        """Let only the writer change a node from now on, and its readers read it; idempotent."""
+        ...
+
     async def close(self) -> None:
         """Let go; idempotent."""
         ...

@@ -4,14 +4,24 @@ Every transaction carries the position node on condition of its version. So of t
 that was lost the position tells what happened. Paths are below the cluster's chroot, but for what goes to the store.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
 from drover.errors import ConfigurationError
 from drover.events.undecodable import UNDECODABLE
 from drover.projections.changes import absorb
-from drover.projections.ownership import FOREIGN_MARKS, FOREIGN_TOPS, PARENTS, PROJECTED, SHARED, SUBTREES, parent_of
+from drover.projections.ownership import (
+    FOREIGN_MARKS,
+    FOREIGN_TOPS,
+    PARENTS,
+    PROJECTED,
+    REQUESTS,
+    SHARED,
+    SUBTREES,
+    depth_of,
+    parent_of,
+)
 from drover.projections.position import POSITION_PATH, Position, decode_position, encode_position
 from drover.projections.store import (
     ANY_VERSION,
@@ -72,6 +82,8 @@ class Tree:
         self._sent: tuple[tuple[Operation, ...], Position] | None = None
         # Shared nodes that were found to be an operator's alone.
         self._locked: set[str] = set()
+        # Nodes that others may change although Drover has credentials, by absolute path, as of the last `load`.
+        self.exposed: Mapping[str, tuple[str, ...]] = {}
         self.foreign: frozenset[str] = frozenset()
         self.kept: frozenset[str] = frozenset()
         # The highest nodes of what is kept.
@@ -130,6 +142,7 @@ class Tree:
         for top in SUBTREES:
             found.update(await read_subtree(self._store, f"{self.base}{top}"))
         self.known = {path[len(self.base) :]: node for path, node in found.items()}
+        self.exposed = await self._exposures(found)
         # Those that have gone meanwhile are none any more.
         self._obstacles &= self.known.keys()
         self.kept = frozenset(
@@ -138,6 +151,45 @@ class Tree:
             for path in self.known
             if path == top or path.startswith(f"{top}/") or top.startswith(f"{path}/")
         )
+
+    async def _exposures(self, present: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return what others may change: the nodes that hold others, and if one of these is exposed all of the tree.
+
+        What is above the root is not Drover's: who may write there can make or remove the root only while it is empty.
+        """
+        holders = [self._root, *(f"{self.base}{path}" for path in ("", *PARENTS, POSITION_PATH))]
+        exposed = await self._store.exposures(holders)
+        if not exposed:
+            return {}
+        return {**exposed, **await self._store.exposures([path for path in present if path not in holders])}
+
+    async def claim(self) -> Mapping[str, tuple[str, ...]]:
+        """Take what is exposed away from others, and remove the requests in it; returns what was exposed.
+
+        Anybody can have written those requests. Raises `ConfigurationError` for a node that its owner keeps.
+        """
+        exposed, self.exposed = self.exposed, {}
+        for path in sorted(exposed, key=depth_of):
+            try:
+                await self._store.claim(path)
+            except StoreDeniedError as error:
+                others = ", ".join(exposed[path])
+                raise ConfigurationError(
+                    f"{path} may be written by {others}, and Drover may not change its ACL: whoever writes there "
+                    "commands Drover. Remove it as a ZooKeeper administrator, or choose another zookeeper.root"
+                ) from error
+        if exposed:
+            await self._remove_requests()
+        return exposed
+
+    async def _remove_requests(self) -> None:
+        standing = () if self.position is None else self.position.standing
+        requests = dict(await read_subtree(self._store, f"{self.base}{REQUESTS}"))
+        requests.pop(f"{self.base}{REQUESTS}", None)
+        for path in SHARED - set(standing):
+            requests.update(await read_subtree(self._store, f"{self.base}{path}"))
+        for path in sorted(requests, key=depth_of, reverse=True):
+            await self._store.write([Delete(path, requests[path].version)])
 
     def release(self, paths: Iterable[str]) -> None:
         """Forget shared nodes that the fold does not have: they are requests, and not the projector's to touch."""

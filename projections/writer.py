@@ -166,6 +166,7 @@ class ClusterWriter:
         position = self.tree.position
         if position is not None and before is not None and position.place != before.place:
             raise BeatenError(f"{self.tree.base}: {position.writer} writes it")
+        await self._claim()
         # What was written there between the two is of another version than the one that is known, and refused.
         await self._requests.see()
         if position is None and self._has_written:
@@ -176,6 +177,10 @@ class ClusterWriter:
             await self._repair(position)
         self._has_written = True
         self._failures, self.last_error = 0, None
+
+    async def _claim(self) -> None:
+        if exposed := await self.tree.claim():
+            self._monitor.projection_claimed(self.cluster, exposed)
 
     def _is_usable(self, position: Position) -> bool:
         return not position.building and (position.cluster, position.shard) == (self.cluster, self._shard)
@@ -214,6 +219,7 @@ class ClusterWriter:
         What is denied is tried again for ever, or raised as `StoreDeniedError`.
         """
         self._ends_if_denied = ends_if_denied
+        await self._claim()
         while not self._caught_up.is_set():
             self._feed.advance_all()
             await self._wait()

@@ -11,7 +11,7 @@ import functools
 import logging
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -27,7 +27,7 @@ from kazoo.exceptions import (
     RolledBackError,
     RuntimeInconsistency,
 )
-from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id, Permissions
+from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, Id, Permissions, make_digest_acl_credential
 
 from drover.projections.multi import Multi, encode, encode_acl
 from drover.projections.store import (
@@ -53,6 +53,8 @@ _FOLLOW_UPS = (RolledBackError, RuntimeInconsistency)
 TURN_S = 0.0001
 # How long a write waits for kazoo's thread to take its request; after that it goes on with `meanwhile` all the same.
 TAKEN_WITHIN_S = 0.001
+# In place of the ids in an ACL that Drover may not read.
+HIDDEN = "whoever its hidden ACL names"
 # Requests of one read that are under way at a time.
 READS_AT_A_TIME = 200
 
@@ -146,6 +148,43 @@ class ZooKeeperStore:
             if isinstance(result, Exception) and not isinstance(result, _FOLLOW_UPS):
                 raise StoreUnavailableError(f"{self._where}: {operation.path} was not written ({result!r})")
 
+    async def exposures(self, paths: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return the nodes that others may change, and who; a node's ACL may be hidden from Drover, too."""
+        if not self._options.has_credentials:
+            return {}
+        try:
+            lists = await self._ask_each(paths, lambda client, path: client.get_acls_async(path))
+        except StoreDeniedError as error:
+            if not isinstance(error.__cause__, NoAuthError):
+                raise
+            if len(paths) == 1:
+                return {paths[0]: (HIDDEN,)}
+            apart = [await self.exposures([path]) for path in paths]
+            return {path: ids for some in apart for path, ids in some.items()}
+        exposed = {path: tuple(self._others_in(acl)) for path, (acl, _) in lists.items()}
+        return {path: ids for path, ids in exposed.items() if ids}
+
+    async def claim(self, path: str) -> None:
+        """Give a node the ACL of nodes that Drover makes."""
+        client = await self._connected()
+        try:
+            await self._answer(client, client.set_acls_async(path, self._entries))
+        except _DENIALS as error:
+            raise self._denied(path, error) from error
+        except NoNodeError:
+            return
+        except (KazooException, TimeoutError) as error:
+            raise StoreUnavailableError(f"{self._where} did not answer ({error!r})") from error
+
+    def _others_in(self, acl: Sequence[ACL]) -> Iterator[str]:
+        """Name the ids in a node's ACL that may do more than read it and are not the writer's."""
+        options = self._options
+        mine = None if options.username is None else make_digest_acl_credential(options.username, options.password)
+        for entry in acl:
+            is_mine = entry.id == Id("digest", mine) or (entry.id.scheme == "x509" and options.cert_file is not None)
+            if entry.perms & ~Permissions.READ and not is_mine:
+                yield f"{entry.id.scheme}:{entry.id.id}"
+
     async def close(self) -> None:
         """Let go of the connection."""
         client, self._client = self._client, None
@@ -160,10 +199,14 @@ class ZooKeeperStore:
 
     @functools.cached_property
     def _acl(self) -> bytes:
+        return encode_acl(self._entries)
+
+    @functools.cached_property
+    def _entries(self) -> Sequence[ACL]:
         if not self._options.has_credentials:
-            return encode_acl(OPEN_ACL_UNSAFE)
+            return tuple(OPEN_ACL_UNSAFE)
         readers = [Id(*reader.split(":", 1)) for reader in self._options.readers]
-        return encode_acl([*CREATOR_ALL_ACL, *(ACL(Permissions.READ, reader) for reader in readers)])
+        return (*CREATOR_ALL_ACL, *(ACL(Permissions.READ, reader) for reader in readers))
 
     def _denied(self, path: str, error: Exception) -> StoreDeniedError:
         return StoreDeniedError(

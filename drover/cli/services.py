@@ -149,6 +149,7 @@ async def _serve(settings: Settings) -> None:
         telemetry=tables.read,
         doorkeeper=doorkeeper,
         looking=looking_at(settings),
+        proxies=web_settings.networks,
     ) as port:
         shown = f"[{host}]" if ":" in host else host
         say(f"The page is at http://{shown}:{port}/")

@@ -4,6 +4,7 @@
 that something fails. The log's Kafka and the managed clusters have separate ACLs, so that each can have its own user.
 """
 
+import shlex
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -44,18 +45,16 @@ class Need:
         return tuple(Acl(user, self.resource, name, operation) for name in self.names for operation in self.operations)
 
     def command(self, bootstrap: str, user: str) -> str:
-        """Return the need as a call of Kafka's own tool."""
+        """Return the need as a call of Kafka's own tool, quoted for a shell: users may be names in certificates."""
         resources = {
             Resource.CLUSTER: "--cluster",
-            Resource.GROUP: " ".join(f"--group {name}" for name in self.names),
-            Resource.TOPIC: " ".join(
-                f"--topic '{name}'" if name == EVERY else f"--topic {name}" for name in self.names
-            ),
+            Resource.GROUP: " ".join(f"--group {shlex.quote(name)}" for name in self.names),
+            Resource.TOPIC: " ".join(f"--topic {shlex.quote(name)}" for name in self.names),
         }
         operations = " ".join(f"--operation {operation.title}" for operation in self.operations)
         return (
-            f"kafka-acls --bootstrap-server {bootstrap} --command-config admin.properties --add "
-            f"--allow-principal User:{user} {operations} {resources[self.resource]}"
+            f"kafka-acls --bootstrap-server {shlex.quote(bootstrap)} --command-config admin.properties --add "
+            f"--allow-principal {shlex.quote(f'User:{user}')} {operations} {resources[self.resource]}"
         )
 
 

@@ -83,14 +83,25 @@ def mark_verified(directory: Path, jars: Iterable[Jar]) -> None:
 def untrusted(directory: Path, jars: Iterable[Jar]) -> tuple[Jar, ...]:
     """Return the jars that are absent, of another size, or never verified here; reads sizes only.
 
-    In a directory that others may write nothing counts as verified: its files are hashed each time.
+    A jar that others may write, or whose path leads through a directory that they may write, never counts as verified:
+    it is hashed each time.
     """
-    verified = {} if is_foreign(directory) else read_marker(directory)
-    return tuple(
-        jar
-        for jar in jars
-        if verified.get(jar.path) != jar.sha256 or _size_bytes(directory / jar.path) != jar.size_bytes
-    )
+    if any(is_exposed(place) for place in (directory, directory / MARKER_NAME, *directory.resolve().parents)):
+        return tuple(jars)
+    verified = read_marker(directory)
+    are_exposed: dict[Path, bool] = {}
+
+    def is_trusted(jar: Jar) -> bool:
+        if verified.get(jar.path) != jar.sha256 or _size_bytes(directory / jar.path) != jar.size_bytes:
+            return False
+        file = directory / jar.path
+        between = [place for place in file.parents if place.is_relative_to(directory)]
+        for place in (file, *between):
+            if place not in are_exposed:
+                are_exposed[place] = is_exposed(place)
+        return not any(are_exposed[place] for place in (file, *between))
+
+    return tuple(jar for jar in jars if not is_trusted(jar))
 
 
 def verify_present(directory: Path, jar: Jar) -> bool:
@@ -102,13 +113,19 @@ def verify_present(directory: Path, jar: Jar) -> bool:
     return False
 
 
-def is_foreign(directory: Path) -> bool:
-    """Tell whether others may have put something into a directory: it is somebody else's, or anybody may write it."""
+def is_exposed(place: Path) -> bool:
+    """Whether others may have changed a file, or put one into a directory: they own it, or group or world may write it.
+
+    In a directory with the sticky bit, such as /tmp, others cannot replace what is not theirs.
+    """
     try:
-        found = directory.stat()
+        status = place.stat()
     except _ABSENT:
         return False
-    return found.st_uid not in {os.geteuid(), 0} or bool(found.st_mode & stat.S_IWOTH)
+    if status.st_uid not in {os.geteuid(), 0}:
+        return True
+    is_sticky = stat.S_ISDIR(status.st_mode) and bool(status.st_mode & stat.S_ISVTX)
+    return bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)) and not is_sticky
 
 
 def _size_bytes(file: Path) -> int | None:

@@ -3,6 +3,7 @@
 Owns the default mirror. Does not know which jars are wanted or where progress is shown.
 """
 
+import base64
 import http.client
 import os
 import threading
@@ -37,13 +38,29 @@ def mirror_base(mirror: str | None = None) -> str:
     base = (mirror or os.environ.get(MIRROR_VARIABLE) or DEFAULT_MIRROR).rstrip("/")
     address = urllib.parse.urlsplit(base)
     if address.scheme not in {"https", "http"}:
-        raise ConfigurationError(f"{MIRROR_VARIABLE} must be an http or https address, not {base!r}")
+        raise ConfigurationError(f"{MIRROR_VARIABLE} must be an http or https address, not {shown(base)!r}")
     if address.scheme == "http" and address.hostname not in _LOOPBACK and os.environ.get(HTTP_VARIABLE) != "1":
         raise ConfigurationError(
-            f"{base} is not encrypted, so anybody on the way sees what is fetched and can stop it: use https, or set "
-            f"{HTTP_VARIABLE}=1 if that is meant (what is fetched is compared with its locked hash all the same)"
+            f"{shown(base)} is not encrypted, so anybody on the way sees what is fetched and can stop it: use https, "
+            f"or set {HTTP_VARIABLE}=1 if that is meant (what is fetched is compared with its locked hash all the same)"
         )
     return base
+
+
+def shown(address: str) -> str:
+    """Return an address without the user and password that a mirror may ask for; messages show this one."""
+    parts = urllib.parse.urlsplit(address)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+def request_for(address: str) -> urllib.request.Request:
+    """Make the request for an address; a user and password in it go to this host only, and not where it redirects."""
+    parts = urllib.parse.urlsplit(address)
+    request = urllib.request.Request(shown(address), headers={"User-Agent": "drover"})  # noqa: S310 - mirror_base allows http(s) only
+    if parts.username is not None:
+        pair = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
+        request.add_unredirected_header("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")
+    return request
 
 
 def download(jar: Jar, directory: Path, base: str, advance: Advance, cancelled: threading.Event) -> None:
@@ -69,8 +86,9 @@ def download(jar: Jar, directory: Path, base: str, advance: Advance, cancelled: 
     if found != jar.sha256:
         part.unlink()
         raise ConfigurationError(
-            f"{target.name} from {address} has the wrong content and was removed: expected SHA-256 {jar.sha256}, found "
-            f"{found}. The mirror or something before it changed the file; choose another with {MIRROR_VARIABLE}."
+            f"{target.name} from {shown(address)} has the wrong content and was removed: expected SHA-256 "
+            f"{jar.sha256}, found {found}. The mirror or something before it changed the file; choose another with "
+            f"{MIRROR_VARIABLE}."
         )
     part.replace(target)
 
@@ -85,7 +103,7 @@ def _fetch_with_retries(address: str, part: Path, jar: Jar, advance: Advance, ca
             error.close()
             if error.code < 500 and error.code not in {408, 416, 429}:
                 raise ConfigurationError(
-                    f"{address} answered {error.code} {error.reason}: that mirror does not have the file; "
+                    f"{shown(address)} answered {error.code} {error.reason}: that mirror does not have the file; "
                     f"choose another with {MIRROR_VARIABLE}"
                 ) from error
             fault: Exception = error
@@ -97,7 +115,7 @@ def _fetch_with_retries(address: str, part: Path, jar: Jar, advance: Advance, ca
             raise DownloadCancelledError
         pause_s *= 2
     raise ConfigurationError(
-        f"{address} could not be fetched ({fault}), {ATTEMPTS} attempts: this machine seems to be offline and "
+        f"{shown(address)} could not be fetched ({fault}), {ATTEMPTS} attempts: this machine seems to be offline and "
         f"{part.stem} is not in the cache. Connect it once, or set {MIRROR_VARIABLE} to a Maven mirror it reaches."
     ) from fault
 
@@ -111,7 +129,7 @@ def _fetch_rest(address: str, part: Path, jar: Jar, advance: Advance, cancelled:
         offset = 0
     if offset == jar.size_bytes:
         return
-    request = urllib.request.Request(address, headers={"User-Agent": "drover"})  # noqa: S310 - mirror_base allows http(s) only
+    request = request_for(address)
     if offset:
         request.add_header("Range", f"bytes={offset}-")
     with urllib.request.urlopen(request, timeout=SOCKET_TIMEOUT_S) as response:  # noqa: S310 - as above
@@ -124,8 +142,8 @@ def _fetch_rest(address: str, part: Path, jar: Jar, advance: Advance, cancelled:
                     raise DownloadCancelledError
                 if stream.tell() + len(chunk) > jar.size_bytes:
                     raise ConfigurationError(
-                        f"{address} is larger than the {jar.size_bytes:,} bytes that are locked: the mirror or "
-                        f"something before it changed the file; choose another with {MIRROR_VARIABLE}"
+                        f"{shown(address)} is larger than the {jar.size_bytes:,} bytes that are locked: "
+                        f"the mirror or something before it changed the file; choose another with {MIRROR_VARIABLE}"
                     )
                 stream.write(chunk)
                 advance(len(chunk))

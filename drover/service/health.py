@@ -13,11 +13,12 @@ import structlog
 from aiohttp import web
 
 from drover.errors import ConfigurationError
+from drover.service.connections import BACKLOG, Connections, places
 from drover.service.metrics import CONTENT_TYPE, Metrics
 
 # A connection is closed after so long, whatever its client has sent or read by then.
 CONNECTION_TIMEOUT_S = 5.0
-# More are closed at once: a scrape and two probes need three.
+# A scrape and two probes need three. When all are taken, the one that has been silent longest gives way.
 MAX_CONNECTIONS = 64
 SHUTDOWN_S = 1.0
 _log = structlog.get_logger(__name__)
@@ -58,10 +59,13 @@ class HealthServer:
 
     async def __aenter__(self) -> Self:
         """Listen. Raises `ConfigurationError` if the address cannot be used."""
-        runner = web.ServerRunner(_BoundedServer(self._answer, access_log=None), shutdown_timeout=SHUTDOWN_S)
+        server = web.Server(self._answer, access_log=None)
+        connections = Connections(places(MAX_CONNECTIONS), MAX_CONNECTIONS, head_timeout_s=CONNECTION_TIMEOUT_S)
+        connections.watch(server)
+        runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self._host, self._port).start()
+            await web.TCPSite(runner, self._host, self._port, backlog=BACKLOG).start()
         except (OSError, ValueError) as error:  # a malformed host name, such as 127.0.0..1, raises ValueError
             await runner.cleanup()
             said = getattr(error, "strerror", None) or error
@@ -92,6 +96,9 @@ class HealthServer:
         return int(self._runner.addresses[0][1])
 
     async def _answer(self, request: web.BaseRequest) -> web.Response:
+        if request.transport is not None:
+            # Not a close in order: that waits until all is sent, for ever where the client does not read.
+            asyncio.get_running_loop().call_later(CONNECTION_TIMEOUT_S, request.transport.abort)
         response = self._response(request.method, request.path)
         # One request per connection, which ends soon in any case.
         response.force_close()
@@ -105,19 +112,6 @@ class HealthServer:
         if path in self._checks:
             return _checked(self._checks[path]())
         return web.Response(status=HTTPStatus.NOT_FOUND, text="there are /livez, /readyz and /metrics\n")
-
-
-class _BoundedServer(web.Server):
-    """A server that keeps so many connections at a time, and each for so long: aiohttp waits for silent clients."""
-
-    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Take a connection, or close it at once."""
-        super().connection_made(handler, transport)
-        if len(self.connections) > MAX_CONNECTIONS:
-            transport.abort()
-            return
-        # Not a close, which waits until all is sent: for ever where the client does not read.
-        asyncio.get_running_loop().call_later(CONNECTION_TIMEOUT_S, transport.abort)
 
 
 def _is_loopback(host: str) -> bool:

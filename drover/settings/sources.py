@@ -106,13 +106,14 @@ def _check_owner(file: Path, status: os.stat_result) -> None:
     """Refuse a file that others could have put there, also if it is named: it says where commands go.
 
     `DROVER_CONFIG_OWNER` names one more user who may own it, or `any`. `DROVER_CONFIG_MODE=any` takes a file that
-    anybody may write: some mounts show every file as one.
+    its group or anybody may write: some mounts show every file as one.
     """
     where = f"the settings file {file.absolute()} is not used, because"
-    is_writable = stat.S_ISREG(status.st_mode) and status.st_mode & stat.S_IWOTH
-    if is_writable and os.environ.get(MODE_VARIABLE) != ANY:
+    writers = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) if stat.S_ISREG(status.st_mode) else 0
+    if writers and os.environ.get(MODE_VARIABLE) != ANY:
+        who = "anybody" if writers & stat.S_IWOTH else "its group"
         raise ConfigurationError(
-            f"{where} anybody may write it: chmod o-w {file}. On a mount where chmod has no effect, copy the file to "
+            f"{where} {who} may write it: chmod go-w {file}. On a mount where chmod has no effect, copy the file to "
             f"another file system, or set {MODE_VARIABLE}={ANY} if you trust everybody who can write to that mount"
         )
     trusted = os.environ.get(OWNER_VARIABLE, "")

@@ -1,6 +1,7 @@
 """Channels that viewers follow: one per query, computed and encoded once for all of its viewers."""
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -19,6 +20,7 @@ KEPT_BYTES = 256 * 1024
 FEW_BYTES = 16 * 1024
 # How long a channel without viewers is kept, so that viewers that were cut off can return.
 IDLE_S = 60.0
+# Of views with a filter, and as many of views without one.
 MAX_CHANNELS = 200
 VERSION_DIGITS = 15
 
@@ -116,14 +118,26 @@ class Channels:
     _opened: int = 0
 
     def channel(self, query: Query) -> Channel:
-        """Return the channel of a query. Raises `TooManyChannelsError`."""
+        """Return the channel of a query; the one that has been idle longest may have to go for it.
+
+        A view without a filter gets a channel even while too many filters are followed. Raises `TooManyChannelsError`.
+        """
         channel = self._channels.get(query)
         if channel is None:
-            if len(self._channels) >= MAX_CHANNELS:
-                raise TooManyChannelsError
+            self._make_room(query)
             self._opened += 1
             channel = self._channels[query] = Channel(f"{self.boot}.{self._opened}", self.build(query))
         return channel
+
+    def _make_room(self, query: Query) -> None:
+        alike = {other: channel for other, channel in self._channels.items() if other.is_plain == query.is_plain}
+        if len(alike) < MAX_CHANNELS:
+            return
+        idle = [other for other, channel in alike.items() if not channel.viewers]
+        if not idle:
+            raise TooManyChannelsError
+        # One that was just opened has not been idle yet; its viewer may be on the way.
+        del self._channels[min(idle, key=lambda other: alike[other].idle_since_s or math.inf)]
 
     def refresh(self, now_s: float) -> None:
         """Compute every channel anew, and forget those that have had no viewers for a while."""

@@ -10,6 +10,8 @@ from typing import Any
 
 from aiohttp import web
 
+from drover.web.identity import is_from_other_site
+
 _POLICY = (
     "default-src 'none'",
     "script-src 'self'",
@@ -56,6 +58,17 @@ def host_guard(hosts: Collection[str]) -> Any:
     return check_host
 
 
+@web.middleware
+async def site_guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer questions about the log only to this page, to programs, and to an address that a person has typed.
+
+    Another site's page cannot read the answers, but each costs work, and a place among those who look.
+    """
+    if request.path.startswith("/api/") and is_from_other_site(request):
+        return web.json_response({"error": "the request comes from another site's page"}, status=403)
+    return await handler(request)
+
+
 @contextlib.asynccontextmanager
 async def taken(request: web.Request) -> AsyncIterator[None]:
     """Cut the connection of a client that stops reading during the block; the sender then gets a `ConnectionError`.
@@ -85,7 +98,11 @@ async def _cut_when_idle(request: web.Request) -> None:
 @web.middleware
 async def send_while_taken(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Send the response here, so that a client that stops reading is cut off; aiohttp would wait for it for ever."""
-    response = await handler(request)
+    try:
+        response = await handler(request)
+    except ConnectionError:
+        # The client left, or was cut off, before its request was complete; aiohttp would log a traceback.
+        response = web.Response(status=400)
     # A stream has already sent its response.
     if not response.prepared:
         # A client may leave at any time; aiohttp handles that.

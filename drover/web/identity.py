@@ -18,6 +18,7 @@ from aiohttp import web
 TOKEN_HEADER = "X-Drover-Token"  # noqa: S105 - the name of a header
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+LOOPBACK_NETWORKS: tuple[Network, ...] = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,7 @@ class Doorkeeper:
 
     def user_of(self, request: web.Request) -> str | Denied:
         """Return the user of a request."""
-        peer = _address(request.remote)
-        if peer is None or not any(peer in network for network in self.proxies):
+        if not is_within(request.remote, self.proxies):
             return Denied(
                 403, f"{request.remote} is not a proxy of this page: only those in web.proxies may name users"
             )
@@ -90,6 +90,17 @@ def stranger_of(request: web.Request) -> Denied | None:
     if request.content_type != "application/json":
         return Denied(415, "the body must be application/json")
     return None
+
+
+def is_from_other_site(request: web.Request) -> bool:
+    """Whether a browser says that a page of another site makes this request; programs say nothing of it."""
+    return request.headers.get("Sec-Fetch-Site", "none") not in {"none", "same-origin"}
+
+
+def is_within(address: str | None, networks: Sequence[Network]) -> bool:
+    """Whether an address is in one of these networks; an IPv4 address may be written as an IPv6 one."""
+    peer = _address(address)
+    return peer is not None and any(peer in network for network in networks)
 
 
 def _address(text: str | None) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

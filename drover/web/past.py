@@ -1,7 +1,7 @@
 """Views of the past for the page: folded on demand, one at a time, and cached."""
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,6 +24,8 @@ KEPT_MOMENTS = 32
 KEPT_ENTRIES = 100_000
 # The most questions at a time, since each folds a part of the log; one page asks up to two.
 MAX_ASKED = 32
+# Of one user, or one address.
+MAX_ASKED_EACH = 8
 
 Travelling = Callable[[str, Sequence[Point]], Awaitable[Travel]]
 
@@ -40,9 +42,9 @@ class Past:
     _kept: OrderedDict[tuple[str, Point], ShardFold] = field(default_factory=OrderedDict)
     _archive: Archive | None = None
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _asked: int = 0
+    _asked: Counter[str | None] = field(default_factory=Counter)
 
-    async def at(self, cluster: str, point: Point, archive: Archive) -> Present:
+    async def at(self, cluster: str, point: Point, archive: Archive, asker: str | None = None) -> Present:
         """Return the state at a point of the past, without samples.
 
         Another archive means that the page has started anew, perhaps with another log, and clears the cache. Raises
@@ -53,7 +55,7 @@ class Past:
             self._kept.clear()
         fold = self._kept.get((cluster, point))
         if fold is None:
-            async with self._turn():
+            async with self._turn(asker):
                 # The question before may have been the same.
                 fold = self._kept.get((cluster, point))
                 if fold is None:
@@ -61,9 +63,9 @@ class Past:
         view = View(FoldedLog({fold.shard: fold}), Transfers())
         return Present(view, archive=archive, at_ms=point.at_ms if point.at_ms is not None else fold.at_ms)
 
-    async def difference(self, cluster: str, first: Point, last: Point) -> dict[str, Any]:
+    async def difference(self, cluster: str, first: Point, last: Point, asker: str | None = None) -> dict[str, Any]:
         """Return the changes between two points, as `drover history --diff -o json` does; raises as `at` does."""
-        async with self._turn():
+        async with self._turn(asker):
             travelled = await self.travel(cluster, (first, last))
         before, after = travelled.reached[first], travelled.reached[last]
         if before.position > after.position:
@@ -86,16 +88,22 @@ class Past:
         return fold
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
+    async def _turn(self, asker: str | None) -> AsyncIterator[None]:
         """Wait for a turn; the number of waiting questions is bounded, because abandoned ones are answered, too."""
-        if self._asked >= MAX_ASKED:
+        if self._asked.total() >= MAX_ASKED:
             raise TooManyQuestionsError(f"{MAX_ASKED} questions about the past are waiting: try again in a moment")
-        self._asked += 1
+        if asker is not None and self._asked[asker] >= MAX_ASKED_EACH:
+            raise TooManyQuestionsError(
+                f"{MAX_ASKED_EACH} questions of {asker} about the past are waiting: try again in a moment"
+            )
+        self._asked[asker] += 1
         try:
             async with self._one_at_a_time:
                 yield
         finally:
-            self._asked -= 1
+            self._asked[asker] -= 1
+            if not self._asked[asker]:
+                del self._asked[asker]
 
     def _keep(self, cluster: str, point: Point, fold: ShardFold) -> None:
         self._kept[cluster, point] = fold

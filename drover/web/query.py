@@ -57,6 +57,11 @@ class Query:
     id: str | None = None
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it is a whole view of a cluster, as it is shown first."""
+        return self == Query(self.view, self.cluster)
+
+    @property
     def rows(self) -> slice:
         """The rows on the page."""
         return slice((self.page - 1) * PAGE_ROWS, self.page * PAGE_ROWS)

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +14,11 @@ from drover.client.time_travel import Point
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.time_limits import time_limit
 from drover.web.assets import Asset, make_asset, read_assets
-from drover.web.bodies import Reply
+from drover.web.bodies import Reply, SlowBodyError
 from drover.web.channels import Channel, TooManyChannelsError, encode_event
 from drover.web.documents import document
-from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard, send_while_taken, taken
+from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard, send_while_taken, site_guard, taken
+from drover.web.identity import LOOPBACK_NETWORKS, Denied, Network, is_within
 from drover.web.page_state import PageState
 from drover.web.past import Past, TooManyQuestionsError
 from drover.web.present import Present
@@ -40,7 +41,7 @@ Answering = Callable[[web.Request], Awaitable[Reply]]
 class Server:
     """Answers the requests of the page; `telemetry` reads Spark's tables and may block.
 
-    Without `writes` it is read-only: there is no route for commands.
+    Without `writes` it is read-only: there is no route for commands. Many clients may be behind each of the `proxies`.
     """
 
     page: PageState
@@ -50,6 +51,7 @@ class Server:
     hosts: Collection[str] = LOOPBACK
     writes: Writes | None = None
     surveys: Surveys | None = None
+    proxies: Sequence[Network] = LOOPBACK_NETWORKS
     _assets: dict[str, Asset] = field(default_factory=read_assets)
     _page: Asset = field(init=False)
 
@@ -61,7 +63,7 @@ class Server:
 
     def application(self) -> web.Application:
         """Return the application without starting it."""
-        application = web.Application(middlewares=[send_while_taken, host_guard(self.hosts), _say_errors])
+        application = web.Application(middlewares=[send_while_taken, host_guard(self.hosts), site_guard, _say_errors])
         application.on_response_prepare.append(add_headers)
         asked: dict[str, Answering] = {}
         if self.surveys is not None:
@@ -85,6 +87,16 @@ class Server:
             ]
         )
         return application
+
+    def is_proxy(self, peer: str) -> bool:
+        """Whether many clients come from this address."""
+        return is_within(peer, self.proxies)
+
+    def _asker(self, request: web.Request) -> str | None:
+        """Name who asks: the user, or else the address; None for somebody behind a proxy that names no users."""
+        if self.writes is not None and not isinstance(user := self.writes.doorkeeper.user_of(request), Denied):
+            return user
+        return None if self.is_proxy(request.remote or "") else request.remote
 
     async def _show_page(self, request: web.Request) -> web.Response:
         return _file(request, self._page)
@@ -145,7 +157,7 @@ class Server:
         query = parse_query(request.query)
         point = _point(request.query.get("at"))
         if point is not None:
-            present = await self.past.at(self._cluster(query.cluster), point, present.archive)
+            present = await self.past.at(self._cluster(query.cluster), point, present.archive, self._asker(request))
         return _json(request, document(present, query))
 
     async def _strip(self, request: web.Request) -> web.Response:
@@ -165,7 +177,8 @@ class Server:
         first, last = _point(request.query.get("from")), _point(request.query.get("to"))
         if first is None or last is None:
             raise ValueError("from and to must be times in ms since the epoch, or @offset")
-        return _json(request, await self.past.difference(self._cluster(request.query.get("cluster")), first, last))
+        cluster = self._cluster(request.query.get("cluster"))
+        return _json(request, await self.past.difference(cluster, first, last, self._asker(request)))
 
     async def _telemetry(self, request: web.Request) -> web.Response:
         if self.telemetry is None:
@@ -211,6 +224,8 @@ async def _say_errors(request: web.Request, handler: Callable[[web.Request], Any
         return _error(404, str(error))
     except TooManyChannelsError:
         return _error(503, "too many different filters are being followed; try again in a minute")
+    except SlowBodyError as error:
+        return _error(408, str(error))
     except (LogUnavailableError, TooManyQuestionsError) as error:
         return _error(503, str(error))
     return response

@@ -6,7 +6,7 @@ They change nothing, only the page itself may ask them, and they are answered on
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -37,6 +37,8 @@ class NamedCluster(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cluster: str
 
 
+Question = TypeVar("Question", PastedPlan, NamedCluster)
+_BUSY: Reply = 503, {"error": f"{MAX_WAITING} questions about clusters are waiting already: try again in a moment"}
 Found = Mapping[str, Any]
 Review = Callable[[ClusterState, PastedPlan], Awaitable[Found]]
 FindThrottles = Callable[[str], Awaitable[Found]]
@@ -61,24 +63,18 @@ class Surveys:
     looking: Looking
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _waiting: int = 0
+    # The connections on which bodies are being read, that which began first before the others.
+    _reading: dict[asyncio.Transport, None] = field(default_factory=dict)
 
     async def answer_review(self, request: web.Request) -> Reply:
         """Judge a plan. Raises `ValueError` for an invalid request."""
-        stranger = stranger_of(request)
-        if stranger is not None:
-            return stranger.status, {"error": stranger.why}
-        plan = await read_body(request, PastedPlan, MAX_PLAN_BYTES)
-        state = self._state(plan.cluster)
-        return await self._take_turn(lambda: self.looking.review(state, plan))
+        return await self._answer(request, PastedPlan, MAX_PLAN_BYTES, self.looking.review)
 
     async def answer_throttles(self, request: web.Request) -> Reply:
         """Find the throttles in a cluster that Drover has not set. Raises as `answer_review` does."""
-        stranger = stranger_of(request)
-        if stranger is not None:
-            return stranger.status, {"error": stranger.why}
-        asked = await read_body(request, NamedCluster, MAX_NAME_BYTES)
-        name = self._state(asked.cluster).name
-        return await self._take_turn(lambda: self.looking.find_throttles(name))
+        return await self._answer(
+            request, NamedCluster, MAX_NAME_BYTES, lambda state, _: self.looking.find_throttles(state.name)
+        )
 
     def _state(self, cluster: str) -> ClusterState:
         located = None if self.page.present is None else self.page.present.cluster(cluster)
@@ -86,16 +82,45 @@ class Surveys:
             raise ConfigurationError(f"the log has no entry for cluster {cluster}")
         return located[0]
 
-    async def _take_turn(self, look: Callable[[], Awaitable[Found]]) -> Reply:
+    async def _answer(
+        self,
+        request: web.Request,
+        kind: type[Question],
+        most_bytes: int,
+        look: Callable[[ClusterState, Question], Awaitable[Found]],
+    ) -> Reply:
+        stranger = stranger_of(request)
+        if stranger is not None:
+            return stranger.status, {"error": stranger.why}
+        # Asked before the body is read, and again when others may have come meanwhile.
         if self._waiting >= MAX_WAITING:
-            return 503, {"error": f"{MAX_WAITING} questions about clusters are waiting already: try again in a moment"}
+            return _BUSY
+        question = await self._read(request, kind, most_bytes)
+        if self._waiting >= MAX_WAITING:
+            return _BUSY
+        state = self._state(question.cluster)
         self._waiting += 1
         try:
             async with self._turn:
-                return 200, await look()
+                return 200, await look(state, question)
         except ConfigurationError as error:
             return 400, {"error": str(error)}
         except ClusterError as error:
             return 503, {"error": str(error)}
         finally:
             self._waiting -= 1
+
+    async def _read(self, request: web.Request, kind: type[Question], most_bytes: int) -> Question:
+        """Read a body. Only so many are read at a time: the request that has taken longest is cut off for a new one."""
+        transport = request.transport
+        if transport is None:
+            raise ConnectionResetError
+        if len(self._reading) >= MAX_WAITING:
+            slowest = next(iter(self._reading))
+            del self._reading[slowest]
+            slowest.abort()
+        self._reading[transport] = None
+        try:
+            return await read_body(request, kind, most_bytes)
+        finally:
+            self._reading.pop(transport, None)

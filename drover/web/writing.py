@@ -1,7 +1,7 @@
 """Commands from the page: their effect is shown first, an authenticated user sends them, and the log answers."""
 
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +30,8 @@ OUTCOME_TIMEOUT_S = 20.0
 # The most commands being sent at a time; each has a connection to the log and waits for its outcome.
 MAX_SENDING = 8
 MAX_TRIALS_KEPT = 256
-# The most partitions of all remembered trials together; the last trial is always kept.
+# The most partitions of all remembered trials together; the last trial is always kept, and the user of whom most is
+# remembered loses the oldest.
 MAX_PARTITIONS_KEPT = 200_000
 MAX_BODY_BYTES = 64 * 1024
 _NOTHING: frozenset[TopicPartition] = frozenset()
@@ -154,9 +155,18 @@ class Writes:
         while len(self._shown) > 1 and (
             len(self._shown) > MAX_TRIALS_KEPT or self._partitions_shown > MAX_PARTITIONS_KEPT
         ):
-            _, oldest = self._shown.popitem(last=False)
-            self._partitions_shown -= len(oldest.keys)
+            self._forget_one(name)
         return {"trial": name, **shown.document()}
+
+    def _forget_one(self, latest: str) -> None:
+        """Forget the oldest trial, except the latest, of the user whose trials take most."""
+        taken: Counter[str] = Counter()
+        for shown in self._shown.values():
+            taken[shown.command.by] += 1 if len(self._shown) > MAX_TRIALS_KEPT else len(shown.keys)
+        others = {name: shown.command.by for name, shown in self._shown.items() if name != latest}
+        user = max(others.values(), key=taken.__getitem__)
+        oldest = next(name for name, by in others.items() if by == user)
+        self._partitions_shown -= len(self._shown.pop(oldest).keys)
 
 
 def sender(connection: LogConnection) -> Send:

@@ -158,3 +158,12 @@ def test_the_image_holds_what_is_copied_and_runs_without_rights() -> None:
     (user,) = re.findall(r"^USER (\S+)$", DOCKERFILE, re.MULTILINE)
     assert int(user) > 0
     assert DOCKERFILE.index("USER") < DOCKERFILE.index("ENTRYPOINT")
+
+
+def test_no_service_has_more_rights_than_its_user_and_drover_writes_to_memory_only() -> None:
+    for name, service in SERVICES.items():
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        if "build" in service:
+            assert service["read_only"], name
+            assert service["tmpfs"] == ["/tmp", "/home/drover"], name  # noqa: S108 - of the container

@@ -53,6 +53,12 @@ IN_ROWS = {
 }
 # What these say of the page is in its own section.
 ON_THE_PAGE = (
+    "drover.service.connections.HEAD_TIMEOUT_S",
+    "drover.web.bodies.BODY_TIMEOUT_S",
+    "drover.web.past.MAX_ASKED",
+    "drover.web.past.MAX_ASKED_EACH",
+    "drover.web.serving.MAX_CONNECTIONS",
+    "drover.web.serving.MAX_CONNECTIONS_PER_PEER",
     "drover.web.channels.MAX_CHANNELS",
     "drover.web.server.MAX_VIEWERS",
     "drover.web.surveys.MAX_NAME_BYTES",
@@ -73,7 +79,9 @@ PLACES = (
     "drover/shard",
     "drover/journal/producer.py",
     "drover/web/channels.py",
+    "drover/web/past.py",
     "drover/web/server.py",
+    "drover/web/serving.py",
     "drover/web/surveys.py",
     "drover/web/writing.py",
 )

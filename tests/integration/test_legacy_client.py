@@ -13,7 +13,8 @@ import pytest_asyncio
 
 from drover.events.partitions import TopicPartition
 from drover.local import LocalCluster
-from drover.projections.commands import CANCEL, FREEZE, PLAN, REQUESTS
+from drover.projections.commands import CANCEL, FREEZE, PLAN
+from drover.projections.ownership import REQUESTS
 from drover.projections.store import Create, Store
 from drover.projections.zookeeper import ZooKeeperStore
 from drover.settings.settings import ZooKeeperOptions

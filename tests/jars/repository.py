@@ -16,6 +16,7 @@ class Repository:
         self.failures: Counter[str] = Counter()
         self.requests: list[tuple[str, str | None]] = []
         self.together = threading.Barrier(1)
+        self.authorizations: list[str | None] = []
         self.address = ""
 
     def requested(self, path: str) -> list[str | None]:
@@ -32,6 +33,7 @@ def serve(repository: Repository) -> Iterator[None]:
             path = self.path.lstrip("/")
             header = self.headers.get("Range")
             repository.requests.append((path, header))
+            repository.authorizations.append(self.headers.get("Authorization"))
             repository.together.wait(timeout=10)
             if repository.failures[path]:
                 repository.failures[path] -= 1

@@ -1,5 +1,6 @@
 """Downloads against a small repository on loopback: parallel, resumed, verified, and never twice."""
 
+import base64
 import hashlib
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 
 from drover.errors import ConfigurationError
 from drover.jars import download
+from drover.jars.cache import untrusted
 from drover.jars.ensure import ensure_jars
 from drover.jars.lock import Jar
 from drover.jars.progress import Advance, no_progress
@@ -198,12 +200,42 @@ def test_a_mirror_without_encryption_must_be_meant(monkeypatch: pytest.MonkeyPat
     assert download.mirror_base("http://mirror.example/maven2/") == "http://mirror.example/maven2"
 
 
-def test_a_cache_that_others_may_write_is_hashed_each_time(repository: Repository, tmp_path: Path) -> None:
-    fetch(repository, tmp_path)
-    file = tmp_path / JARS[0].path
+@pytest.mark.parametrize("mode", [0o777, 0o775], ids=["the world", "the group"])
+@pytest.mark.parametrize("exposed", ["above the cache", "the cache", "the jar's folder", "the jar"])
+def test_a_jar_that_others_may_have_replaced_is_hashed_each_time(
+    repository: Repository, tmp_path: Path, exposed: str, mode: int
+) -> None:
+    cache = tmp_path / "above" / "jars"
+    cache.mkdir(parents=True)
+    fetch(repository, cache)
+    file = cache / JARS[0].path
     file.write_bytes(b"y" * JARS[0].size_bytes)
-    fetch(repository, tmp_path)
+    fetch(repository, cache)
     assert file.read_bytes() != CONTENTS["alpha"], "in a cache of one's own the size is enough"
-    tmp_path.chmod(0o777)
-    fetch(repository, tmp_path)
+    places = {"above the cache": cache.parent, "the cache": cache, "the jar's folder": file.parent, "the jar": file}
+    places[exposed].chmod(mode)
+    fetch(repository, cache)
     assert file.read_bytes() == CONTENTS["alpha"]
+
+
+def test_a_cache_in_a_directory_like_tmp_is_ones_own(repository: Repository, tmp_path: Path) -> None:
+    cache = tmp_path / "like-tmp" / "jars"
+    cache.mkdir(parents=True)
+    cache.parent.chmod(0o1777)
+    fetch(repository, cache)
+    assert untrusted(cache, JARS) == ()
+
+
+def test_a_mirror_with_a_password_is_asked_with_it_and_no_message_shows_it(
+    repository: Repository, tmp_path: Path
+) -> None:
+    mirror = repository.address.replace("http://", "http://ann:p%40ss@")
+    del repository.files[JARS[1].path]
+    with pytest.raises(ConfigurationError) as raised:
+        ensure_jars(JARS[1:2], tmp_path, title="test", progress=no_progress, mirror=mirror)
+    assert "p%40ss" not in str(raised.value)
+    assert repository.address in str(raised.value)
+    assert set(repository.authorizations) == {f"Basic {base64.b64encode(b'ann:p@ss').decode()}"}
+    with pytest.raises(ConfigurationError) as raised:
+        download.mirror_base("http://ann:p%40ss@mirror.example/maven2")
+    assert "p%40ss" not in str(raised.value)

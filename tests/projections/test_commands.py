@@ -11,13 +11,13 @@ from drover.projections.commands import (
     CANCEL,
     FREEZE,
     PLAN,
-    REQUESTS,
     Fault,
     command_of,
     command_of_removal,
     identity_of,
     request_number,
 )
+from drover.projections.ownership import REQUESTS
 from drover.projections.store import UNREADABLE, Examined
 from tests.growth import processor_seconds
 

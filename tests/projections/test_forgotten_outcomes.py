@@ -7,8 +7,9 @@ import pytest
 from drover.events.commands import AnyCommand
 from drover.local import wait_until
 from drover.projections import intake
-from drover.projections.commands import CANCEL, ERROR_SUFFIX, REQUESTS
+from drover.projections.commands import CANCEL, ERROR_SUFFIX
 from drover.projections.memory import MemoryStore
+from drover.projections.ownership import REQUESTS
 from drover.projections.store import Create, Delete, Operation, StoreDeniedError, nothing
 from tests.projections.office import Office
 

@@ -7,11 +7,14 @@ import pytest
 import pytest_asyncio
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError
-from kazoo.security import make_digest_acl_credential
+from kazoo.security import ACL, CREATOR_ALL_ACL, Id, Permissions, make_digest_acl_credential
 from msgspec.structs import replace
 
 from drover.errors import ConfigurationError
 from drover.local import LocalZooKeeper, wait_until
+from drover.projections.commands import PLAN
+from drover.projections.comparing import compare
+from drover.projections.ownership import REQUESTS
 from drover.projections.store import ConflictError, Create, Delete, Store, StoreDeniedError, StoreUnavailableError
 from drover.projections.tree import BeatenError, Tree
 from drover.projections.writer import Role
@@ -20,6 +23,7 @@ from drover.settings.settings import ZooKeeperOptions, ZooKeeperSettings
 from tests.projections.logs import prefixes, walked_log
 from tests.projections.notes import Notes
 from tests.projections.rig import zookeeper_store
+from tests.projections.test_rebuild import reading
 from tests.projections.test_writer import at_the_end, fed, running, writer_on
 from tests.shard.world import CLUSTER
 
@@ -201,3 +205,78 @@ async def test_a_cluster_may_have_the_name_of_a_node_of_kafkas(store: Store, roo
     await writer.make_anew()
     for name in (cluster, "prod"):
         await Tree(store, root, name, "w").check()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def unclaimed(zookeeper: LocalZooKeeper) -> AsyncIterator[Store]:
+    """A store without credentials, whose nodes anybody may write."""
+    opened = zookeeper_store(zookeeper)
+    yield opened
+    await opened.close()
+
+
+PLAN_OF_A_STRANGER = b'{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[4,2,3]}]}'
+
+
+@pytest.mark.story
+async def test_with_credentials_a_tree_that_anybody_could_write_is_claimed_and_its_requests_are_removed(
+    zookeeper: LocalZooKeeper, owned: Store, unclaimed: Store, root: str
+) -> None:
+    log, base = await walked_log(2), f"{root}/{CLUSTER}"
+    opened = writer_on(unclaimed, root, "before", Notes())
+    async with running(opened):
+        fed(opened, log)
+        await at_the_end(unclaimed, root, prefixes(log))
+    requests = [
+        f"{base}{path}" for path in (PLAN, f"{REQUESTS}/request_0000000001", "/admin/reassign_partitions_queue")
+    ]
+    await unclaimed.write([Create(path, PLAN_OF_A_STRANGER) for path in requests])
+    seen = await compare(reading(log), Tree(owned, root, CLUSTER, ""))
+    assert (base, "may be written by world:anyone") in {(each.path, each.what) for each in seen.differences}
+    notes = Notes()
+    writer = writer_on(owned, root, "w", notes)
+    async with running(writer):
+        fed(writer, log)
+        await wait_until(lambda: writer.role is Role.WRITING, what="it writes")
+    assert {root, base, f"{base}/admin", f"{base}/drover/position"} <= set(notes.claimed)
+    assert await owned.read(requests) == {}
+    everything = await owned.subtree(root)
+    assert await owned.exposures(list(everything)) == {}
+    assert (await compare(reading(log), Tree(owned, root, CLUSTER, ""))).differences == ()
+    with pytest.raises(StoreDeniedError):
+        await unclaimed.write([Create(requests[0], PLAN_OF_A_STRANGER)])
+
+
+@pytest.mark.story
+async def test_a_tree_whose_acl_drover_may_not_change_is_refused_and_named(
+    zookeeper: LocalZooKeeper, owned: Store, root: str
+) -> None:
+    """A stranger has planted it, with the mark of a tree of Drover's, before the first start."""
+    base = f"{root}/{CLUSTER}"
+    mark = b'{"made_by":"drover","cluster":"%s","version":1}' % CLUSTER.encode()
+
+    def plant() -> None:
+        client = KazooClient(zookeeper.hosts, auth_data=[("digest", STRANGER)])
+        client.start()
+        try:
+            everybody_but_the_acl = ACL(Permissions.ALL & ~Permissions.ADMIN, Id("world", "anyone"))
+            client.create(root, b"", acl=[*CREATOR_ALL_ACL, everybody_but_the_acl])
+            client.create(base, mark, acl=[*CREATOR_ALL_ACL, everybody_but_the_acl])
+        finally:
+            client.stop()
+            client.close()
+
+    await asyncio.to_thread(plant)
+    notes = Notes()
+    writer = writer_on(owned, root, "w", notes)
+    async with running(writer):
+        await wait_until(lambda: writer.last_error is not None, what="it is said")
+    assert [type(error) for error in notes.errors] == [ConfigurationError]
+    assert "may be written by" in str(notes.errors[0])
+    assert "world:anyone" in str(notes.errors[0])
+    assert f"{base}/drover" not in await owned.read([f"{base}/drover"])
+
+
+async def test_nobody_is_a_stranger_where_there_are_no_credentials(store: Store, root: str) -> None:
+    await store.write([Create(root, b"")])
+    assert await store.exposures([root, f"{root}/not-there"]) == {}

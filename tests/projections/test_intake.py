@@ -7,8 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from drover.events.commands import Alter
-from drover.projections.commands import BLACKLIST, CANCEL, FREEZE, PLAN, REQUESTS, command_of, earlier_identity_of
+from drover.projections.commands import BLACKLIST, CANCEL, FREEZE, PLAN, command_of, earlier_identity_of
 from drover.projections.memory import MemoryStore
+from drover.projections.ownership import REQUESTS
 from drover.projections.position import POSITION_PATH
 from drover.projections.store import Create, Store
 from tests.projections.office import ORDERS, Office, plan_of

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from drover.local import LocalZooKeeper
-from drover.projections.commands import FREEZE, PLAN, REQUESTS
+from drover.projections.commands import FREEZE, PLAN
+from drover.projections.ownership import REQUESTS
 from drover.projections.store import Store
 from tests.projections.office import ORDERS, Office, plan_of
 from tests.projections.test_faults import REPOSITORY

@@ -9,7 +9,8 @@ from kazoo.security import make_acl, make_digest_acl
 
 from drover.errors import ConfigurationError
 from drover.local import LocalZooKeeper
-from drover.projections.commands import CANCEL, FREEZE, PLAN, REQUESTS
+from drover.projections.commands import CANCEL, FREEZE, PLAN
+from drover.projections.ownership import REQUESTS
 from drover.projections.store import Create, Store
 from drover.projections.tree import Tree
 from tests.projections.office import ORDERS, plan_of

@@ -3,7 +3,8 @@
 from typing import Any
 
 from drover.events.commands import Alter
-from drover.projections.commands import CANCEL, PLAN, QUEUE, REQUESTS, command_of
+from drover.projections.commands import CANCEL, PLAN, QUEUE, command_of
+from drover.projections.ownership import REQUESTS
 from drover.projections.store import Store
 from drover.state.scheduling import Limits
 from tests.projections.office import ORDERS, Office, plan_of

@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from drover.local import LocalZooKeeper
-from drover.projections.commands import CANCEL, PLAN, REQUESTS
+from drover.projections.commands import CANCEL, PLAN
 from drover.projections.comparing import compare
 from drover.projections.intake import MOST_REQUESTS
+from drover.projections.ownership import REQUESTS
 from drover.projections.rebuild import rebuild
 from drover.projections.store import Store
 from drover.projections.tree import Tree

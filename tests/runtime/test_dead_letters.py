@@ -1,10 +1,11 @@
-"""How long a shard writes no dead letters after some could not be written."""
+"""How long a shard writes no dead letters after some could not be written, and how many it logs."""
 
 import pytest
+import structlog
 from prometheus_client import CollectorRegistry
 
 from drover.agents import dead_letters
-from drover.agents.dead_letters import FIRST_PAUSE_S, LONGEST_PAUSE_S, DeadLetters
+from drover.agents.dead_letters import FIRST_PAUSE_S, LOGGED_EVERY_S, LONGEST_PAUSE_S, MOST_LOGGED, DeadLetters
 from drover.events.codec import Malformed
 from drover.events.topics import TopicNames
 from drover.service.metrics import Metrics
@@ -53,3 +54,19 @@ async def test_failures_in_a_row_make_the_pause_longer_and_success_makes_it_shor
     assert await made.is_written(1, works=True)
     assert not await made.is_written(1, works=False)
     assert await made.is_written(FIRST_PAUSE_S, works=True)
+
+
+async def test_a_flood_of_records_that_are_no_commands_writes_few_lines(made: Burying) -> None:
+    with structlog.testing.capture_logs() as logged:
+        for _ in range(500):
+            await made.is_written(0.1, works=True)
+    # Fifty seconds: one minute's lines.
+    assert [entry["event"] for entry in logged] == [
+        "a record is not a command and went to the dead letters"
+    ] * MOST_LOGGED
+    with structlog.testing.capture_logs() as logged:
+        await made.is_written(LOGGED_EVERY_S, works=True)
+    assert [(entry["event"], entry.get("records")) for entry in logged] == [
+        ("more records were not commands", 490),
+        ("a record is not a command and went to the dead letters", None),
+    ]

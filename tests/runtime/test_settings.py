@@ -1,7 +1,9 @@
 """Settings: precedence, what is refused and how it is said, secrets."""
 
+import os
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -297,14 +299,41 @@ def test_without_settings_the_remedy_is_one_that_works(tmp_path: Path, monkeypat
     assert load_settings(None).log.bootstrap == "kafka:9092"
 
 
+def test_a_link_that_flips_to_another_users_file_is_judged_by_the_file_that_is_read(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link points at its owner's file whenever it is looked at by name, and at another user's when it is opened."""
+    theirs, link = file.with_name("theirs.toml"), file.with_name("link.toml")
+    theirs.write_text(file.read_text().replace("kafka:9092", "evil:9092"))
+    link.symlink_to(file)
+    path_open, theirs_status = Path.open, theirs.stat()
+
+    def open_theirs(self: Path, *arguments: Any, **named: Any) -> Any:
+        return path_open(theirs if self == link else self, *arguments, **named)
+
+    monkeypatch.setattr(Path, "open", open_theirs)
+    os_fstat = os.fstat
+
+    def fstat_as_theirs(descriptor: int) -> Any:
+        status = os_fstat(descriptor)
+        if status.st_ino != theirs_status.st_ino:
+            return status
+        return os.stat_result((*status[:4], status.st_uid + 1, *status[5:]))
+
+    monkeypatch.setattr(os, "fstat", fstat_as_theirs)
+    with pytest.raises(ConfigurationError, match="it belongs to user"):
+        load_settings(link)
+
+
 @pytest.mark.parametrize("named", [None, Path("drover.toml")])
 def test_a_file_that_others_may_write_is_refused_also_when_it_is_named(
     file: Path, named: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(file.parent)
-    file.chmod(0o666)
-    with pytest.raises(ConfigurationError, match="anybody may write it: chmod o-w"):
-        load_settings(named)
+    for mode, writer in ((0o666, "anybody"), (0o664, "its group")):
+        file.chmod(mode)
+        with pytest.raises(ConfigurationError, match=f"{writer} may write it: chmod go-w"):
+            load_settings(named)
     file.chmod(0o644)
     assert load_settings(named).log.bootstrap == "kafka:9092"
     owner = file.stat().st_uid

@@ -283,6 +283,15 @@ def test_a_record_is_closed_at_a_mebibyte_and_the_rest_waits() -> None:
         {"reason": "two\nlines"},
         {"reason": "\u202edesrever"},
         {"reason": " \u200b"},
+        {"by": "ro\u200bot"},
+        {"by": "ro\u00adot"},
+        {"by": "ro\u180eot"},
+        {"by": "ro\u200dot"},
+        {"by": "ro\ufe0fot"},
+        {"by": "ro\u034fot"},
+        {"by": "root\U000e0041"},
+        {"reason": "incident\U000e0041 7"},
+        {"reason": "incident\u3164 7"},
     ],
 )
 def test_a_text_or_a_list_out_of_bounds_is_malformed_and_recorded_as_such(changed: dict[str, object]) -> None:
@@ -297,7 +306,7 @@ def test_a_text_or_a_list_out_of_bounds_is_malformed_and_recorded_as_such(change
 
 def test_a_blank_that_is_no_space_is_blank_as_well() -> None:
     desk = Desk()
-    proposed = desk.decide(desk.arrival(1, encoded(freeze(reason="\u3000\u200b"))))
+    proposed = desk.decide(desk.arrival(1, encoded(freeze(reason="\u3000\u200c"))))
     assert proposed.record.outcomes[0].refusals[0].detail == "reason is blank"
 
 

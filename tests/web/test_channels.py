@@ -1,6 +1,7 @@
 """One channel serves all who look at the same; a viewer that was cut off gets what it missed, once."""
 
 import json
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -142,9 +143,29 @@ def test_a_channel_is_forgotten_when_nobody_has_looked_for_a_while() -> None:
     assert again.version_of(f"{channel.boot}-{channel.version}") is None
 
 
+def filtered(number: int) -> Query:
+    return Query(ViewName.PLAN, text=str(number))
+
+
 def test_there_is_a_bound_to_how_many_queries_are_followed() -> None:
     channels = Channels("boot", Counting())
-    for number in range(MAX_CHANNELS):
-        channels.channel(Query(ViewName.PLAN, text=str(number)))
-    with pytest.raises(TooManyChannelsError):
-        channels.channel(NOW)
+    with ExitStack() as stack:
+        for number in range(MAX_CHANNELS):
+            stack.enter_context(channels.channel(filtered(number)).viewer())
+        with pytest.raises(TooManyChannelsError):
+            channels.channel(filtered(MAX_CHANNELS))
+        # A view without a filter has a channel all the same.
+        assert channels.channel(NOW).viewers == 0
+
+
+def test_the_channel_that_has_been_idle_longest_gives_way_to_a_new_query() -> None:
+    channels = Channels("boot", Counting())
+    followed = [channels.channel(filtered(number)) for number in range(MAX_CHANNELS)]
+    with followed[0].viewer():
+        channels.refresh(1.0)
+        with followed[1].viewer():
+            channels.refresh(2.0)
+        channels.channel(filtered(MAX_CHANNELS))
+        assert channels.channel(filtered(0)) is followed[0]
+        assert channels.channel(filtered(1)) is followed[1]
+        assert channels.channel(filtered(2)) is not followed[2]

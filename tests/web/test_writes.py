@@ -328,6 +328,20 @@ async def test_what_was_shown_is_forgotten_in_the_end(browser: Browser, monkeypa
     assert status == 409
 
 
+async def test_trials_of_one_user_do_not_make_the_page_forget_those_of_another(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "MAX_TRIALS_KEPT", 4)
+    _, first = await browser.post("trial", {"command": FREEZE})
+    bob = {USER_HEADER: "bob"}
+    session = await session_of(browser.http, browser.shown, bob)
+    for _ in range(10):
+        status, _ = await browser.post("trial", {"command": FREEZE}, **bob, **{"X-Drover-Token": session["token"]})
+        assert status == 200
+    status, _ = await browser.post("command", {"command": FREEZE, "trial": first["trial"]})
+    assert status == 200
+
+
 async def test_of_large_trials_only_as_many_are_kept_as_there_is_room_for(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""The one place where a worker reads the time."""
+"""The only place where a worker reads the time."""
 
 import time
 
@@ -6,5 +6,5 @@ from drover.reconcile.messages import Moment
 
 
 def now() -> Moment:
-    """Return the present moment: wall clock to record, monotonic to measure waiting."""
+    """Return the current time: the wall clock for records, and the monotonic clock for durations."""
     return Moment(wall_ms=time.time_ns() // 1_000_000, monotonic_ms=time.monotonic_ns() // 1_000_000)

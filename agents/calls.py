@@ -51,13 +51,14 @@ async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Cloc
     observe is also the observation's first one. On an idle cluster, only the moves of others are listed. Raises the
     exceptions of the port's reading calls.
     """
-    if core.cluster(cluster).wants_survey(clock()):
+    if core.cluster(cluster).attention(clock()).survey:
+        core.cluster(cluster).survey_begins(clock())
         return await driver.survey()
     listing = await driver.list_moves()
-    wanted = core.cluster(cluster).wanted(listing.moves, clock())
-    if wanted:
-        return await driver.observe(wanted, since=listing, with_min_isr=True)
-    if core.cluster(cluster).urgency() is Urgency.BUSY and not core.cluster(cluster).wants_brokers(clock()):
+    attention = core.cluster(cluster).attention(clock(), listing.moves)
+    if attention.partitions:
+        return await driver.observe(attention.partitions, since=listing, with_min_isr=True)
+    if attention.urgency is Urgency.BUSY and not attention.brokers:
         return None
     identity = await driver.identify()
     live = tuple(sorted(identity.racks))

@@ -5,7 +5,6 @@ It makes no decisions. Every fault of a cluster becomes an input with the known 
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,7 @@ from typing import Any
 import structlog
 
 from drover.agents.calls import carry_out, has_answer, look, result_of
-from drover.agents.clock import now
+from drover.agents.clock import monotonic, now
 from drover.cluster.port import ClusterDriver
 from drover.errors import ClusterError
 from drover.events.partitions import TopicPartition
@@ -113,7 +112,7 @@ class ClusterServices:
             self._spawn(self._carry_out(core, core.token, effect, wake))
         for cluster in core.clusters:
             # Observing an idle cluster after every record would cost more than all decisions.
-            if core.cluster(cluster).urgency() is not Urgency.IDLE:
+            if core.cluster(cluster).attention(now()).urgency is not Urgency.IDLE:
                 self._watch(core, cluster, wake).nudge.set()
 
     async def close(self) -> None:
@@ -170,19 +169,19 @@ class ClusterServices:
         """Wait until the next observation, whose time may change meanwhile; `began_ms` is when the last one began."""
         ended_ms, is_told = now().monotonic_ms, core.cluster(name).state.outage is not None
         while core.owned:
-            cluster, moment = core.cluster(name), now()
-            urgency = cluster.urgency()
-            pace_ms = PACE_MS[urgency]
+            moment = now()
+            attention = core.cluster(name).attention(moment)
+            pace_ms = PACE_MS[attention.urgency]
             if not is_reached:
                 # Once its outage is recorded, an unreachable idle cluster is asked only at the usual interval.
                 pace_ms = max(pace_ms, UNREACHABLE_PACE_MS) if is_told else UNREACHABLE_PACE_MS
-            elif cluster.is_pressing(moment):
+            elif attention.is_pressing:
                 pace_ms = min(PACE_MS[Urgency.BUSY], max(PRESSING_PACE_MS, PRESSING_SHARE * (ended_ms - began_ms)))
             left_ms = ended_ms + pace_ms - moment.monotonic_ms
             if left_ms <= 0:
                 return
             nudge.clear()
-            slice_ms = left_ms if urgency is Urgency.IDLE else min(left_ms, PRESSING_PACE_MS)
+            slice_ms = left_ms if attention.urgency is Urgency.IDLE else min(left_ms, PRESSING_PACE_MS)
             with contextlib.suppress(TimeoutError):
                 async with time_limit(slice_ms / 1000):
                     await nudge.wait()
@@ -215,7 +214,7 @@ class ClusterServices:
         publishing: asyncio.Task[None] | None = None
         may_look_ms = 0
         while core.owned:
-            started, started_ms = time.monotonic(), now().monotonic_ms
+            started, started_ms = monotonic(), now().monotonic_ms
             copying, topics = core.cluster(cluster).copying(), core.cluster(cluster).topics_to_sample(now())
             if topics or started_ms >= may_look_ms:
                 sizes = await self._look_at_directories(core, cluster, topics)
@@ -232,7 +231,7 @@ class ClusterServices:
                     publishing = self._spawn(self._publish(samples))
             else:
                 self._metrics.copy_remaining(cluster, 0)
-            took_ms = (time.monotonic() - started) * 1000
+            took_ms = (monotonic() - started) * 1000
             await asyncio.sleep((max(SAMPLE_MS, took_ms * SAMPLE_SHARE) if topics else IDLE_SAMPLE_MS) / 1000)
 
     async def _look_at_directories(

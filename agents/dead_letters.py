@@ -7,10 +7,10 @@ its place there, and the shard goes on.
 import asyncio
 import math
 from collections.abc import Sequence
-from time import monotonic
 
 import structlog
 
+from drover.agents.clock import monotonic
 from drover.errors import DroverError
 from drover.events.bounds import shortened
 from drover.events.codec import Malformed

@@ -5,13 +5,13 @@ A fault ends the process (`fail`), which is safe, because the next process learn
 
 import asyncio
 import os
+import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from time import monotonic
 from typing import Any, NoReturn
 
 import structlog
 
-from drover.agents.clock import now
+from drover.agents.clock import monotonic, now
 from drover.agents.ports import CommandSource
 from drover.agents.services import ClusterSide
 from drover.agents.shards import HostedShard, ShardServices
@@ -87,6 +87,7 @@ class ShardHost:
             metrics=metrics,
             snapshots=snapshots,
             broker_time_ms=journal.broker_time_ms,
+            new_token=self.new_token,
         )
         limits = settings.limits
         self.shards = tuple(
@@ -110,6 +111,10 @@ class ShardHost:
         for shard in self.shards:
             if shard.holds_token:
                 yield from shard.fold.state.clusters.values()
+
+    def new_token(self) -> bytes:
+        """Return a token that no other ownership has."""
+        return secrets.token_bytes(16)
 
     def attach(self, source: CommandSource) -> None:
         """Set the group."""

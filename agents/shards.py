@@ -7,15 +7,13 @@ shard is revoked (`tenure` changes) or its record is fenced; the log then has th
 import asyncio
 import math
 import random
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic
 
 import structlog
 
 from drover.agents import forwarding, outcome_metrics
-from drover.agents.clock import now
+from drover.agents.clock import monotonic, now
 from drover.agents.contest import Contest
 from drover.agents.dead_letters import DeadLetters
 from drover.agents.delivery import Delivery
@@ -51,7 +49,7 @@ _log = structlog.get_logger(__name__)
 class ShardServices:
     """Services that all shards of a worker share; `fail` ends the process. Without `snapshots` none are written.
 
-    `broker_time_ms` returns the time of the log's brokers, if it is known.
+    `new_token` makes the token of an acquire. `broker_time_ms` returns the time of the log's brokers, if it is known.
     """
 
     settings: Settings
@@ -60,6 +58,7 @@ class ShardServices:
     source: Callable[[], CommandSource]
     fail: Callable[[str, BaseException | None], object]
     metrics: Metrics
+    new_token: Callable[[], bytes]
     snapshots: SnapshotKeeper | None = None
     broker_time_ms: Callable[[], int | None] = lambda: None
 
@@ -136,7 +135,7 @@ class HostedShard:
         tenure = self.tenure
         services = self._services
         for attempt in range(ACQUIRE_ATTEMPTS):
-            token = secrets.token_bytes(16)
+            token = services.new_token()
             record = Acquire(
                 schema=SCHEMA_VERSION,
                 epoch=self.fold.epoch + 1,

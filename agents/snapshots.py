@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from time import monotonic
 
 import structlog
 
+from drover.agents.clock import monotonic
 from drover.errors import CorruptLogError, DroverError, LogUnavailableError
 from drover.events.topics import TopicNames
 from drover.fold.log import ShardFold

@@ -104,7 +104,7 @@ class Drive:
         wake_ms = self.owner.core.wake_at_ms(self.now())
         event_s = self.network.next_event_s
         state = self.owner.state(CLUSTER)
-        wanted = self.owner.core.cluster(CLUSTER).wanted({}, self.now())
+        wanted = self.owner.core.cluster(CLUSTER).attention(self.now(), {}).partitions
         is_asked = any(key in state.moves.pending or key in state.moves.before_step for key in wanted)
         looks = 1 if is_asked or math.isinf(event_s) else int((event_s - self.network.now_s) * 1000 // LOOK_MS)
         step_ms = max(1, looks) * LOOK_MS

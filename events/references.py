@@ -7,7 +7,7 @@ every event stands for itself: `shortened_batch` and `whole_batch` are each othe
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -132,7 +132,7 @@ class _Group:
         self.partitions: list[tuple[int, int]] = []
         self.replicas: list[tuple[int, ...]] = []
 
-    def add(self, first: RollbackRequested | StopRequested | QueueEntryRemoved, end: "_Ending | None") -> None:
+    def add(self, first: "_First", end: "_Ending | None") -> None:
         self.events.append(first)
         self.partitions.append((self.topics.setdefault(first.topic, len(self.topics)), first.partition))
         if end is not None:
@@ -153,6 +153,7 @@ class _Group:
         )
 
 
+_First = RollbackRequested | StopRequested | QueueEntryRemoved
 _Ending = ReassignmentRolledBack | ReassignmentStopped
 _ENDINGS: Mapping[type, type] = {RollbackRequested: ReassignmentRolledBack, StopRequested: ReassignmentStopped}
 _MODES = {RollbackRequested: CancelMode.ROLLBACK, StopRequested: CancelMode.STOP}
@@ -196,9 +197,8 @@ def _grouped(events: Sequence[AnyEvent], accepted: _Accepted) -> Iterator[AnyEve
         if name is None:
             yield first
         else:
-            assert isinstance(first, RollbackRequested | StopRequested | QueueEntryRemoved), "only these have a group"
             group = group or _Group(*name)
-            group.add(first, end)
+            group.add(cast("_First", first), end)
         place += 1 if end is None else 2
     if group is not None:
         yield group
@@ -208,19 +208,20 @@ def _group_of(
     event: AnyEvent, following: AnyEvent | None, accepted: _Accepted
 ) -> tuple[tuple[str, str | None, CancelMode | None, Cancelled] | None, _Ending | None]:
     """Return what an event has in common with its neighbours, and the end that follows it; None if it stands alone."""
-    kind = type(event)
-    if kind is QueueEntryRemoved:
-        assert isinstance(event, QueueEntryRemoved)
+    if type(event) is QueueEntryRemoved:
         is_plain = event.why is QueueExit.WITHDRAWN and not event.detail
         return ((event.cluster, None, None, Cancelled.UNQUEUED) if is_plain else None), None
-    if kind not in _MODES:
+    # By type: `isinstance` takes ten times as long with structs, and there may be 200,000 of them.
+    if not (type(event) is RollbackRequested or type(event) is StopRequested):
         return None, None
-    assert isinstance(event, RollbackRequested | StopRequested)
     outcome, keys = accepted.get((event.cluster, event.command or ""), (None, frozenset()))
-    is_said = outcome is not None and (outcome.by, outcome.reason) == (event.by, event.reason) and event.key in keys
+    place = event.topic, event.partition
+    is_said = outcome is not None and (outcome.by, outcome.reason) == (event.by, event.reason) and place in keys
     if not is_said or event.again or not event.until_withdrawn:
         return None, None
-    end = following if isinstance(following, _Ending) and following.key == event.key else None
+    end: _Ending | None = None
+    if type(following) is ReassignmentRolledBack or type(following) is ReassignmentStopped:
+        end = following if (following.topic, following.partition) == place else None
     if end is not None and (type(end) is not _ENDINGS[type(event)] or end.started or end.missing):
         return None, None
     effect = Cancelled.REQUESTED if end is None else Cancelled.ENDED

@@ -7,23 +7,19 @@ in no story (the README's tour, the storm, whoever is killed at a point in its c
 """
 
 import asyncio
-import json
 import multiprocessing
 import os
 import pkgutil
-import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 import drover.cli
 from drover.cli.main import main
-from drover.local import wait_until
+from drover.testing.commands import Finished
 from tests.architecture.repository import ROOT
 from tests.memory import memory_directory
 
@@ -40,22 +36,8 @@ CONTEXT.set_forkserver_preload(
 )
 
 
-@dataclass(frozen=True)
-class Finished:
-    """A command that has ended."""
-
-    code: int
-    output: str
-    errors: str
-
-    @property
-    def document(self) -> Any:
-        assert self.output, f"exit code {self.code}: {self.errors}"
-        return json.loads(self.output)
-
-
-class Running:
-    """A command that runs until it is told to stop, with the interface of asyncio's subprocess."""
+class Forked:
+    """A command that runs until it is told to stop, in a child of the forkserver."""
 
     def __init__(self, process: BaseProcess) -> None:
         self._process = process
@@ -65,47 +47,30 @@ class Running:
         assert self._process.pid is not None, "it was started"
         return self._process.pid
 
-    @property
-    def returncode(self) -> int | None:
+    def poll(self) -> int | None:
         return self._process.exitcode
 
-    def send_signal(self, number: int) -> None:
-        if self.returncode is None:
-            os.kill(self.pid, number)
 
-    def terminate(self) -> None:
-        self.send_signal(signal.SIGTERM)
+class ForkedCommands:
+    """Runs `drover` in children of the forkserver; see `drover.testing.commands.Commands`."""
 
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
+    def start(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Forked:
+        """Start a command that runs until it is told to stop; `log` takes both of its outputs."""
+        log.touch()
+        files = (Path(os.devnull), log, log)
+        # A daemon is ended with this process if nobody has ended it.
+        process = CONTEXT.Process(target=_be_drover, args=(tuple(arguments), dict(environment), files), daemon=True)
+        process.start()
+        return Forked(process)
 
-    async def wait(self) -> int:
-        """Wait for its end, for a minute."""
-        await wait_until(lambda: self.returncode is not None, what="the end of the command")
-        assert self.returncode is not None
-        return self.returncode
-
-
-def start_drover(arguments: Sequence[str], settings: Mapping[str, str], log: Path) -> Running:
-    """Start a command that runs until it is told to stop; `log` takes both of its outputs."""
-    log.touch()
-    files = (Path(os.devnull), log, log)
-    # A daemon is ended with this process if nobody has ended it.
-    process = CONTEXT.Process(
-        target=_be_drover, args=(tuple(arguments), {**os.environ, **settings}, files), daemon=True
-    )
-    process.start()
-    return Running(process)
+    async def run(self, arguments: Sequence[str], environment: Mapping[str, str], stdin: str) -> Finished:
+        """Run a command to its end."""
+        return await asyncio.to_thread(_run, tuple(arguments), dict(environment), stdin)
 
 
 def start_forkserver() -> None:
     """Start the process whose children the commands are; else the first command does."""
     forkserver.ensure_running()
-
-
-async def run_drover(arguments: Sequence[str], settings: Mapping[str, str], stdin: str | None = None) -> Finished:
-    """Run a command to its end; `settings` are environment variables on top of this process's own."""
-    return await asyncio.to_thread(_run, tuple(arguments), {**os.environ, **settings}, stdin or "")
 
 
 def _run(arguments: tuple[str, ...], environment: Mapping[str, str], stdin: str) -> Finished:

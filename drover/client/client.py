@@ -144,7 +144,7 @@ class Client:
         if producer is None:
             raise RuntimeError("this client is not connected: send within `async with Client(...) as client`")
         # Check all of them before the first one is written.
-        addressed = [(command, _payload_of(command), *await self._address(producer, command)) for command in commands]
+        addressed = [(command, payload_of(command), *await self._address(producer, command)) for command in commands]
         writing: list[asyncio.Future[Any]] = []
         try:
             async with saying_who_is_silent(producer.client, *_places(addressed)):
@@ -327,7 +327,8 @@ def _places(addressed: Sequence[tuple[Command, bytes, str, int]]) -> tuple[str, 
     return topics[0] if topics else "", tuple({shard for _, _, topic, shard in addressed if topic == topics[0]})
 
 
-def _payload_of(command: Command) -> bytes:
+def payload_of(command: Command) -> bytes:
+    """Encode a command; `ConfigurationError` for one that no worker would read."""
     fault = fault_of(command)
     if fault is not None:
         raise ConfigurationError(f"no worker would accept the command {command.id}: {fault}")

@@ -14,7 +14,8 @@ def with_held_off(decision: Decision, state: ClusterState, facts: Facts) -> Deci
     """Name what the guards hold off now. The cluster is not looked at for that: what was last seen decides."""
     found: list[HeldOffCancel] = []
     for event in decision.events:
-        if not isinstance(event, RollbackRequested | StopRequested):
+        # By type: `isinstance` takes ten times as long with structs.
+        if not (type(event) is RollbackRequested or type(event) is StopRequested):
             continue
         reassignment, seen = state.reassignments[event.key], facts.recent(event.key)
         if seen is None or seen.move is None or reassignment.is_adopted or is_untouched(reassignment):

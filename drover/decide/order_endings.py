@@ -53,14 +53,14 @@ def order_before(state: LeadershipState, reassignment: Reassignment, intended: C
 
 def order_after(state: LeadershipState, reassignment: Reassignment, ending: Ending) -> tuple[OrderEvent, ...]:
     """Say what becomes of the canonical order when this reassignment ends; nothing if that needs no record."""
+    if _is_unsent(ending):
+        return ()
     key, replicas = reassignment.key, ending.replicas
     name = event_name(state.name, key)
     kept = state.orders.get(key)
     ours = state.kept_order(key, reassignment.topic_id)
     if isinstance(ending, ReassignmentCompleted) and not is_reorder(reassignment):
         canonical = reassignment.target
-    elif _is_unsent(ending):
-        return ()
     elif isinstance(ending, ReassignmentFailed):
         # What others did is judged when it is seen; a topic that is gone has no order any more.
         gone = kept is not None and ending.why is FailureReason.PARTITION_GONE
@@ -113,4 +113,5 @@ def _order_of_a_rollback(state: LeadershipState, reassignment: Reassignment, end
 
 def _is_unsent(ending: Ending) -> bool:
     """Whether it ended before anything was sent: the list is what it was."""
-    return isinstance(ending, ReassignmentRolledBack | ReassignmentStopped) and not ending.started
+    # By type: `isinstance` takes ten times as long with structs, and a cancel may end 100,000.
+    return (type(ending) is ReassignmentRolledBack or type(ending) is ReassignmentStopped) and not ending.started

@@ -1,6 +1,6 @@
 """The batch under way: its events and outcomes, and how they change the speculative state."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -16,20 +16,21 @@ FULL_BYTES = 1024 * 1024
 # Nor in one whose commands have looked through so many entries of the state: that takes about half a second.
 FULL_LOOKED = 2_000_000
 
-# Applies an event to the speculative state of its cluster, tells every capability, and returns it with the
+# Applies events of one cluster to its speculative state, lets every capability follow, and returns them with the
 # events that must be in the same batch, in their order.
-Apply = Callable[[AnyEvent, int], tuple[AnyEvent, ...]]
+Apply = Callable[[Sequence[AnyEvent], int], tuple[AnyEvent, ...]]
 
 _encoder = msgspec.msgpack.Encoder()
 
 
 class BatchBuilder:
-    """Builds one batch. Only `emit` changes the speculative state.
+    """Builds one batch. Only what it is given changes the speculative state.
 
     `now` is in log time, which never goes back; `at_ms` is the batch's time.
     `ended` and `intended` are the reassignments that end, and those that get an intent, in this batch.
     `size` is how many bytes the outcomes and events take in the record; the first `decided` events belong to outcomes,
-    and are in one record with them. `looked_through` is how many entries of the state they have looked through.
+    and are in one record of `decided_size` bytes with them. `looked_through` is how many entries of the state they have
+    looked through.
     """
 
     def __init__(self, apply: Apply, now: Moment) -> None:
@@ -40,7 +41,7 @@ class BatchBuilder:
         self.events: list[AnyEvent] = []
         self.outcomes: list[Outcome] = []
         self.size = 0
-        self.decided = 0
+        self.decided = self.decided_size = 0
         self.looked_through = 0
         self.intended: set[tuple[str, TopicPartition]] = set()
         self.ended: set[tuple[str, TopicPartition]] = set()
@@ -51,28 +52,49 @@ class BatchBuilder:
         return self.size >= FULL_BYTES or self.looked_through >= FULL_LOOKED
 
     def emit(self, event: AnyEvent) -> None:
-        """Add one event to the batch with the events that belong to it, and apply them to the speculative state."""
-        for one in self._apply(event, self.at_ms):
-            if is_ending(one):
-                self.ended.add((one.cluster, one.key))
-            elif type(one) is CallIntended:
-                self.intended.add((one.cluster, one.key))
-            self.events.append(one)
-            self._weigh(as_recorded(one))
+        """Add one event; see `emit_all`."""
+        self.emit_all((event,))
 
     def emit_all(self, events: Iterable[AnyEvent]) -> None:
-        """Add events in their order."""
-        for event in events:
-            self.emit(event)
+        """Add events of one cluster with the events that belong to them, and apply them to the speculative state.
+
+        The capabilities follow once, after the last of them.
+        """
+        for event in self._add(tuple(events)):
+            self._weigh(as_recorded(event))
+
+    def _add(self, events: Sequence[AnyEvent]) -> tuple[AnyEvent, ...]:
+        if not events:
+            return ()
+        applied = self._apply(events, self.at_ms)
+        for event in applied:
+            if is_ending(event):
+                self.ended.add((event.cluster, event.key))
+            elif type(event) is CallIntended:
+                self.intended.add((event.cluster, event.key))
+        self.events += applied
+        return applied
 
     def end_decisions(self) -> None:
         """Note that all commands of this batch are decided: what comes now may go into further records."""
-        self.decided = len(self.events)
+        self.decided, self.decided_size = len(self.events), self.size
 
     def add_outcome(self, outcome: Outcome) -> None:
-        """Add what became of a command."""
+        """Add what became of a command that changes nothing."""
         self.outcomes.append(outcome)
         self._weigh(outcome)
+
+    def add_decision(self, outcome: Outcome, events: Sequence[AnyEvent], size: int) -> None:
+        """Add the outcome of a command with its events, which take `size` bytes in the record; see `emit_all`."""
+        self.outcomes.append(outcome)
+        self.size += size
+        given = iter(events)
+        awaited = next(given, None)
+        for event in self._add(events):
+            if event is awaited:
+                awaited = next(given, None)
+            else:
+                self._weigh(as_recorded(event))
 
     def _weigh(self, part: AnyEvent | Outcome) -> None:
         _encoder.encode_into(part, self._buffer)

@@ -402,7 +402,8 @@ def _throttle_room_words(start: Start, _view: View) -> tuple[str, str, int]:
 THROTTLE_ROOM = Gate("throttled-replicas-full", Severity.NOTE, _throttle_room_shut, _throttle_room_words)
 
 
-# Shut for every change of the cluster; and for every step.
+# Shut for every call, for every change that somebody has not cancelled, and for every step.
+CALL_GATES: tuple[Gate, ...] = (CLUSTER_KNOWN,)
 CHANGE_GATES: tuple[Gate, ...] = (CLUSTER_KNOWN, NOT_FROZEN, NOT_MIGRATING)
 CLUSTER_GATES: tuple[Gate, ...] = (*CHANGE_GATES, IN_WINDOW)
 # Those that open when a copy ends at a broker or on an uplink; and those that open when any copy or leader arrives.
@@ -441,6 +442,12 @@ def waiting_at(start: Start, view: View, gates: tuple[Gate, ...] = GATES) -> Wai
 def changes_nothing(state: ClusterState) -> bool:
     """Whether a gate is shut for every change of the cluster."""
     return first_shut(_ANYTHING, View(state), CHANGE_GATES) is not None
+
+
+def lapse(state: ClusterState, gates: tuple[Gate, ...]) -> str | None:
+    """Say why a call is not made although its intent is durable, by the first gate that is shut; None if it may be."""
+    waiting = waiting_at(_ANYTHING, View(state), gates)
+    return None if waiting is None else f"{waiting.why}: nothing was sent"
 
 
 def begins_nothing(state: ClusterState) -> bool:

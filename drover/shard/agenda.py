@@ -15,40 +15,35 @@ class Agenda:
     clusters: ManagedClusters
     touched: set[str] = field(default_factory=set)
     acting: set[str] = field(default_factory=set)
-    visited: tuple[str, ...] = ()
     due_ms: dict[str, int | None] = field(default_factory=dict)
 
-    def handle(self, inputs: Iterable[Input], batch: BatchBuilder) -> None:
+    def observe(self, inputs: Iterable[Input], batch: BatchBuilder) -> None:
         """Let the clusters handle what has arrived; touch them, and those that are due."""
         for entry in inputs:
             self.touched.add(entry.cluster)
-            self.clusters.of(entry.cluster).handle(entry, batch)
+            self.clusters.of(entry.cluster).observe(entry, batch)
         now_ms = batch.now.monotonic_ms
         self.touched.update(name for name, due in self.due_ms.items() if due is not None and due <= now_ms)
 
     def visit(self, batch: BatchBuilder) -> bool:
         """Let those that are touched emit what follows, in order; return whether calls are owed there."""
-        self.visited = tuple(sorted(self.touched))
-        self.acting.update(self.visited)
-        for name in self.visited:
+        visited = sorted(self.touched)
+        self.acting.update(visited)
+        owes = False
+        for name in visited:
             self.clusters.of(name).reconcile(batch)
-            self.due_ms[name] = self.clusters.of(name).due_ms(batch.now)
+            asked = self.clusters.of(name).attention(batch.now)
+            self.due_ms[name], owes = asked.due_ms, owes or asked.owes
         # Clusters that have changed are visited once more.
         self.touched = {event.cluster for event in batch.events}
-        return any(self.clusters.of(name).owes(batch.now) for name in self.visited)
-
-    def commit(self) -> None:
-        """Note that what was emitted at the last visit is durable and valid: there may be effects."""
-        self.acting.update(self.visited)
-        for name in self.visited:
-            self.clusters.of(name).committed()
+        return owes
 
     def effects(self, now: Moment, log_now: Moment, start_by_ms: int) -> Iterator[Effect]:
         """Make the calls of those that may have effects, in order; `log_now` is the same moment in log time."""
         acting, self.acting = sorted(self.acting), set()
         for name in acting:
             yield from self.clusters.of(name).effects(now, start_by_ms)
-            self.due_ms[name] = self.clusters.of(name).due_ms(log_now)
+            self.due_ms[name] = self.clusters.of(name).attention(log_now).due_ms
 
     def next_ms(self, now_ms: int) -> int | None:
         """Tell when the next cluster is due although nothing arrives; None if never."""

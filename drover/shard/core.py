@@ -106,7 +106,7 @@ class ShardCore:
             return self._proposals.propose_rest(now)
         batch = self._begin(now)
         inputs, self._inputs = self._inputs, []
-        self._agenda.handle(inputs, batch)
+        self._agenda.observe(inputs, batch)
         taken = Pipeline(batch, self._clusters, self.fold.known, unavailable).run(arrivals)
         batch.end_decisions()
         owes = self._agenda.visit(batch)
@@ -134,16 +134,14 @@ class ShardCore:
     def commit(self, proposed: ProposedBatch) -> None:
         """Note that the batch is durable and was folded as valid: its calls may be made."""
         self._proposals.commit(proposed)
-        if not self._proposals.has_rest:
-            self._agenda.commit()
 
     def _begin(self, now: Moment) -> BatchBuilder:
         assert self.owned, "only the owner writes"
         return BatchBuilder(self._apply, self._proposals.at(now))
 
-    def _apply(self, event: AnyEvent, at_ms: int) -> tuple[AnyEvent, ...]:
-        self._agenda.touched.add(event.cluster)
-        return self._clusters.apply(event, at_ms)
+    def _apply(self, events: Sequence[AnyEvent], at_ms: int) -> tuple[AnyEvent, ...]:
+        self._agenda.touched.add(events[0].cluster)
+        return self._clusters.apply(events, at_ms)
 
     @property
     def next_offsets(self) -> tuple[int, ...]:
@@ -155,10 +153,11 @@ class ShardCore:
     def effects(self, now: Moment) -> tuple[Effect, ...]:
         """Return the calls to start now: those whose intents are durable, each once, and throttles that are owed.
 
-        Each must start within 1 s of the proposal of the last valid record. Nothing is sent to a cluster that is no
-        longer configured, or is not the one first seen under its name: what was intended for it lapses.
+        None while a record is proposed and not committed, or a part of its batch is still to follow. Each must start
+        within 1 s of the proposal of the last valid record. Nothing is sent to a cluster that is no longer configured,
+        or is not the one first seen under its name: what was intended for it lapses.
         """
-        if self._proposals.has_rest:
+        if self._proposals.is_under_way or self._proposals.has_rest:
             return ()
         return tuple(self._agenda.effects(now, self._proposals.at(now), self._proposals.start_by_ms))
 

@@ -1,7 +1,9 @@
 """The managed clusters of a shard while it is owned: for each its state, its observations, and its reconcilers."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from drover.decide.cancellation import succession
 from drover.decide.order_endings import order_after, order_before
@@ -11,11 +13,12 @@ from drover.events.records import AnyEvent
 from drover.facts import Move, Observation, Survey
 from drover.fold.evolve import apply
 from drover.fold.log import ShardState
-from drover.fold.plans import Ending, is_ending
+from drover.fold.plans import is_ending
 from drover.reconcile.adaptation.reconciler import AdaptationReconciler
 from drover.reconcile.backoff import Backoff
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import Reconciler, Urgency
+from drover.reconcile.contract import Attention, Reconciler, Urgency, changes_by, merged
+from drover.reconcile.gates import CALL_GATES, lapse
 from drover.reconcile.healing.reconciler import HealingReconciler
 from drover.reconcile.identity.reconciler import IdentityReconciler
 from drover.reconcile.leaders.reconciler import LeadershipReconciler
@@ -39,63 +42,63 @@ from drover.state.scheduling import Limits
 
 # How often a cluster is reconciled where the one that is meant does not answer.
 WITHOUT_CLUSTER_MS = 1000
+# A survey that was not answered is tried again after so long.
+SURVEY_AGAIN_MS = 10_000
 
 
 class ManagedCluster:
     """One cluster: inputs and events go through its reconcilers, in their order."""
 
-    def __init__(self, state: ClusterState, scope: ShardScope, limits: Limits | None) -> None:
+    def __init__(self, state: ClusterState, scope: ShardScope, limits: Limits | None, now: Moment) -> None:
         self.state = state
         self.observed = ObservationCache()
         self._is_configured = limits is not None
         self._sizes = CopySizes(self.observed)
-        self._reconcilers = _reconcilers(state, self.observed, self._sizes, scope, limits)
-        # Only those that follow events are told of them.
-        self._following = tuple(one for one in self._reconcilers if type(one).applied is not Reconciler.applied)
+        self._reconcilers = _reconcilers(state, self.observed, self._sizes, scope, limits, now)
+        # Until when (monotonic) no survey follows one that was not answered.
+        self._next_survey_ms = 0
 
-    def begin(self, now: Moment) -> None:
-        """Begin an ownership."""
-        for reconciler in self._reconcilers:
-            reconciler.begin(now)
-
-    def apply(self, event: AnyEvent, at_ms: int) -> tuple[AnyEvent, ...]:
-        """Apply an event with the events that belong in the same batch; returns all of them in order.
+    def apply(self, events: Iterable[AnyEvent], at_ms: int) -> tuple[AnyEvent, ...]:
+        """Apply events with those that belong in the same batch; returns all of them in order.
 
         A list's canonical order is kept before a step changes it, and what becomes of it follows the end of its
         reassignment. If the target of an ending reassignment was replaced, the events of the new one follow.
         """
-        if is_ending(event):
-            return self._apply_ending(event, at_ms)
-        kept: tuple[AnyEvent, ...] = ()
-        if type(event) is CallIntended:
-            kept = order_before(self.state, self.state.reassignments[event.key], event)
-        for one in (*kept, event):
-            self._apply(one, at_ms)
-        return (*kept, event)
-
-    def _apply_ending(self, event: Ending, at_ms: int) -> tuple[AnyEvent, ...]:
-        ending = self.state.reassignments[event.key]
-        order = self.state.kept_order(event.key, ending.topic_id)
-        following = succession(ending, event, event.cluster, None if order is None else order.canonical)
         applied: list[AnyEvent] = []
-        for one in (*following.before, event, *following.after):
-            orders: tuple[AnyEvent, ...] = ()
-            if is_ending(one):
-                orders = order_after(self.state, self.state.reassignments[one.key], one)
-            for part in (one, *orders):
-                self._apply(part, at_ms)
+        for event in events:
+            for part in self._with_company(event):
+                apply(self.state, part, at_ms)
                 applied.append(part)
-        return tuple(applied)
+        changes = changes_by(tuple(applied))
+        for reconciler in self._reconcilers:
+            reconciler.follow(changes)
+        return changes.events
 
-    def _apply(self, event: AnyEvent, at_ms: int) -> None:
-        apply(self.state, event, at_ms)
-        for reconciler in self._following:
-            reconciler.applied(event)
+    def _with_company(self, event: AnyEvent) -> Iterator[AnyEvent]:
+        """Yield an event with those that belong to it; each one is applied before the next is asked for."""
+        state = self.state
+        if type(event) is CallIntended:
+            yield from order_before(state, state.reassignments[event.key], event)
+        if not is_ending(event):
+            yield event
+            return
+        ending = state.reassignments[event.key]
+        if ending.replacement is None:
+            orders = order_after(state, ending, event)
+            yield event
+            yield from orders
+            return
+        order = state.kept_order(event.key, ending.topic_id)
+        following = succession(ending, event, event.cluster, None if order is None else order.canonical)
+        for part in (*following.before, event, *following.after):
+            orders = order_after(state, state.reassignments[part.key], part) if is_ending(part) else ()
+            yield part
+            yield from orders
 
-    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+    def observe(self, entry: Input, batch: BatchBuilder) -> None:
         """Let every capability handle an input; what another Kafka cluster shows says nothing about this one."""
         identity, *others = self._reconcilers
-        identity.handle(entry, batch)
+        identity.observe(entry, batch)
         if isinstance(entry, BytesSampled):
             self.observed.see_directories(entry.directories)
         if isinstance(entry, Observation | Identified | Survey):
@@ -104,78 +107,56 @@ class ManagedCluster:
             if isinstance(entry, Observation):
                 entry = self.observed.see(entry)
             elif isinstance(entry, Survey):
+                self._next_survey_ms = 0
                 self.observed.see_survey(entry)
             else:
                 self.observed.see_live(entry.live_brokers, entry.ended_ms)
                 if entry.moves is not None:
                     self.observed.see_moves(entry.moves, entry.ended_ms)
         for reconciler in others:
-            reconciler.handle(entry, batch)
+            reconciler.observe(entry, batch)
 
     def reconcile(self, batch: BatchBuilder) -> None:
         """Let every capability emit what follows."""
         for reconciler in self._reconcilers:
             reconciler.reconcile(batch)
 
-    def committed(self) -> None:
-        """Note that the batch is durable and valid."""
-        for reconciler in self._reconcilers:
-            reconciler.committed()
-
     @property
-    def may_call(self) -> bool:
-        """Whether anything may be sent: the cluster is configured, and is the one first seen under its name."""
-        return self._is_configured and not self._is_another
+    def _lapsed(self) -> str | None:
+        """Why nothing may be sent to the cluster, not even what was intended; None if it may be."""
+        if not self._is_configured:
+            return "the cluster is not configured any more: nothing was sent"
+        return lapse(self.state, CALL_GATES)
 
     @property
     def _is_another(self) -> bool:
         """Whether another Kafka cluster answers: only who it is counts, and nothing can go on before that changes."""
         return self.state.mismatched_kafka_cluster_id is not None
 
-    def wants_survey(self, now: Moment) -> bool:
-        """Whether every partition must be looked at now."""
-        return not self._is_another and any(reconciler.wants_survey(now) for reconciler in self._reconcilers)
-
-    def owes(self, now: Moment) -> bool:
-        """Whether calls are due although their intents are in an earlier batch."""
-        return self.may_call and any(reconciler.owes(now) for reconciler in self._reconcilers)
-
     def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
-        """Make the calls that are due."""
+        """Make the calls that are due; none where nothing may be sent."""
+        lapsed = self._lapsed
         for reconciler in self._reconcilers:
-            if self.may_call:
-                yield from reconciler.effects(now, start_by_ms)
-            else:
-                reconciler.withhold(now, "another Kafka cluster answers under this name: nothing was sent")
+            yield from reconciler.effects(now, start_by_ms, lapsed)
 
-    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> frozenset[TopicPartition]:
-        """Choose the partitions to observe now, given what List has just shown."""
-        if self._is_another:
-            return frozenset()
-        return frozenset(key for reconciler in self._reconcilers for key in reconciler.wanted(moves, now))
-
-    def wants_brokers(self, now: Moment) -> bool:
-        """Whether the live brokers must be looked up although no partition is wanted."""
-        return any(reconciler.wants_brokers(now) for reconciler in self._reconcilers)
-
-    def urgency(self) -> Urgency:
-        """Tell how closely the cluster should be watched."""
-        urgency = max(reconciler.urgency() for reconciler in self._reconcilers)
-        return min(urgency, Urgency.WAITING) if self._is_another else urgency
-
-    def is_pressing(self, now: Moment) -> bool:
-        """Whether something could begin at once if it were looked at."""
-        return not self._is_another and any(reconciler.is_pressing(now) for reconciler in self._reconcilers)
-
-    def due_ms(self, now: Moment) -> int | None:
-        """Tell when (monotonic) to reconcile although nothing arrives; None if never.
+    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None = None) -> Attention:
+        """Say what to look at and when to reconcile again; `moves` is what List has just shown, see `Reconciler`.
 
         What is due stays due while another cluster answers, or none has answered yet: it is tried once a second.
         """
-        times = [due for reconciler in self._reconcilers if (due := reconciler.due_ms(now)) is not None]
-        if not self.state.is_right_cluster:
-            times = [max(due, now.monotonic_ms + WITHOUT_CLUSTER_MS) for due in times]
-        return min(times, default=None)
+        asked = merged(reconciler.attention(now, moves) for reconciler in self._reconcilers)
+        survey, due_ms = asked.survey and now.monotonic_ms >= self._next_survey_ms, asked.due_ms
+        if not self.state.is_right_cluster and due_ms is not None:
+            due_ms = max(due_ms, now.monotonic_ms + WITHOUT_CLUSTER_MS)
+        if not self._is_another:
+            owes = asked.owes and self._lapsed is None
+            return replace(asked, survey=survey, owes=owes, due_ms=due_ms)
+        urgency = min(asked.urgency, Urgency.WAITING)
+        return Attention(brokers=asked.brokers, due_ms=due_ms, urgency=urgency)
+
+    def survey_begins(self, now: Moment) -> None:
+        """Note that a survey is made: if it is not answered, other looks come before the next one."""
+        self._next_survey_ms = now.monotonic_ms + SURVEY_AGAIN_MS
 
     def copying(self) -> Mapping[TopicPartition, tuple[int, tuple[int, ...], int | None]]:
         """List what is being copied: per partition its step, the brokers being added, and the leader if known."""
@@ -210,25 +191,30 @@ class ManagedCluster:
 
 
 def _reconcilers(
-    state: ClusterState, observed: ObservationCache, sizes: CopySizes, scope: ShardScope, limits: Limits | None
+    state: ClusterState,
+    observed: ObservationCache,
+    sizes: CopySizes,
+    scope: ShardScope,
+    limits: Limits | None,
+    now: Moment,
 ) -> tuple[Reconciler, ...]:
     """Make the reconcilers of one cluster, in the order in which they run; a new capability is added here."""
     backoff, pace = Backoff(), CallPace()
-    throttling = ThrottlingReconciler(state, observed)
+    throttling = ThrottlingReconciler(state, observed, now)
     return (
-        IdentityReconciler(state, observed),
-        ReassignmentReconciler(state, observed, backoff, sizes, pace),
-        LimitsReconciler(state, observed, limits),
-        AdaptationReconciler(state, observed),
-        HealingReconciler(state, observed),
-        QueueReconciler(state, observed, scope.own_topics),
-        LeadershipReconciler(state, observed),
-        Starter(state, observed, backoff, sizes, throttling, pace),
+        IdentityReconciler(state, observed, now),
+        ReassignmentReconciler(state, observed, now, backoff, sizes, pace),
+        LimitsReconciler(state, observed, now, limits),
+        AdaptationReconciler(state, observed, now),
+        HealingReconciler(state, observed, now),
+        QueueReconciler(state, observed, now, scope.own_topics),
+        LeadershipReconciler(state, observed, now),
+        Starter(state, observed, now, backoff, sizes, throttling, pace),
         throttling,
-        ThrottleRaiser(state, observed, sizes),
-        GoneTopics(state, observed),
-        UnmanagedReconciler(state, observed),
-        PlansReconciler(state, observed),
+        ThrottleRaiser(state, observed, now, sizes),
+        GoneTopics(state, observed, now),
+        UnmanagedReconciler(state, observed, now),
+        PlansReconciler(state, observed, now),
     )
 
 
@@ -259,14 +245,13 @@ class ManagedClusters:
         """Return a cluster."""
         found = self._clusters.get(name)
         if found is None:
-            found = ManagedCluster(self.speculative.cluster(name), self.scope, self._limits.get(name))
+            found = ManagedCluster(self.speculative.cluster(name), self.scope, self._limits.get(name), self._now)
             self._clusters[name] = found
-            found.begin(self._now)
         return found
 
-    def apply(self, event: AnyEvent, at_ms: int) -> tuple[AnyEvent, ...]:
-        """Apply an event to its cluster, and return what follows from it."""
-        return self.of(event.cluster).apply(event, at_ms)
+    def apply(self, events: Sequence[AnyEvent], at_ms: int) -> tuple[AnyEvent, ...]:
+        """Apply events of one cluster, and return them with what belongs to them; see `ManagedCluster.apply`."""
+        return self.of(events[0].cluster).apply(events, at_ms)
 
     def names(self) -> Iterable[str]:
         """List the clusters to which something has happened."""

@@ -43,6 +43,8 @@ class Decided:
 
     outcome: Outcome
     events: tuple[AnyEvent, ...]
+    # In the record.
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +219,7 @@ class Pipeline:
         outcome = _outcome_of(command, self._topic(arrival), arrival.offset, decision, digest=command_digest(command))
         size = recorded_size(outcome, decision.events)
         if size <= MAX_DECISION_BYTES:
-            return Decided(outcome, decision.events)
+            return Decided(outcome, decision.events, size)
         detail = f"the decision takes {size} bytes, at most {MAX_DECISION_BYTES} are allowed: split the command"
         return Refused(command, RefusalCode.TOO_LARGE, detail, takes_id=True)
 
@@ -276,9 +278,10 @@ class Pipeline:
             if not self._is_answered(result):
                 return
         outcome = self._outcome(arrival, result)
-        self._batch.add_outcome(outcome)
         if isinstance(result, Decided):
-            self._batch.emit_all(result.events)
+            self._batch.add_decision(outcome, result.events, result.size)
+        else:
+            self._batch.add_outcome(outcome)
         if outcome.digest:
             self._index.enter((outcome.cluster, outcome.id), outcome.digest, outcome.by)
 
@@ -295,7 +298,7 @@ class Pipeline:
     def _outcome(self, arrival: Arrival, result: Decided | Duplicate | Refused | DeadLetter) -> Outcome:
         topic = self._topic(arrival)
         match result:
-            case Decided(outcome):
+            case Decided(outcome=outcome):
                 return outcome
             case Refused(command, code, detail, takes_id):
                 digest = command_digest(command) if takes_id else b""

@@ -144,11 +144,10 @@ def divided(batch: BatchBuilder) -> tuple[Draft, ...]:
 
 
 def _pieces(batch: BatchBuilder) -> Iterator[tuple[AnyEvent, ...]]:
-    size = sum(len(msgspec.msgpack.encode(outcome)) for outcome in batch.outcomes)
-    piece: list[AnyEvent] = []
-    for number, event in enumerate(batch.events):
+    size, piece = batch.decided_size, batch.events[: batch.decided]
+    for event in batch.events[batch.decided :]:
         added = len(msgspec.msgpack.encode(as_recorded(event)))
-        if size + added > RECORD_BYTES and number >= batch.decided:
+        if size + added > RECORD_BYTES:
             yield tuple(piece)
             piece, size = [], 0
         piece.append(event)

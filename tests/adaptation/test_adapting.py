@@ -223,7 +223,7 @@ async def test_without_the_limit_nobody_looks_and_nothing_changes() -> None:
     lag(made)
     await made.send(alter(TARGETS))
     await made.run(LOOK_MS)
-    assert not made.core.cluster(CLUSTER).wants_survey(made.now)
+    assert not made.core.cluster(CLUSTER).attention(made.now).survey
     assert (made.state.allowances, made.state.suspension) == ({}, None)
     assert len(made.state.moves.in_flight) == 5
 

@@ -1,6 +1,7 @@
 """Commands in processes of their own on a real log, decided by a tiny owner."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -24,9 +25,10 @@ from drover.journal.kafka import KafkaJournal
 from drover.journal.reader import LogReader
 from drover.journal.snapshots import write_snapshot
 from drover.local import LocalCluster
+from drover.testing.commands import Finished
 from tests.architecture.repository import ROOT
 from tests.cli.owner import SHARDS, TinyOwner, tiny_owner
-from tests.commands import Finished, run_drover
+from tests.commands import ForkedCommands
 from tests.shard.vouching import vouching
 
 pytestmark = [pytest.mark.cluster, pytest.mark.story]
@@ -47,7 +49,7 @@ class Shell:
         )  # fmt: skip
 
     async def run(self, *arguments: str) -> Finished:
-        return await run_drover((*arguments, "--config", str(self.config)), {})
+        return await ForkedCommands().run((*arguments, "--config", str(self.config)), os.environ, "")
 
     async def finish(self, process: asyncio.subprocess.Process) -> Finished:
         out, err = await asyncio.wait_for(process.communicate(), 60)

@@ -5,6 +5,7 @@ Drover leaves restarting to whatever runs it (systemd, Kubernetes); here that is
 
 import asyncio
 import contextlib
+import math
 import re
 import signal
 from collections import Counter
@@ -54,7 +55,7 @@ class Crew:
         for name in NAMES:
             self.send(name, signal.SIGTERM)
         for name in NAMES:
-            code = await self.installation.gone(name)
+            code = await self.installation.processes[name].wait()
             if code != 0:
                 self.faults.append(f"{name} ended with {code} when it was told to stop and nothing was wrong any more")
 
@@ -89,17 +90,17 @@ class Crew:
     def send(self, name: str, number: signal.Signals) -> None:
         """Send a worker a signal, unless it has just ended by itself."""
         with contextlib.suppress(ProcessLookupError):
-            self.installation.signal(name, number)
+            self.installation.processes[name].send_signal(number)
 
     async def end(self, name: str, number: signal.Signals) -> None:
         """End a worker and wait until it is gone; whoever looks after it starts it again."""
-        process = self.installation.workers[name]
+        process = self.installation.processes[name]
         self.send(name, number)
         await process.wait()
 
     async def _look_after(self, name: str) -> None:
         while True:
-            code = await self.installation.workers[name].wait()
+            code = await self.installation.processes[name].wait(math.inf)
             self.ends[signal.Signals(-code).name if code < 0 else str(code)] += 1
             if code > 0 and code not in EXPECTED_CODES:
                 self.faults.append(f"{name} ended with {code}")

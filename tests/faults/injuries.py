@@ -138,7 +138,7 @@ async def _fight(scene: Scene, random: Random) -> None:
         over.set()
         await forging
         await scene.crew.end(RIVAL, signal.SIGKILL)
-        scene.installation.workers.pop(RIVAL)
+        scene.installation.processes.pop(RIVAL)
         scene.say(f"the fight is over, shards were taken back {scene.crew.regained() - regained} times")
 
 

@@ -124,7 +124,7 @@ async def _settle(scene: Scene, report: Report) -> None:
     """Wait until everything that was asked for has ended; what waits for a reason that has a name may go on waiting."""
 
     async def settled() -> bool:
-        state = await scene.installation.managed()
+        state = await scene.installation.state()
         # A queued entry is no reassignment yet, and keeps its plan open.
         return not (state.reassignments or state.queue or state.broker_throttles or state.topic_throttles)
 
@@ -136,7 +136,7 @@ async def _settle(scene: Scene, report: Report) -> None:
         await wait_for(decided, "every command to be decided")
         await wait_for(settled, "every reassignment to end")
     except AssertionError as late:
-        state = await scene.installation.managed()
+        state = await scene.installation.state()
         report.figures["late"] = f"{late}; waiting: {oracles.blocked(state)}"
 
 
@@ -158,7 +158,7 @@ async def _configs_afterwards(scene: Scene, traffic: Traffic, before: oracles.Co
 async def _judge(scene: Scene, traffic: Traffic, before: oracles.Configs, report: Report) -> None:
     made, planning, crew = scene.installation, scene.planning, scene.crew
     faults, verdicts, story = await oracles.judge_commands(scene)
-    state = await made.managed()
+    state = await made.state()
     after = await _configs_afterwards(scene, traffic, before)
     stored = await read_back(traffic.bootstrap, traffic.keys)
     report.faults += [

@@ -108,12 +108,12 @@ async def _is_healed_elsewhere(drover: Installation) -> None:
     """Partitions of two replicas go to the broker that has none; those of three would need the cordoned one."""
 
     async def healed() -> bool:
-        state = await drover.managed()
+        state = await drover.state()
         whole = not any(key.topic == "mourning" for key in await holders(drover, HEALED))
         return whole and state.heal is None and state.heal_left is not None
 
     await wait_for(healed, "the partitions of broker 3 to be healed", timeout_s=PATIENCE_S, pause_s=LOOK_S)
-    left = (await drover.managed()).heal_left
+    left = (await drover.state()).heal_left
     assert left is not None
     assert any("broker 4 is cordoned" in one.detail for one in left.partitions)
     assert CORDONED in (await drover.drover("heal", "plan")).errors
@@ -154,7 +154,7 @@ async def _is_blocked(drover: Installation, path: Path, *keys: TopicPartition) -
     said = f"log directory {path} has failed (Kafka error 56, KAFKA_STORAGE_ERROR) on broker 4"
 
     async def blocked() -> bool:
-        moving = (await drover.managed()).reassignments
+        moving = (await drover.state()).reassignments
         blocks = [moving[key].block for key in keys]
         return all(block is not None and block.why is Blocker.FAILED_LOG_DIRECTORY for block in blocks)
 
@@ -167,7 +167,7 @@ async def _is_blocked(drover: Installation, path: Path, *keys: TopicPartition) -
 
 async def _ends_at(drover: Installation, key: TopicPartition, replicas: tuple[int, ...]) -> None:
     async def ended() -> bool:
-        return key not in (await drover.managed()).reassignments
+        return key not in (await drover.state()).reassignments
 
     await wait_for(ended, f"{key} to end", timeout_s=PATIENCE_S)
     facts = await drover.facts(key)

@@ -5,19 +5,12 @@ usage: python -m tests.faults.worker_main OFFSET_S worker ...
 
 import sys
 
-from drover.agents import clock
-from drover.reconcile.messages import Moment
+from drover.agents.clock import WALL_MS, system_wall_ms
 
 
 def set_clock_wrong(offset_ms: int) -> None:
-    """Shift the wall clock of this process; must come before the modules that read it are imported."""
-    right = clock.now
-
-    def wrong() -> Moment:
-        moment = right()
-        return Moment(moment.wall_ms + offset_ms, moment.monotonic_ms)
-
-    clock.now = wrong
+    """Shift the wall clock of this process."""
+    WALL_MS.set(lambda: system_wall_ms() + offset_ms)
 
 
 if __name__ == "__main__":

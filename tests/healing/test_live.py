@@ -1,7 +1,6 @@
 """Real brokers are killed for good, come back, and die two at a time; the owner dies in the middle."""
 
 import json
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ def layout(partitions: int, *brokers: int) -> dict[int, list[int]]:
 
 async def healing_recorded(drover: Installation) -> None:
     async def recorded() -> bool:
-        return (await drover.managed()).limits.healing is not None
+        return (await drover.state()).limits.healing is not None
 
     await wait_for(recorded, "the settings of healing to be recorded")
 
@@ -54,7 +53,7 @@ async def until_over(drover: Installation, *brokers: int) -> None:
     """Wait until no list names these brokers and no heal goes on."""
 
     async def over() -> bool:
-        state = await drover.managed()
+        state = await drover.state()
         if state.heal is not None or state.heal_running is not None or not set(brokers) <= set(state.emptied_brokers):
             return False
         return not await holders(drover, *brokers)
@@ -88,7 +87,7 @@ async def test_a_dead_broker_is_replaced_although_the_owner_dies_and_stays_empty
             await five.start(3)
 
         async def is_back() -> bool:
-            return 3 not in (await drover.managed()).emptied_brokers
+            return 3 not in (await drover.state()).emptied_brokers
 
         await wait_for(is_back, "the return to be recorded", pause_s=LOOK_S)
         assert await is_whole(drover, topic, without=(3,))
@@ -103,7 +102,7 @@ async def _command(drover: Installation, *arguments: str) -> None:
 
 async def _is_shown_before_it_is_done(drover: Installation, topic: str) -> None:
     async def is_away() -> bool:
-        return 3 in (await drover.managed()).absent_brokers
+        return 3 in (await drover.state()).absent_brokers
 
     await wait_for(is_away, "broker 3 to be missed")
     dry = (await drover.drover("heal", "plan", "-o", "json")).document
@@ -116,12 +115,11 @@ async def _is_shown_before_it_is_done(drover: Installation, topic: str) -> None:
 
 async def _owner_dies_in_the_middle(drover: Installation) -> None:
     async def is_under_way() -> bool:
-        return (await drover.managed()).heal_running is not None
+        return (await drover.state()).heal_running is not None
 
     await wait_for(is_under_way, "the first chunk to begin", timeout_s=PATIENCE_S)
     owner = (await drover.owners())[shard_of(MANAGED, DEFAULT_SHARDS)]
-    drover.signal(owner, signal.SIGKILL)
-    await drover.gone(owner)
+    await drover.processes[owner].kill()
 
 
 async def happens_when_it_should(
@@ -186,7 +184,7 @@ async def test_a_return_in_the_middle_stops_a_heal_and_two_dead_brokers_are_repl
 
 async def _until_under_way(drover: Installation, broker: int) -> None:
     async def is_under_way() -> bool:
-        running = (await drover.managed()).heal_running
+        running = (await drover.state()).heal_running
         return running is not None and running.brokers == (broker,)
 
     await wait_for(is_under_way, f"a chunk of broker {broker} to begin", timeout_s=PATIENCE_S)
@@ -197,14 +195,14 @@ async def _returns_in_the_middle(drover: Installation, client: ForeignClient) ->
     await client.reports(4)
 
     async def is_reported() -> bool:
-        return 4 in (await drover.managed()).absent_brokers
+        return 4 in (await drover.state()).absent_brokers
 
     await wait_for(is_reported, "the report to be decided")
     await _until_under_way(drover, 4)
     await drover.cluster.start(4)
 
     async def is_over() -> bool:
-        state = await drover.managed()
+        state = await drover.state()
         return state.heal is None and state.heal_running is None and 4 not in state.absent_brokers
 
     await wait_for(is_over, "the heal to end with the return", timeout_s=PATIENCE_S, pause_s=LOOK_S)
@@ -215,7 +213,7 @@ async def reports_end_by_themselves(drover: Installation) -> None:
     """Every broker lives again, and nobody reports that (R46-2)."""
 
     async def none_is_left() -> bool:
-        return not (await drover.managed()).failed_brokers
+        return not (await drover.state()).failed_brokers
 
     await wait_for(none_is_left, "the reports to end", timeout_s=PATIENCE_S, pause_s=LOOK_S)
     events = [event for batch in await batches(drover) for event in batch.events]
@@ -252,11 +250,11 @@ async def test_a_wrong_report_of_a_broker_that_lives_costs_no_replica_and_ends_b
         assert (await drover.alter("swap", {key: [1, 4, 5]}, *options)).code == 0
 
         async def has_dropped() -> bool:
-            moving = (await drover.managed()).reassignments[key]
+            moving = (await drover.state()).reassignments[key]
             return not {1, 2, 3} <= {*moving.current}
 
         await wait_for(has_dropped, "an original to be dropped", timeout_s=PATIENCE_S)
-        (dropped,) = {1, 2, 3} - {*(await drover.managed()).reassignments[key].current}
+        (dropped,) = {1, 2, 3} - {*(await drover.state()).reassignments[key].current}
         reported = await drover.drover("broker", "failed", str(dropped), "--reason", "no ping")
         assert (reported.code, f"broker {dropped} is alive" in reported.output + reported.errors) == (0, True)
         cancelled = await drover.drover("cancel", "--rollback", "--plan", "swap", "--reason", "enough")

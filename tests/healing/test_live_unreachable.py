@@ -89,7 +89,7 @@ async def test_a_broker_without_the_listener_is_left_alone_while_it_lives_and_he
         alarmed = [event.broker for _, event in found if isinstance(event, BrokerOutageAlarmed)]
         assert (noted, alarmed) == ([HIDDEN], [HIDDEN])
         assert planned_ms[0] - died_ms >= INTERVAL_MS
-        assert (await drover.managed()).unreachable_brokers == {}
+        assert (await drover.state()).unreachable_brokers == {}
 
 
 async def the_model_agrees() -> None:
@@ -121,7 +121,7 @@ def shown(survey: Survey) -> dict[int, tuple[int | None, bool, frozenset[int]]]:
 
 async def is_named(drover: Installation) -> None:
     async def is_noted() -> bool:
-        return HIDDEN in (await drover.managed()).unreachable_brokers
+        return HIDDEN in (await drover.state()).unreachable_brokers
 
     await wait_for(is_noted, "the unreachable broker to be named", PATIENCE_S, LOOK_S)
     for command in (("describe",), ("status",), ("heal", "status"), ("heal", "plan")):
@@ -148,7 +148,7 @@ async def is_refused(drover: Installation) -> None:
 
 async def nothing_happens(drover: Installation) -> None:
     """Three times the interval passes in the log's time, and nothing is missed, alarmed about or planned."""
-    noted_ms = (await drover.managed()).unreachable_brokers[HIDDEN]
+    noted_ms = (await drover.state()).unreachable_brokers[HIDDEN]
 
     async def has_passed() -> bool:
         return time.time() * 1000 - noted_ms >= 3 * INTERVAL_MS

@@ -7,7 +7,6 @@ the nodes in ZooKeeper, Spark's tables and the command line must tell the same. 
 
 import argparse
 import asyncio
-import signal
 import sys
 import tempfile
 import time
@@ -45,7 +44,7 @@ async def ended(made: Installation, partitions: int, share: float) -> None:
     """Wait until so much of both plans has come to its end."""
 
     async def reached() -> bool:
-        return len((await made.managed()).reassignments) <= partitions * (1 - share)
+        return len((await made.state()).reassignments) <= partitions * (1 - share)
 
     await wait_for(reached, f"{share:.0%} to have ended", timeout_s=PATIENCE_S, pause_s=0.5)
 
@@ -54,8 +53,7 @@ async def kill_owner(made: Installation, successor: str) -> None:
     """Kill whoever owns the cluster's shard, let another take over, and start one more."""
     owner = (await made.owners())[shard_of(MANAGED, DEFAULT_SHARDS)]
     tell(f"kill -9 {owner}")
-    made.signal(owner, signal.SIGKILL)
-    await made.gone(owner)
+    await made.processes[owner].kill()
 
     async def taken_over() -> bool:
         return (await made.owners())[shard_of(MANAGED, DEFAULT_SHARDS)] not in {owner, ""}
@@ -122,10 +120,9 @@ def terminal(story: Story, partitions: int) -> dict[int, str]:
 async def tables_agree(made: Installation, directory: Path) -> None:
     """Let the Spark job read everything, and hold its tables to a plain fold with its own decoder."""
     files = JobFiles(directory)
-    await made.start("job", "-m", "drover", "spark", "run", "--dir", str(directory))
+    await made.start("job", "spark", "run", "--dir", str(directory))
     await live.wait_until_equal(made, files.tables, PATIENCE_S)
-    made.signal("job", signal.SIGTERM)
-    await made.gone("job")
+    await made.processes["job"].stop()
     tell("Spark's tables are those of a plain fold")
 
 

@@ -1,6 +1,5 @@
 """A live broker's replica lags beside moves that do not explain it: fewer slots, no new copies, and back again."""
 
-import signal
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
@@ -111,7 +110,7 @@ async def let_broker_3_lag(drover: Installation) -> None:
 async def goes_on(drover: Installation) -> None:
     """Fail if there is nothing to be noticed any more, since the replica has caught up or the moves have ended."""
     assert (await drover.facts(LAGGING)).isr == (1,), "the replica has caught up too early"
-    assert (await drover.managed()).reassignments, "the moves have ended already"
+    assert (await drover.state()).reassignments, "the moves have ended already"
 
 
 async def test_lagging_replicas_lower_a_broker_and_below_min_isr_only_repairs_begin(beside: Installation) -> None:
@@ -135,7 +134,7 @@ async def test_lagging_replicas_lower_a_broker_and_below_min_isr_only_repairs_be
     await limits(drover, "set", "adapts_to_health=false")
 
     async def unrestricted() -> bool:
-        state = await drover.managed()
+        state = await drover.state()
         return not state.allowances and state.suspension is None
 
     await wait_for(unrestricted, "every restriction to end")
@@ -159,7 +158,7 @@ async def lowered_and_suspended(drover: Installation) -> None:
     await wait_for(partial(told, SUSPENDED), "starts to be suspended", pause_s=0.5)
     # Two looks, ten seconds or more apart, and more if both take long.
     await wait_for(partial(told, LOWERED), "the slots of a broker to be lowered", pause_s=0.5)
-    state = await drover.managed()
+    state = await drover.state()
     # Broker 3 lags, and Drover copies nothing there: only its leader has slots to lose.
     assert set(state.allowances) == {1}
     assert state.below_min_isr == {LAGGING}
@@ -170,13 +169,12 @@ async def lowered_and_suspended(drover: Installation) -> None:
 
 async def let_another_take_over(drover: Installation) -> None:
     """Kill the worker: the next one has read no min.insync.replicas yet, and ends no suspension for that."""
-    owned = drover.worker_log("solo").count(OWNED)
-    drover.signal("solo", signal.SIGKILL)
-    await drover.gone("solo")
+    owned = drover.processes["solo"].log_text().count(OWNED)
+    await drover.processes["solo"].kill()
     await drover.start_worker("solo")
 
     async def is_taken_over() -> bool:
-        return drover.worker_log("solo").count(OWNED) > owned
+        return drover.processes["solo"].log_text().count(OWNED) > owned
 
     await wait_for(is_taken_over, "the next worker to own every shard")
 
@@ -193,11 +191,11 @@ async def only_the_repair_begins(drover: Installation) -> None:
     assert (await drover.alter("repair", {LAGGING: [1, 4]})).code == 0
 
     async def both_done() -> bool:
-        plans = (await drover.managed()).plans
+        plans = (await drover.state()).plans
         return plans["repair"].completed == plans["waits"].completed == 1
 
     await wait_for(both_done, "the repair to end, and then the other")
-    assert (await drover.managed()).suspension is None
+    assert (await drover.state()).suspension is None
     told = [(event["type"], event.get("topic")) for event in await events(drover)]
     restricted = told[told.index((SUSPENDED, None)) :]
     resumed = restricted.index((RESUMED, None))

@@ -51,7 +51,7 @@ async def drover(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathF
 
 async def serve(made: Installation) -> None:
     """Start the only worker, unless a test before this one has."""
-    if "only" not in made.workers:
+    if "only" not in made.processes:
         await made.start_worker("only")
         await made.wait_until_owned("only")
 
@@ -143,7 +143,7 @@ async def test_old_compressed_batches_are_read_once_the_topic_is_put_right(drove
         return all(known.get((MANAGED, f"{codec}-thaw")) for codec in CODECS)
 
     await wait_for(all_decided, "the commands of every codec to be decided")
-    assert (await drover.managed()).freezes == ()
+    assert (await drover.state()).freezes == ()
 
 
 async def test_the_worst_inputs_beside_a_throttled_plan_change_nothing_of_it(served: Installation) -> None:
@@ -155,7 +155,7 @@ async def test_the_worst_inputs_beside_a_throttled_plan_change_nothing_of_it(ser
     for what, topic_index, payloads in the_worst():
         topic = drover.names.events if topic_index < 0 else drover.names.commands[topic_index]
         await send(drover, topic, payloads)
-        assert drover.workers["only"].returncode is None, what
+        assert drover.processes["only"].returncode is None, what
     bomb = as_json(type="freeze", id="bomb", reason="r" * 30 * MEGABYTE)
     with pytest.raises(MessageSizeTooLargeError):
         # Some 30 kB on their way, 30 MB for whoever reads it: the broker undoes the compression, and refuses.
@@ -170,10 +170,10 @@ async def test_the_worst_inputs_beside_a_throttled_plan_change_nothing_of_it(ser
     assert (plan.status, plan.completed, plan.failed) == (PlanStatus.FINISHED, len(KEYS), 0)
     await _all_answered(drover)
     # The first worker is still the only one, and has never taken a shard a second time.
-    assert drover.workers["only"].returncode is None
+    assert drover.processes["only"].returncode is None
     epochs = {fold.epoch for fold in (await drover.log()).folds.values()}
-    assert epochs == {1}, drover.worker_log("only")
-    assert (await drover.managed()).failed_brokers == {}
+    assert epochs == {1}, drover.processes["only"].log_text()
+    assert (await drover.state()).failed_brokers == {}
 
 
 async def transactions(made: Installation, *arguments: str) -> str:
@@ -243,7 +243,7 @@ async def test_a_header_whose_name_is_no_utf_8_stops_no_worker_and_no_reader(ser
     for command in (("status",), ("dead-letters", "list")):
         assert (await drover.drover(*command)).code == 0
     assert (await drover.drover("unfreeze", "--all", "--reason", "a test")).code == 0
-    assert drover.workers["only"].returncode is None
+    assert drover.processes["only"].returncode is None
 
 
 async def test_a_freeze_behind_100_000_commands_of_its_topic_acts_in_its_turn(
@@ -256,8 +256,8 @@ async def test_a_freeze_behind_100_000_commands_of_its_topic_acts_in_its_turn(
     frozen = await drover.drover("freeze", "--reason", "something is wrong", "--id", "behind-all", "--timeout", "240")
     record_property("seconds", round(time.monotonic() - began, 2))
     assert frozen.code == 0, frozen.errors
-    assert (await drover.managed()).freezes
-    assert drover.workers["only"].returncode is None
+    assert (await drover.state()).freezes
+    assert drover.processes["only"].returncode is None
 
 
 async def _all_answered(drover: Installation) -> None:

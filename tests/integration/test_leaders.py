@@ -50,7 +50,7 @@ async def is_restored(made: Installation, topic: str, layout: Mapping[int, list[
         found = await seen(made, topic)
         return {key: list(replicas) for key, (_, replicas) in found.items()} == {
             TopicPartition(topic, number): replicas for number, replicas in layout.items()
-        } and not (await made.managed()).orders
+        } and not (await made.state()).orders
 
     await wait_for(restored, f"every canonical order of {topic} to be back")
 
@@ -60,7 +60,7 @@ async def nobody_knows(made: Installation) -> bool:
     story = await read_story(made.connection)
     told = [event for events in story.events.values() for event in events]
     outcomes = [event["outcome"] for event in told if event["type"] == "leader-election-ended"]
-    return "unknown" in outcomes and not (await made.managed()).elections
+    return "unknown" in outcomes and not (await made.state()).elections
 
 
 async def leaders_stay(made: Installation, topic: str) -> bool:
@@ -162,7 +162,7 @@ async def test_a_listed_broker_gives_up_leadership_and_gets_it_back_whoever_dies
             await made.start_worker("first", program=ELECTOR)
             await made.wait_until_owned("first")
             await leaders_command(made, "demote", "3", "--topic", topic)
-            assert await made.gone("first") == -signal.SIGKILL
+            assert await made.processes["first"].wait() == -signal.SIGKILL
             await made.start_worker("second")
             await leads_nothing(made, topic, 3)
             await wait_for(lambda: nobody_knows(made), "the dead worker's elections to be recorded as unknown", 90)
@@ -179,8 +179,7 @@ async def test_a_listed_broker_gives_up_leadership_and_gets_it_back_whoever_dies
 
             # The time of a listing is over while no worker is alive.
             await leaders_command(made, "demote", "3", "--topic", topic, "--for", "3s")
-            made.signal("second", signal.SIGKILL)
-            await made.gone("second")
+            await made.processes["second"].kill()
             await asyncio.sleep(4)
             await made.start_worker("third")
             await is_restored(made, topic)
@@ -217,7 +216,7 @@ async def test_a_broker_that_returns_leads_nothing_until_all_its_replicas_are_in
 
             async def has_left_the_list() -> bool:
                 leaders = {leader for leader, _ in (await seen(made, topic)).values()}
-                is_listed = 3 in (await made.managed()).blacklist
+                is_listed = 3 in (await made.state()).blacklist
                 assert not (is_listed and 3 in leaders), "it leads although it is listed"
                 return not is_listed
 
@@ -323,7 +322,7 @@ async def test_without_kafkas_rebalance_both_modes_do_what_they_say(
             async with _dead(local_cluster, 3):
 
                 async def is_gone() -> bool:
-                    counted = (await made.managed()).leader_counts
+                    counted = (await made.state()).leader_counts
                     return 3 in counted and not counted[3].leaders
 
                 await wait_for(is_gone, "the log to say that broker 3 leads nothing")

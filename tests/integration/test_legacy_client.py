@@ -188,15 +188,14 @@ async def test_a_projector_that_is_killed_beside_producing_neither_loses_nor_rep
 ) -> None:
     await legacy.create_topic("once", {0: [1, 2], 1: [2, 3]})
     await wait_for(lambda: has_tree(store), "the tree to be there")
-    legacy.signal("projector", signal.SIGTERM)
-    assert await legacy.gone("projector") == 0
+    assert await legacy.processes["projector"].stop() == 0
     before = len(await accepted_nodes(legacy))
     request = f"{REQUESTS}/request_0000000900"
     await store.write([Create(f"{BASE}{request}", b'{"assignment":{"once":{"0":[3,2]}}}')])
     await store.write([Create(f"{BASE}{PLAN}", plan_of({TopicPartition("once", 1): [4, 3]}).encode())])
     for number, point in enumerate(("before", "after")):
         await legacy.start_projector(f"dying-{number}", program=("-m", "tests.integration.dying_projector", point))
-        assert await legacy.gone(f"dying-{number}") == -signal.SIGKILL
+        assert await legacy.processes[f"dying-{number}"].wait() == -signal.SIGKILL
     await legacy.start_projector("projector")
     await until_gone(store, PLAN, request)
     decided = (await accepted_nodes(legacy))[before:]

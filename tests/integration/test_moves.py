@@ -1,7 +1,6 @@
 """Plans from the command line to real replicas and back, with one worker."""
 
 import json
-import signal
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -204,8 +203,7 @@ async def test_the_successor_of_a_killed_worker_carries_its_move_on(drover: Inst
         return (await drover.facts(key)).move is not None
 
     await wait_for(copying, "the move to be listed")
-    drover.signal("solo", signal.SIGKILL)
-    await drover.gone("solo")
+    await drover.processes["solo"].kill()
     await drover.start_worker("solo")
     await drover.wait_until_settled()
     assert await drover.replicas(key) == (3, 2, 4)
@@ -218,8 +216,7 @@ async def test_the_successor_of_a_killed_worker_carries_its_move_on(drover: Inst
 async def test_the_log_replays_from_its_first_record_to_the_recorded_state_hash(drover: Installation) -> None:
     await drover.drover("freeze", "--reason", "so that there is something to replay")
     await drover.drover("unfreeze", "--reason", "and back")
-    drover.workers["solo"].terminate()
-    await drover.gone("solo")
+    await drover.processes["solo"].stop()
     replayed = await drover.drover("replay", "--verify", "-o", "json")
     assert replayed.code == 0, replayed.errors
     assert replayed.document["state_hashes"] >= 1

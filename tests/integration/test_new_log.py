@@ -1,17 +1,16 @@
 """docs/recovery.md, a log that is not to be trusted: the steps to a new one beside it, done as they are written."""
 
-import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from drover.cluster.port import SetBrokerRates
 from drover.events.partitions import TopicPartition
-from drover.events.topics import TopicNames
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.local import LocalCluster
 from drover.state.plans import PlanStatus
-from tests.integration.support import Installation, installation, observer, wait_for
+from tests.integration.support import Installation, installation, wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
@@ -35,18 +34,16 @@ async def test_the_steps_to_a_new_log_lead_there(local_cluster: LocalCluster, tm
 
         await wait_for(is_moving, "Kafka to move both")
         # 1
-        drover.signal("old", signal.SIGTERM)
-        assert await drover.gone("old") == 0
+        assert await drover.processes["old"].stop() == 0
         old = drover.config.rename(tmp_path / "old.toml")
         # 2
         drover.config.write_text(old.read_text().replace('prefix = "distrusted"', 'prefix = "renewed"'))
-        driver = observer(local_cluster)
-        renewed = Installation(local_cluster, tmp_path, TopicNames("renewed"), drover.config, driver)
+        renewed = Installation(local_cluster, tmp_path, replace(drover.settings, prefix="renewed"))
         try:
             await _go_on(renewed, old)
         finally:
             # Whatever happens, the tests after this one find no rate.
-            await driver.change_throttles([SetBrokerRates(broker, FREE[0]) for broker in (1, 2, 3, 4)])
+            await renewed.driver.change_throttles([SetBrokerRates(broker, FREE[0]) for broker in (1, 2, 3, 4)])
             await renewed.close()
 
 

@@ -90,7 +90,7 @@ async def test_a_plan_is_seen_in_zookeeper_from_its_beginning_to_its_end(
 
         await wait_for(is_gone, "the plan to be gone")
         await wait_until_shown(made)
-        assert made.workers["projector"].returncode is None
+        assert made.processes["projector"].returncode is None
         assert await stands(f"{base}{REQUEST}"), "nobody was to read it"
         await judged_by_hand(made, zookeeper, base)
         await told_by_status(made)
@@ -98,8 +98,7 @@ async def test_a_plan_is_seen_in_zookeeper_from_its_beginning_to_its_end(
         await wait_for(lambda: stands(answer), "the worker's intake to answer")
         assert json.loads((await zookeeper.read([answer]))[answer].data)["code"] == "malformed"
         assert not await stands(f"{base}{REQUEST}")
-        made.workers["beside"].terminate()
-        assert await made.gone("beside") == 0
+        assert await made.processes["beside"].stop() == 0
 
 
 async def a_stepped_plan_shows_its_current_batch(made: Installation, zookeeper: Store, base: str) -> None:
@@ -137,8 +136,7 @@ async def a_stepped_plan_shows_its_current_batch(made: Installation, zookeeper: 
 
 async def judged_by_hand(made: Installation, zookeeper: Store, base: str) -> None:
     """Verify names what was tampered with while nobody projects; rebuild mends it."""
-    made.workers["projector"].terminate()
-    assert await made.gone("projector") == 0
+    assert await made.processes["projector"].stop() == 0
     ghost = f"{base}/admin/failed_brokers/99"
     await zookeeper.write([Create(ghost, b"{}")])
     found = await made.drover("project", "verify")
@@ -160,8 +158,7 @@ async def judged_by_hand(made: Installation, zookeeper: Store, base: str) -> Non
 
 async def told_by_status(made: Installation) -> None:
     """A worker with `project = true` makes the tree again, reads requests, and says how far it is."""
-    made.workers["solo"].terminate()
-    assert await made.gone("solo") == 0
+    assert await made.processes["solo"].stop() == 0
     made.config.write_text(made.config.read_text().replace("intake = false", "project = true"))
     await made.start_worker("beside")
     await wait_until_shown(made)

@@ -19,7 +19,7 @@ async def test_swaps_that_are_rolled_back_half_way_copy_back_what_was_dropped(dr
     assert (await drover.alter("swap", {key: [3, 4] for key in keys}, *options)).code == 0
 
     async def has_dropped() -> bool:
-        lists = [moving.current for moving in (await drover.managed()).reassignments.values()]
+        lists = [moving.current for moving in (await drover.state()).reassignments.values()]
         return any(not {1, 2} <= {*replicas} for replicas in lists)
 
     await wait_for(has_dropped, "an original to be dropped")

@@ -94,14 +94,14 @@ async def wiped_rates_come_back(drover: Installation, directory: Path) -> None:
         return {found[1], found[2], found[3]} == {OURS}
 
     async def recorded() -> bool:
-        known = (await drover.managed()).broker_throttles
+        known = (await drover.state()).broker_throttles
         return all(it in known and known[it].others is not None for it in (1, 2, 3))
 
     await wait_for(in_force, "the cluster's throttle to be in force")
     assert "broker-level throttles" in await stock_cancel(drover, "bystander", directory)
     await wait_for(recorded, "the log to say that somebody has deleted the rates")
     await wait_for(in_force, "the rates to be back")
-    assert (await drover.managed()).reassignments, "the moves have ended: nothing was throttled any more"
+    assert (await drover.state()).reassignments, "the moves have ended: nothing was throttled any more"
     assert "somebody else has deleted the throttle of broker 1, 2, 3" in (await drover.drover("status")).output
 
 
@@ -110,7 +110,7 @@ async def a_changed_rate_is_theirs(drover: Installation) -> None:
     await drover.change_throttles(SetBrokerRates(3, changed))
 
     async def theirs() -> bool:
-        known = (await drover.managed()).broker_throttles
+        known = (await drover.state()).broker_throttles
         if known[3].theirs.follower != 3_000_000 and (await rates(drover))[3] == OURS:
             # Drover was still writing its own, which nothing can prevent: Kafka has no conditional change of a config.
             await drover.change_throttles(SetBrokerRates(3, changed))

@@ -93,7 +93,7 @@ async def _others_are_not_fought(drover: Installation) -> None:
     assert cancelled.code == 0, cancelled.errors
 
     async def waits() -> bool:
-        entry = (await drover.managed()).reassignments[STUCK]
+        entry = (await drover.state()).reassignments[STUCK]
         return entry.block is not None and entry.block.why is Blocker.ORIGINALS_OUT_OF_SYNC
 
     await wait_for(waits, "the rollback to wait for broker 1", timeout_s=PATIENCE_S)
@@ -102,7 +102,7 @@ async def _others_are_not_fought(drover: Installation) -> None:
     assert answer[STUCK].accepted, answer
 
     async def is_theirs() -> bool:
-        entry = (await drover.managed()).reassignments[STUCK]
+        entry = (await drover.state()).reassignments[STUCK]
         return entry.block is not None and entry.block.why is Blocker.FOREIGN_CHANGE
 
     await wait_for(is_theirs, "the move of others to be shown", timeout_s=PATIENCE_S)

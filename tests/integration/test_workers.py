@@ -68,16 +68,15 @@ async def test_a_worker_stops_in_time_while_its_group_waits_for_another_one_that
         for name in ("hangs", "stops"):
             await made.start_worker(name)
         await made.wait_until_owned("hangs", "stops")
-        made.signal("hangs", signal.SIGSTOP)
+        made.processes["hangs"].send_signal(signal.SIGSTOP)
         await made.start_worker("joins")
 
         async def is_waiting() -> bool:
-            return "shards are given up" in made.worker_log("stops").rpartition("shards are owned")[2]
+            return "shards are given up" in made.processes["stops"].log_text().rpartition("shards are owned")[2]
 
         await wait_for(is_waiting, "the worker to join again")
-        made.signal("stops", signal.SIGTERM)
-        assert await made.gone("stops") == 0, made.worker_log("stops")
-        assert "ending without leaving the group" in made.worker_log("stops")
+        assert await made.processes["stops"].stop() == 0, made.processes["stops"].log_text()
+        assert "ending without leaving the group" in made.processes["stops"].log_text()
 
 
 async def _feed(made: Installation, random: Random) -> None:
@@ -115,19 +114,17 @@ async def _torment(made: Installation) -> None:
     random = Random(11)
     await asyncio.sleep(random.uniform(0.2, 2))
     owner = await _owner(made)
-    made.signal(owner, signal.SIGKILL)
-    await made.gone(owner)
+    await made.processes[owner].kill()
     await _until_owned_by_other(made, owner)
     await made.start_worker("third")
     await _until_member(made, "third")
     owner = await _owner(made)
-    made.signal(owner, signal.SIGSTOP)
+    made.processes[owner].send_signal(signal.SIGSTOP)
     await _until_owned_by_other(made, owner)
-    made.signal(owner, signal.SIGCONT)
+    made.processes[owner].send_signal(signal.SIGCONT)
     await asyncio.sleep(random.uniform(0.2, 2))
     owner = await _owner(made)
-    made.signal(owner, signal.SIGTERM)
-    assert await made.gone(owner) == 0, made.worker_log(owner)
+    assert await made.processes[owner].stop() == 0, made.processes[owner].log_text()
     await _until_owned_by_other(made, owner)
 
 

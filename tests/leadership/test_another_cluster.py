@@ -41,11 +41,11 @@ async def test_another_cluster_is_asked_who_it_is_and_for_nothing_else() -> None
     made.crash()
     await made.send(demote(2))
     await made.settle()
-    cluster = made.core.cluster(CLUSTER)
-    assert cluster.urgency() is not Urgency.BUSY
-    assert not cluster.wants_survey(made.now)
-    assert not cluster.is_pressing(made.now)
-    assert not cluster.wanted({}, made.now)
+    attention = made.core.cluster(CLUSTER).attention(made.now, {})
+    assert attention.urgency is not Urgency.BUSY
+    assert not attention.partitions
+    assert not attention.survey
+    assert not attention.is_pressing
     assert nobody_is_woken_at_once(made)
     made.model.kafka_cluster_id = "simulated-cluster"
     await made.run(3000)

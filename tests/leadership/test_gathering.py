@@ -41,23 +41,20 @@ async def demoted(named: list[TopicPartition], events: int) -> World:
 
 def with_one_under_way() -> Gathering:
     made = Gathering()
-    made.propose(keys(0, 1))
-    made.committed()
+    made.put(keys(0, 1))
     assert take(made) == list(keys(0, 1))
     return made
 
 
 def gathered(made: Gathering, *wanted: TopicPartition) -> Gathering:
-    made.propose(wanted)
-    made.committed()
+    made.put(wanted)
     return made
 
 
-def test_nothing_is_called_for_before_its_intent_is_durable() -> None:
+def test_the_first_of_them_wait_for_nothing() -> None:
     made = Gathering()
-    made.propose(keys(0, 3))
     assert (made.due_ms(NOW_MS), take(made)) == (None, [])
-    made.committed()
+    made.put(keys(0, 3))
     assert made.is_due(NOW_MS)
     assert take(made) == list(keys(0, 3))
 
@@ -129,7 +126,6 @@ def test_an_election_that_has_ended_before_its_call_holds_up_no_other() -> None:
     elections = Elections(state, ObservationCache())
     for number in range(2):
         elections.propose(TopicPartition("orders", number))
-        elections.committed()
         assert list(elections.calls(NOW_MS, START_BY_MS)) == []
         assert elections.due_ms(NOW_MS) is None, "it waits for the end of a call that nobody made"
 

@@ -300,7 +300,7 @@ async def test_hardly_a_partition_is_looked_at_twice_because_its_turn_comes_whil
     looked = 0
     while any(leader(made, key) == 3 for key in keys):
         made.model.advance(100)
-        looked += len(made.core.cluster(CLUSTER).wanted({}, made.now))
+        looked += len(made.core.cluster(CLUSTER).attention(made.now, {}).partitions)
         await made.look()
         await made.turn()
     assert looked < 1.5 * len(keys)

@@ -10,17 +10,16 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 import structlog
 
 from drover.events.codec import Malformed, decode_command
-from drover.events.records import Batch, Outcome
+from drover.events.records import Outcome
 from drover.events.topics import shard_of
-from drover.fold.log import RecordVerdict, ShardFold
+from drover.testing.memory_log import MemoryLog
+from drover.testing.virtual_time import run_in_virtual_time
 from tests.runtime.random_clients import Clients
 from tests.runtime.random_workers import World
 from tests.runtime.slow_connections import BROKERS
-from tests.runtime.virtual_time import run_in_virtual_time
 from tests.runtime.world import CLUSTERS, SHARDS
 
 COMMANDS = 120
@@ -38,7 +37,7 @@ async def play(seed: int) -> None:
     world, chance = World(seed), random.Random(seed + 1)
     random.seed(seed)  # workers that contest a shard pause for random times
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(lambda _, context: world.told.append((context["message"], context.get("exception"))))
+    loop.set_exception_handler(lambda _, context: world.faults.append((context["message"], context.get("exception"))))
     clients, log = Clients(world.broker, chance), Log(world)
     for _ in range(2):
         world.start_worker()
@@ -54,7 +53,7 @@ async def play(seed: int) -> None:
     for cluster in CLUSTERS:
         clients.unfreeze(cluster)
     await _until_over(world, log, lambda: [*log.undecided(), *log.under_way(), *world.moving(), *world.throttled()])
-    assert not world.faults(), world.faults()
+    assert not world.unexpected_faults(), world.unexpected_faults()
     _check_outcomes(world, clients, log)
     world.end()
 
@@ -63,7 +62,7 @@ async def _trouble(world: World, chance: random.Random) -> None:
     """Whatever may happen to workers and clusters."""
     while True:
         await asyncio.sleep(chance.random() * TROUBLES_S)
-        running = [worker for worker in world.members if worker.is_running]
+        running = world.running()
         kind = chance.random()
         if kind < 0.2 or not running:
             world.start_worker()
@@ -76,7 +75,7 @@ async def _trouble(world: World, chance: random.Random) -> None:
         elif kind < 0.8:
             world.rebalance_soon()
         else:
-            model = chance.choice(list(world.clusters.models.values()))
+            model = chance.choice(list(world.clusters.values()))
             absent = set(BROKERS) - set(model.live_brokers())
             for broker in absent:
                 model.start_broker(broker)
@@ -84,41 +83,34 @@ async def _trouble(world: World, chance: random.Random) -> None:
                 model.stop_broker(chance.choice(BROKERS), clean=chance.random() < 0.5)
 
 
-class Log:
-    """The log, as one sees it who only reads: what is valid, and the state that it says."""
+class Log(MemoryLog):
+    """The log, as its readers see it, and what is not decided yet."""
 
     def __init__(self, world: World) -> None:
-        self.folds = [ShardFold(shard, SHARDS) for shard in range(SHARDS)]
-        self.outcomes: defaultdict[tuple[str, int, int], list[Outcome]] = defaultdict(list)
-        self._broker = world.broker
+        super().__init__(world.broker, SHARDS)
 
-    def read(self) -> None:
-        """Read to the end."""
-        for shard, fold in enumerate(self.folds):
-            records = self._broker.partitions[self._broker.topics.events, shard]
-            for offset in range(fold.position, len(records)):
-                record = records[offset]
-                assert record is not None, "nobody writes to the log in transactions"
-                one = fold.fold(offset, record.value)
-                assert one is not None, "each record is read once"
-                if one.verdict is RecordVerdict.VALID and isinstance(one.record, Batch):
-                    for outcome in one.record.outcomes:
-                        self.outcomes[outcome.topic, shard, outcome.offset].append(outcome)
+    def outcomes_by_place(self) -> defaultdict[tuple[str, int, int], list[Outcome]]:
+        """Return the valid outcomes by the topic, the shard and the offset of their commands."""
+        outcomes: defaultdict[tuple[str, int, int], list[Outcome]] = defaultdict(list)
+        for shard in range(SHARDS):
+            for batch in self.batches(shard):
+                for outcome in batch.outcomes:
+                    outcomes[outcome.topic, shard, outcome.offset].append(outcome)
+        return outcomes
 
     def undecided(self) -> list[Any]:
         """Return where commands are that nobody has decided; the end of a transaction is none."""
-        found = []
+        places = []
         for shard, fold in enumerate(self.folds):
             for index, topic in enumerate(self._broker.topics.commands):
                 records = self._broker.partitions[topic, shard]
                 first = fold.cursors[index].next_offset if fold.cursors else 0
-                found += [(topic, shard, place) for place in range(first, len(records)) if records[place] is not None]
-        return found
+                places += [(topic, shard, place) for place in range(first, len(records)) if records[place] is not None]
+        return places
 
     def under_way(self) -> list[Any]:
         """Return the moves that have not ended."""
-        states = [state for fold in self.folds for state in fold.state.clusters.values()]
-        return [(state.name, key) for state in states for key in state.reassignments]
+        return [(name, key) for name in CLUSTERS for key in self.state(name).reassignments]
 
 
 async def _until_over(world: World, log: Log, left: Callable[[], list[Any]]) -> None:
@@ -129,25 +121,26 @@ async def _until_over(world: World, log: Log, left: Callable[[], list[Any]]) -> 
         log.read()
         if not left():
             return
-        assert loop.time() < deadline_s, (left(), world.told)
+        assert loop.time() < deadline_s, (left(), world.faults)
         await asyncio.sleep(1)
 
 
 def _check_outcomes(world: World, clients: Clients, log: Log) -> None:
     """Each command has one outcome where its cluster is, and of those that are the same one is no duplicate."""
     verdicts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    outcomes = log.outcomes_by_place()
     for topic in world.broker.topics.commands:
         for shard in range(SHARDS):
             for offset, record in enumerate(world.broker.partitions[topic, shard]):
                 command = None if record is None else decode_command(record.value)
-                found = log.outcomes.pop((topic, shard, offset), [])
+                found = outcomes.pop((topic, shard, offset), [])
                 is_here = not isinstance(command, Malformed | None) and shard_of(command.cluster, SHARDS) == shard
                 if isinstance(command, Malformed):
                     assert len(found) <= 1, f"{topic}/{shard} at {offset}: {found}"
                 else:
                     assert len(found) == is_here, f"{topic}/{shard} at {offset}: {command} has {found}"
                     verdicts.update({found[0].id: verdicts[found[0].id] + Counter([found[0].verdict])} if found else {})
-    assert not log.outcomes, f"decided, and not there: {dict(log.outcomes)}"
+    assert not outcomes, f"decided, and not there: {dict(outcomes)}"
     assert verdicts.keys() == {command.id for _, command in clients.sent}
     for identity, counted in verdicts.items():
         assert counted["accepted"] + counted["refused"] == 1, f"{identity} was decided {counted}"
@@ -159,7 +152,7 @@ def main(first: int, count: int) -> int:
     failed = []
     for seed in range(first, first + count):
         try:
-            run_in_virtual_time(pytest.MonkeyPatch(), play(seed))
+            run_in_virtual_time(play(seed))
         except AssertionError as error:
             failed.append(seed)
             print(f"seed {seed}: {error}"[:1000], flush=True)

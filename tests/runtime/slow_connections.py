@@ -14,7 +14,8 @@ from drover.facts import CallResult
 from drover.journal.port import Headers, TailRecord
 from drover.testing.memory_journal import MemoryBroker, MemoryJournal
 from drover.testing.model import ClusterModel
-from drover.testing.simulated import Loss, SimulatedDriver
+from drover.testing.model_worker import ModelClusters, ModelDriver
+from drover.testing.simulated import Loss
 from tests.runtime.world import CLUSTERS, SHARDS
 
 BROKERS = (1, 2, 3, 4, 5)
@@ -28,10 +29,6 @@ Answer = TypeVar("Answer")
 _BEGAN_S: ContextVar[float | None] = ContextVar("_BEGAN_S", default=None)
 # Returns while the worker's process runs: waits while it hangs, and raises in one that is dead.
 Lives = Callable[[], Awaitable[None]]
-
-
-class EndedError(BaseException):
-    """Stands for the end of a process: nothing may catch it."""
 
 
 class LostError(AppendUnknownError):
@@ -55,35 +52,26 @@ class Chance:
         return not self.is_calm and self.random.random() < likelihood
 
 
-class Clusters:
-    """The model clusters, whose time is the loop's."""
-
-    def __init__(self) -> None:
-        self.models: dict[str, ClusterModel] = {}
-        for name in CLUSTERS:
-            model = ClusterModel({one: f"r{one % 3}" for one in BROKERS}, copy_bytes_per_second=BYTES_PER_SECOND)
-            for topic in TOPICS:
-                layout = {
-                    number: [BROKERS[(number + place) % len(BROKERS)] for place in range(3)]
-                    for number in range(PARTITIONS)
-                }
-                model.create_topic(topic, layout, partition_bytes=PARTITION_BYTES)
-            self.models[name] = model
-
-    def catch_up(self) -> None:
-        """Let as much time pass in every cluster as in the loop."""
-        now_ms = int(asyncio.get_running_loop().time() * 1000)
-        for model in self.models.values():
-            if now_ms > model.now_ms:
-                model.advance(now_ms - model.now_ms)
+def new_clusters() -> dict[str, ClusterModel]:
+    """The model clusters of a run, all alike."""
+    clusters = {}
+    for name in CLUSTERS:
+        model = ClusterModel({broker: f"r{broker % 3}" for broker in BROKERS}, copy_bytes_per_second=BYTES_PER_SECOND)
+        for topic in TOPICS:
+            layout = {
+                number: [BROKERS[(number + place) % len(BROKERS)] for place in range(3)] for number in range(PARTITIONS)
+            }
+            model.create_topic(topic, layout, partition_bytes=PARTITION_BYTES)
+        clusters[name] = model
+    return clusters
 
 
-class Driver(SimulatedDriver):
+class Driver(ModelDriver):
     """One worker's connection to a cluster: slow, and calls get lost."""
 
-    def __init__(self, name: str, clusters: Clusters, chance: Chance, lives: Lives) -> None:
-        super().__init__(clusters.models[name], name)
-        self._clusters, self._chance, self._lives = clusters, chance, lives
+    def __init__(self, name: str, clusters: ModelClusters, chance: Chance, lives: Lives) -> None:
+        super().__init__(name, clusters)
+        self._chance, self._lives = chance, lives
 
     async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
         began = _BEGAN_S.set(asyncio.get_running_loop().time())
@@ -101,13 +89,12 @@ class Driver(SimulatedDriver):
         if asyncio.get_running_loop().time() - began_s > CALL_S:
             # The process hung meanwhile. Its time limit ends the call before that sends anything.
             raise ClusterUnavailableError("too late")
-        self._clusters.catch_up()
         if self._chance.strikes(0.02):
             self.lose_next(self._chance.random.choice(list(Loss)))
         return await super()._next_loss()
 
 
-class Journal(MemoryJournal):
+class SlowJournal(MemoryJournal):
     """One worker's connection to the log: slow, delivers the tail in pieces, and loses some acknowledgements."""
 
     def __init__(self, broker: MemoryBroker, chance: Chance, lives: Lives, steal: Callable[[int], None]) -> None:

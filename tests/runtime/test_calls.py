@@ -62,7 +62,7 @@ async def start_moving(world: World) -> None:
     await world.send(alter({ORDERS: [4, 2, 3]}))
     await world.settle()
     assert ORDERS in world.model.moves()
-    assert world.core.cluster(CLUSTER).urgency() is Urgency.BUSY
+    assert world.core.cluster(CLUSTER).attention(world.now).urgency is Urgency.BUSY
 
 
 async def test_a_look_at_what_moves_takes_two_lists(world: World, lists: list[int]) -> None:

@@ -17,7 +17,7 @@ from drover.events.partitions import TopicPartition
 from drover.events.progress import Progress
 from drover.events.reassignments import ReassignmentCompleted
 from drover.facts import Observation
-from drover.reconcile.contract import Urgency
+from drover.reconcile.contract import Attention, Urgency
 from drover.reconcile.messages import (
     AlterPartitions,
     BytesSampled,
@@ -30,6 +30,7 @@ from drover.reconcile.messages import (
 from drover.reconcile.observations import METADATA_LAG_MS
 from drover.service.metrics import Metrics
 from drover.shard.core import ShardCore
+from drover.shard.managed import ManagedCluster
 from drover.testing.simulated import SimulatedDriver
 from drover.traits import LATEST
 from tests.shard.world import CLUSTER, World, alter
@@ -267,9 +268,9 @@ async def test_what_could_begin_if_it_were_looked_at_does_not_wait_for_the_next_
     await bench.world.send(alter({ORDERS: [4, 2, 3]}))
     bench.services.own(bench.core, bench.wake)
     await until(lambda: bench.wakes >= 1)
-    cluster = bench.core.cluster(CLUSTER)
     looks = bench.wakes
-    monkeypatch.setattr(type(cluster), "is_pressing", lambda *_: True)
+    pressing = Attention(urgency=Urgency.BUSY, is_pressing=True)
+    monkeypatch.setattr(ManagedCluster, "attention", lambda *_: pressing)
     await until(lambda: bench.wakes > looks)
 
 
@@ -396,7 +397,7 @@ async def test_an_outage_that_lasts_becomes_an_event_and_so_does_its_end(
     assert (tags.count("cluster-out-of-reach"), tags.count("cluster-within-reach")) == (1, 1)
 
 
-def test_a_size_that_the_leader_does_not_tell_is_no_sample() -> None:
+async def test_a_size_that_the_leader_does_not_tell_is_no_sample() -> None:
     """Otherwise what was copied so far would look like everything."""
     copies = {ORDERS: (1, (4,), 1)}
     assert clusters._samples(CLUSTER, 1, copies, {ORDERS: {4: 500}}) == []

@@ -21,9 +21,9 @@ from drover.local import LocalCluster, local_cluster
 from drover.local.layout import CONTROLLER_ID, OPERATOR, USERS, Layout
 from drover.local.programs import mark
 from drover.local.security import client_options, password
+from drover.testing.commands import Finished
 from drover.testing.shared_process import SharedProcess
 from tests.architecture.repository import ROOT
-from tests.commands import Finished
 
 SCRAM_SHA_512 = 2
 ITERATIONS = 4096

@@ -54,18 +54,18 @@ async def mend(made: World, *keys: TopicPartition, **fields: Any) -> Outcome:
 async def test_a_foreign_move_on_a_cluster_where_drover_does_nothing_is_seen_and_its_end_as_well() -> None:
     made = world()
     assert made.core.clusters == (CLUSTER,)
-    assert made.core.cluster(CLUSTER).urgency() is Urgency.IDLE
+    assert made.core.cluster(CLUSTER).attention(made.now).urgency is Urgency.IDLE
     somebody_moves(made, KEY, (4, 2, 1))
     await made.run(1000)
     assert made.state.unmanaged == {}
-    assert made.core.cluster(CLUSTER).urgency() is Urgency.WAITING
+    assert made.core.cluster(CLUSTER).attention(made.now).urgency is Urgency.WAITING
     await made.run(2000)
     assert made.state.unmanaged[KEY].replicas == (4, 2, 1, 3)
     made.model.join_isr(KEY, 4)
     await made.run(3000)
     assert made.state.unmanaged == {}
     assert made.tags(KEY) == ["foreign-move-seen", "foreign-move-ended"]
-    assert made.core.cluster(CLUSTER).urgency() is Urgency.IDLE
+    assert made.core.cluster(CLUSTER).attention(made.now).urgency is Urgency.IDLE
 
 
 async def test_a_foreign_move_that_changes_its_lists_is_written_again() -> None:

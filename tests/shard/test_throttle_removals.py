@@ -42,7 +42,7 @@ async def test_entries_go_soon_although_no_further_move_of_the_topic_begins() ->
         await made.run(STEP_MS)
     throttling = reconciler(made, ThrottlingReconciler)
     assert throttling is not None
-    due_ms = throttling.due_ms(made.now)
+    due_ms = throttling.attention(made.now, None).due_ms
     assert due_ms is not None, "nothing wakes the owner"
     assert 0 < due_ms - made.now.monotonic_ms <= REMOVAL_WAIT_MS
     assert "0:4" in lists(made).follower
@@ -61,5 +61,5 @@ async def test_entries_that_wait_wake_nobody_again_while_another_cluster_answers
     assert made.state.mismatched_kafka_cluster_id == "another"
     throttling = reconciler(made, ThrottlingReconciler)
     assert throttling is not None
-    due_ms = throttling.due_ms(made.now)
+    due_ms = throttling.attention(made.now, None).due_ms
     assert due_ms is None or due_ms > made.now.monotonic_ms

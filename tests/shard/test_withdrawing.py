@@ -32,6 +32,6 @@ async def test_a_withdrawn_entry_is_no_reason_to_look_any_more() -> None:
     made.put(rollback(queued="q", id="away"))
     await made.settle()
     assert verdicts(made, "away") == ["accepted"]
-    assert made.core.cluster(CLUSTER).urgency().name == "IDLE"
+    assert made.core.cluster(CLUSTER).attention(made.now).urgency.name == "IDLE"
     assert made.state.plans["q"].status is PlanStatus.FINISHED
     assert made.is_idle

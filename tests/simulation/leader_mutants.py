@@ -120,8 +120,8 @@ LEADER_MUTANTS = (
     Mutant(
         "forget-the-order-before-a-step",
         "drover/shard/managed.py",
-        "            kept = order_before(self.state, self.state.reassignments[event.key], event)",
-        "            kept = ()",
+        "            yield from order_before(state, state.reassignments[event.key], event)",
+        "            pass",
         layer="tests/leadership/test_moves.py",
     ),
     Mutant(

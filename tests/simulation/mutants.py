@@ -42,7 +42,7 @@ MUTANTS = (
         "act-before-durable",
         HOSTING,
         "        await self._send_aside(proposed)\n",
-        "        for name in self.core._agenda.visited:\n            self.core._clusters.of(name).committed()\n"
+        "        self.core._proposals.is_under_way = False\n"
         "        self.core._proposals._proved_ms = self.core._proposals._proposed_ms\n        self._start_effects()\n"
         "        await self._send_aside(proposed)\n",
     ),
@@ -59,8 +59,8 @@ MUTANTS = (
     Mutant(
         "call-another-cluster",
         MANAGED,
-        "return self._is_configured and not self._is_another",
-        "return self._is_configured",
+        "        return lapse(self.state, CALL_GATES)",
+        "        return None",
         layer="tests/shard/test_faults.py",
     ),
     # -- commands: none lost, none doubled
@@ -222,7 +222,7 @@ MUTANTS = (
     Mutant(
         "lose-a-listed-move-that-drover-has-ended",
         "drover/reconcile/unmanaged/reconciler.py",
-        "(self._others.discard if key in self.state.moves.in_flight else self._others.add)(key)",
+        "(self._others.discard if key in in_flight else self._others.add)(key)",
         "self._others.discard(key)",
     ),
     Mutant(

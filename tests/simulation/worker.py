@@ -158,7 +158,7 @@ class Shard(HostedShard):
         """Look at a cluster once, as closely as the core wants; what is seen may be heard so much later."""
         world, token = self.worker.world, self.core.token
         wire = world.clusters[cluster].wire
-        pace_ms = PACE_MS[self.core.cluster(cluster).urgency()]
+        pace_ms = PACE_MS[self.core.cluster(cluster).attention(world.now()).urgency]
         try:
             seen = at_once(look(wire, self.core, cluster, world.now))
             if seen is not None:
@@ -227,6 +227,7 @@ class Worker:
             source=lambda: self.source,
             fail=_fail,
             metrics=cast("Metrics", Silence()),
+            new_token=world.new_token,
         )
         limits = dict.fromkeys(world.settings.names, world.settings.limits)
         self.shards = tuple(
@@ -275,7 +276,8 @@ class Clusters:
         for effect in effects:
             self._worker.world.calls.append(Call(self._worker.world, shard, effect))
         for cluster in core.clusters:
-            if cluster not in shard.looks or core.cluster(cluster).urgency() is Urgency.IDLE:
+            is_idle = core.cluster(cluster).attention(self._worker.world.now()).urgency is Urgency.IDLE
+            if cluster not in shard.looks or is_idle:
                 shard.looks[cluster] = self._worker.world.now_ms
 
     def own(self, core: ShardCore, wake: Callable[[], None]) -> None:  # noqa: ARG002 - a port's own

@@ -61,7 +61,7 @@ class World:
         """Let the hosting of shards live in this world."""
         replaced = {
             "now": self.now,
-            "secrets": types.SimpleNamespace(token_bytes=self._token),
+            "monotonic": lambda: self.now_ms / 1000,
             "random": types.SimpleNamespace(random=lambda: 0.5),
             "asyncio": types.SimpleNamespace(Event=asyncio.Event, sleep=_sleep),
             "_log": Silence(),
@@ -287,7 +287,8 @@ class World:
         self._trace.update(payload)
         self.checker.appended(shard, offset, payload)
 
-    def _token(self, _size: int) -> bytes:
+    def new_token(self) -> bytes:
+        """Return the next token."""
         self._tokens += 1
         return b"token-%010d" % self._tokens
 

@@ -19,7 +19,7 @@ from drover.local import LocalCluster
 from drover.spark import job
 from drover.spark.files import JobFiles
 from drover.spark.session import open_session
-from tests.integration.support import DROVER, Installation, installation
+from tests.integration.support import Installation, installation
 from tests.spark import live
 from tests.spark.dying import KILLS, Driver, Dying, standing_ready, write_log
 
@@ -102,5 +102,5 @@ async def watched(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPath
         with drover.config.open("a") as config:
             config.write(f'[spark]\ndirectory = "{files.directory}"\ntrigger_ms = 500\n')
         await live.append(drover, drover.names.progress, [b"junk"], 1)
-        await drover.start("job", *DROVER, "spark", "run")
+        await drover.start("job", "spark", "run")
         yield Watched(drover, files)

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import signal
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -61,13 +60,11 @@ async def story(watched: Watched) -> Story:
     await wait_for(partial(has_ended, drover, keys[0]), "the rollback to end")
     await drover.drover("cancel", "--stop", "--plan", "slow", "--reason", "enough")
     await live.write_fenced(drover)
-    drover.signal("first", signal.SIGTERM)
-    await drover.gone("first")
+    await drover.processes["first"].stop()
     await drover.start_worker("second")
     await drover.alter("quick", {key: [2, 4, 3] for key in keys[3:]})
     await drover.wait_until_settled()
-    drover.signal("second", signal.SIGTERM)
-    await drover.gone("second")
+    await drover.processes["second"].stop()
     # What no worker could read: it must come after the last of them.
     await live.append(drover, drover.names.events, [b"\xc1", b"junk"], 2)
     await live.wait_until_equal(drover, files.tables)
@@ -75,14 +72,13 @@ async def story(watched: Watched) -> Story:
     with contextlib.suppress(asyncio.CancelledError):
         await watching
     await live.begin_a_batch(drover, files.checkpoint("sqlite"))
-    drover.signal("job", signal.SIGTERM)
-    code = await drover.gone("job")
+    code = await drover.processes["job"].stop()
     delays = await freshness.delays_ms(drover, began_ms)
-    return Story(drover, files, await live.plain_tables(drover), delays, code, drover.worker_log("job"))
+    return Story(drover, files, await live.plain_tables(drover), delays, code, drover.processes["job"].log_text())
 
 
 async def has_ended(drover: Installation, key: TopicPartition) -> bool:
-    return key not in (await drover.managed()).reassignments
+    return key not in (await drover.state()).reassignments
 
 
 async def test_the_tables_are_those_of_a_plain_fold_with_its_own_decoder(story: Story) -> None:

@@ -19,7 +19,7 @@ async def traits(made: Installation) -> Traits:
     found: list[Traits] = []
 
     async def known() -> bool:
-        seen = (await made.managed()).traits
+        seen = (await made.state()).traits
         found[:] = [] if seen is None else [seen]
         return bool(found)
 

@@ -1,7 +1,6 @@
 """Stories in which a broker, the controller or the owner dies."""
 
 import asyncio
-import signal
 import time
 
 from drover.cluster.port import AlterRequest
@@ -89,8 +88,7 @@ async def takeover(made: Installation) -> None:
     await made.start_worker("heir")
     await accepted(made, "taken", {first: [4, 2, 3], second: [1, 3, 4]}, *SLOW)
     await listed(made, first)
-    made.signal("solo", signal.SIGKILL)
-    await made.gone("solo")
+    await made.processes["solo"].kill()
     await made.wait_until_owned("heir")
     await reached(made, first, [4, 2, 3])
     await reached(made, second, [1, 3, 4])

@@ -91,7 +91,7 @@ async def play(version: Version, names: Sequence[str]) -> list[Told]:
                 for name in names:
                     told.append(await tell(made, name))
                     print(f"  {told[-1].seconds:5.1f} s  {name}: {told[-1].outcome}", flush=True)
-                print(f"  {(await made.managed()).traits}", flush=True)
+                print(f"  {(await made.state()).traits}", flush=True)
     return told
 
 

@@ -54,6 +54,5 @@ async def tree(made: Installation) -> None:
     finally:
         await asyncio.to_thread(client.stop)
         client.close()
-        if (projector := made.workers.get("projector")) is not None:
-            projector.terminate()
-            await made.gone("projector")
+        if (projector := made.processes.get("projector")) is not None:
+            await projector.stop()

@@ -4,7 +4,6 @@ import asyncio
 import io
 import json
 import re
-import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from drover.events.commands import Freeze, Unfreeze
 from drover.events.partitions import TopicPartition
 from drover.facts import ThrottledReplicas
 from drover.local import LocalCluster
-from tests.integration.support import DEADLINE_S, DROVER, MANAGED, Installation, installation, wait_for
+from tests.integration.support import MANAGED, Installation, installation, wait_for
 from tests.web.conftest import Open
 from tests.web.showing import USER_HEADER
 
@@ -43,7 +42,7 @@ async def drover(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathF
         with made.config.open("a", encoding="utf-8") as config:
             config.write(f'\n[web]\nwrites = true\nuser_header = "{USER_HEADER}"\n')
         await made.start_worker("solo")
-        await made.start("web", *DROVER, "web", "--listen", "127.0.0.1:0")
+        await made.start("web", "web", "--listen", "127.0.0.1:0")
         await made.wait_until_owned("solo")
         yield made
 
@@ -52,10 +51,10 @@ async def address(drover: Installation, name: str = "web") -> str:
     """Wait until the page is served and return where."""
 
     async def is_served() -> bool:
-        return ADDRESS.search(drover.worker_log(name)) is not None
+        return ADDRESS.search(drover.processes[name].log_text()) is not None
 
     await wait_for(is_served, "the page to be served")
-    found = ADDRESS.search(drover.worker_log(name))
+    found = ADDRESS.search(drover.processes[name].log_text())
     assert found is not None
     return found.group(1)
 
@@ -85,7 +84,7 @@ async def test_every_view_is_clicked_through_while_replicas_move(drover: Install
     await acting.get_by_label("Reason").fill("latency alarm")
     await acting.get_by_role("button", name="Send").click()
     await expect(acting.get_by_role("status").last).to_contain_text("accepted · 2 partitions · recorded at log")
-    assert '"by": "ann"' in drover.worker_log("web")
+    assert '"by": "ann"' in drover.processes["web"].log_text()
     await page.goto(f"{place}/?view=story&partition=seen:0")
     await drover.wait_until_settled()
     await expect(page.locator("main tbody tr").first).to_contain_text("reassignment rolled back")
@@ -151,15 +150,13 @@ async def test_a_killed_worker_and_a_killed_page_are_told_and_come_back(drover: 
     place = await address(drover)
     page = await open_page(place)
     await expect(page.locator("header .dot:not(.off)")).to_be_visible()
-    drover.signal("solo", signal.SIGKILL)
-    await drover.gone("solo")
+    await drover.processes["solo"].kill()
     await expect(page.locator(".banner.bad")).to_contain_text("Nobody owns", timeout=30_000)
-    drover.signal("web", signal.SIGKILL)
-    await drover.gone("web")
+    await drover.processes["web"].kill()
     await expect(page.locator("body.cut")).to_have_count(1)
     await expect(page.get_by_role("status").first).to_contain_text("The page's server does not answer")
     await drover.start_worker("solo")
-    await drover.start("web", *DROVER, "web", "--listen", place.removeprefix("http://"))
+    await drover.start("web", "web", "--listen", place.removeprefix("http://"))
     await expect(page.locator("body.cut")).to_have_count(0, timeout=30_000)
     await expect(page.locator(".banner.bad")).to_have_count(0, timeout=30_000)
     await expect(page.locator("header .dot:not(.off)")).to_be_visible()
@@ -191,8 +188,6 @@ async def test_the_demo_serves_the_page_until_it_is_told_to_stop(
 
 
 async def test_a_page_that_is_told_to_stop_ends_cleanly(drover: Installation) -> None:
-    await drover.start("second-web", *DROVER, "web", "--listen", "127.0.0.1:0")
+    await drover.start("second-web", "web", "--listen", "127.0.0.1:0")
     assert await address(drover, "second-web") != await address(drover)
-    process = drover.workers["second-web"]
-    process.terminate()
-    assert await asyncio.wait_for(process.wait(), DEADLINE_S) == 0
+    assert await drover.processes["second-web"].stop() == 0

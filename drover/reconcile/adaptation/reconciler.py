@@ -1,12 +1,12 @@
 """Looks at every partition now and then while something moves, and restricts what may begin to what it finds."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 from drover.events.partitions import TopicPartition
 from drover.facts import Move, Observation, PartitionFacts, Survey
 from drover.reconcile.adaptation.judging import LAGGING_FOR_MS, Health, Replica, causes, judge, switch_off, unexplained
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import Reconciler
+from drover.reconcile.contract import Attention, Reconciler
 from drover.reconcile.messages import Input, Moment
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
@@ -25,8 +25,8 @@ class AdaptationReconciler(Reconciler):
     counts the time without a cause from its own first look.
     """
 
-    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
-        super().__init__(state, observed)
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+        super().__init__(state, observed, now)
         self._under_replicated: dict[TopicPartition, PartitionFacts] = {}
         # Since when (monotonic ms) each replica has been out of sync without an explanation.
         self._lagging_since_ms: dict[Replica, int] = {}
@@ -51,7 +51,7 @@ class AdaptationReconciler(Reconciler):
             return False
         return bool(state.reassignments or state.allowances) or state.suspension is not None
 
-    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+    def observe(self, entry: Input, batch: BatchBuilder) -> None:
         """Take in surveys, whoever asked for them, and what was asked for."""
         del batch
         match entry:
@@ -152,11 +152,12 @@ class AdaptationReconciler(Reconciler):
         moving.update((key, move.adding) for key, move in self.observed.moves.items())
         return moving
 
-    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
-        """Look at one under-replicated partition of each topic: that tells the topic's min.insync.replicas."""
-        del moves, now
-        yield from self._asked
+    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+        """Look at every partition once in a while, and at one under-replicated partition of each topic.
 
-    def wants_survey(self, now: Moment) -> bool:
-        """Whether it is time to look at every partition again."""
-        return self._is_active and now.monotonic_ms >= self._next_survey_ms
+        The latter tells the topic's min.insync.replicas.
+        """
+        return Attention(
+            partitions=() if moves is None else tuple(self._asked),
+            survey=self._is_active and now.monotonic_ms >= self._next_survey_ms,
+        )

@@ -20,7 +20,7 @@ from drover.events.refusals import Refusal
 from drover.facts import Move, Observation, Survey
 from drover.inventory import Inventory
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import Reconciler, Urgency
+from drover.reconcile.contract import Attention, Reconciler, Urgency
 from drover.reconcile.healing import timers
 from drover.reconcile.healing.chunks import BY, Seen, begin_chunk, keys_of, next_chunk
 from drover.reconcile.healing.outages import OutageWatch
@@ -53,10 +53,12 @@ REPLAN_MS = 60_000
 class HealingReconciler(Reconciler):
     """Heals the brokers that stay away, if the settings ask for that; reports that are over end in any case."""
 
-    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
-        super().__init__(state, observed)
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+        super().__init__(state, observed, now)
         self._watch = OutageWatch()
+        # Since when brokers are away that a predecessor has missed, only the log knows.
         self._watched = timers.Watched()
+        self._watched.begin(state.absent_brokers)
         self._reports = ReportWatch()
         self._live: frozenset[int] = frozenset()
         # Monotonic; 0 asks for a survey at once.
@@ -76,14 +78,9 @@ class HealingReconciler(Reconciler):
     def _limits(self) -> HealingLimits | None:
         return self.state.limits.healing
 
-    def begin(self, now: Moment) -> None:
-        """Take over: since when brokers are away that a predecessor has missed, only the log knows."""
-        del now
-        self._watched.begin(self.state.absent_brokers)
-
     # -- in
 
-    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+    def observe(self, entry: Input, batch: BatchBuilder) -> None:
         """Note who is away and who is back; keep the inventory and the plan."""
         if isinstance(entry, InventoryTaken):
             self._is_taking_inventory = False
@@ -298,9 +295,11 @@ class HealingReconciler(Reconciler):
 
     # -- out
 
-    def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
+    def effects(self, now: Moment, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
         """Ask for an inventory and then for the plan; both only read, which needs no intent."""
         del now, start_by_ms
+        if lapsed is not None:
+            return
         if self._wants_inventory and not self._is_taking_inventory:
             self._is_taking_inventory = True
             yield TakeInventory(self.state.name)
@@ -309,25 +308,26 @@ class HealingReconciler(Reconciler):
             yield self._wanted_plan
             self._wanted_plan = None
 
-    def wants_survey(self, now: Moment) -> bool:
-        """Look at every partition once in a while, and when something has changed or is to be planned."""
-        if self._limits is None:
-            return False
-        return now.monotonic_ms >= self._next_survey_ms or self._watch.wants_survey(now.monotonic_ms)
+    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+        """Watch closely what is about to begin, and everything while a broker is away or a report is doubtful.
 
-    def wants_brokers(self, now: Moment) -> bool:
-        """Look who is alive while a broker is away, or may be, and while one that lives is reported as failed."""
-        if not (self._is_watching_absences or self._has_doubtful_report):
-            return False
-        seen_ms = self.observed.live_seen_ms
-        return seen_ms is None or now.monotonic_ms - seen_ms > FRESH_TO_START_MS
+        Every partition is looked at once in a while, and when something has changed or is to be planned.
+        """
+        del moves
+        now_ms, seen_ms = now.monotonic_ms, self.observed.live_seen_ms
+        has_limits = self._limits is not None
+        is_doubtful = self._is_watching_absences or self._has_doubtful_report
+        is_near = self._is_planning or (bool(self._needed) and self.state.heal_running is None)
+        waits = Urgency.WAITING if is_doubtful else Urgency.IDLE
+        return Attention(
+            partitions=self._needed,
+            survey=has_limits and (now_ms >= self._next_survey_ms or self._watch.wants_survey(now_ms)),
+            brokers=is_doubtful and (seen_ms is None or now_ms - seen_ms > FRESH_TO_START_MS),
+            due_ms=self._due_ms(now),
+            urgency=Urgency.BUSY if has_limits and is_near else waits,
+        )
 
-    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
-        """Look at the partitions of the chunk whose turn it is."""
-        del moves, now
-        yield from self._needed
-
-    def due_ms(self, now: Moment) -> int | None:
+    def _due_ms(self, now: Moment) -> int | None:
         """Wake for the next alarm, for the next broker to heal, and when a plan may be made again."""
         limits = self._limits
         if limits is None:
@@ -337,12 +337,6 @@ class HealingReconciler(Reconciler):
         if wait_ms is not None:
             times.append(now.monotonic_ms + wait_ms)
         return min(times, default=None)
-
-    def urgency(self) -> Urgency:
-        """Watch closely what is about to begin, and everything while a broker is away or a report is doubtful."""
-        if self._limits is not None and (self._is_planning or (self._needed and self.state.heal_running is None)):
-            return Urgency.BUSY
-        return Urgency.WAITING if self._is_watching_absences or self._has_doubtful_report else Urgency.IDLE
 
     @property
     def _is_watching_absences(self) -> bool:

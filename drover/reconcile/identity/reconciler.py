@@ -1,5 +1,7 @@
 """Cluster identity: record first contact, outages, unreachable brokers; stop all calls if another cluster answers."""
 
+from collections.abc import Mapping
+
 from drover.events.bounds import shortened
 from drover.events.clusters import (
     BrokersSeen,
@@ -11,9 +13,10 @@ from drover.events.clusters import (
     ClusterWithinReach,
     UnreachableBrokersChanged,
 )
-from drover.facts import Observation, Survey
+from drover.events.partitions import TopicPartition
+from drover.facts import Move, Observation, Survey
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import Reconciler
+from drover.reconcile.contract import Attention, Reconciler
 from drover.reconcile.messages import Identified, Input, Moment, OutOfReach, VersionsSeen
 from drover.reconcile.observations import ObservationCache
 from drover.reconcile.unconfirmed import CONFIRM_AFTER_MS
@@ -28,18 +31,14 @@ SURVEY_EVERY_MS, SURVEY_SHARE, MISSING_MS = 10_000, 20, 60_000
 class IdentityReconciler(Reconciler):
     """Compares Kafka's own id of the cluster with the one that was first seen under its name; sees what brokers are."""
 
-    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
-        super().__init__(state, observed)
-        # Monotonic: a survey that the cluster does not answer must not take the place of every other look.
-        self._next_survey_ms = 0
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+        super().__init__(state, observed, now)
+        # Monotonic: the first looks of an owner are at what is under way.
+        self._first_survey_ms = now.monotonic_ms + SURVEY_EVERY_MS
         # Since when (monotonic) each broker has been unreachable.
         self._since_ms: dict[int, int] = {}
 
-    def begin(self, now: Moment) -> None:
-        """Begin an ownership."""
-        self._next_survey_ms = now.monotonic_ms + SURVEY_EVERY_MS
-
-    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+    def observe(self, entry: Input, batch: BatchBuilder) -> None:
         """Record who answers, or that nobody does, once as long as that stays the same."""
         state = self.state
         if isinstance(entry, OutOfReach) and state.outage is None:
@@ -92,18 +91,24 @@ class IdentityReconciler(Reconciler):
         if unreachable != tuple(sorted(state.unreachable_brokers)):
             batch.emit(UnreachableBrokersChanged(cluster=state.name, brokers=unreachable))
 
-    def wants_survey(self, now: Moment) -> bool:
+    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+        """Look again while none or another cluster answers, or none has answered yet and something is queued for it."""
+        del moves
+        state = self.state
+        is_unanswered = state.kafka_cluster_id is None and bool(state.queue)
+        return Attention(
+            survey=self._is_survey_due(now.monotonic_ms),
+            brokers=state.outage is not None or state.mismatched_kafka_cluster_id is not None or is_unanswered,
+        )
+
+    def _is_survey_due(self, now_ms: int) -> bool:
         """Look at every partition when brokers have come or gone, and now and then while one is missing.
 
         Only its replicas show whether a broker that Metadata does not list is dead.
         """
-        wants = now.monotonic_ms >= self._next_survey_ms and self._is_survey_due(now.monotonic_ms)
-        if wants:
-            self._next_survey_ms = now.monotonic_ms + SURVEY_EVERY_MS
-        return wants
-
-    def _is_survey_due(self, now_ms: int) -> bool:
         observed = self.observed
+        if now_ms < self._first_survey_ms:
+            return False
         if not self.state.is_right_cluster or observed.surveyed_ms is None:
             return self.state.is_right_cluster
         passed_ms = now_ms - observed.surveyed_ms
@@ -112,11 +117,3 @@ class IdentityReconciler(Reconciler):
         is_unconfirmed = not self._since_ms.keys() <= self.state.unreachable_brokers.keys()
         has_changed = observed.live != observed.surveyed_live
         return has_changed or is_unconfirmed or (bool(observed.missing) and passed_ms >= MISSING_MS)
-
-    def wants_brokers(self, now: Moment) -> bool:
-        """Look again while none or another cluster answers, or none has answered yet and something is queued for it."""
-        del now
-        state = self.state
-        if state.outage is not None:
-            return True
-        return state.mismatched_kafka_cluster_id is not None or (bool(state.queue) and state.kafka_cluster_id is None)

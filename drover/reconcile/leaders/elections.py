@@ -57,8 +57,8 @@ class Elections:
             self._observed.call_starts(key, changes_list=False)
 
     def propose(self, key: TopicPartition) -> None:
-        """Note an intent that is not durable yet; from now on no look at its partition counts, so nothing begins."""
-        self._gathering.propose((key,))
+        """Note an intent; from now on no look at its partition counts, so nothing begins."""
+        self._gathering.put((key,))
         self._observed.call_starts(key, changes_list=False)
 
     def keep_waiting(self, key: TopicPartition) -> None:
@@ -66,16 +66,8 @@ class Elections:
         if key in self._state.elections:
             self._observed.call_starts(key, changes_list=False)
 
-    def committed(self) -> None:
-        """Allow the calls whose intents are durable now."""
-        self._gathering.committed()
-
     def calls(self, now_ms: int, start_by_ms: int) -> Iterator[ElectLeaders]:
-        """Make the calls that are due; none in a cluster that was frozen since they were intended."""
-        freeze = self._state.freeze
-        if freeze is not None:
-            self.withhold(f"{self._state.name} was frozen by {freeze.by} before the call: nothing was sent")
-            return
+        """Make the calls that are due."""
         taken, start_by_ms = self._gathering.take(now_ms, start_by_ms)
         keys = [key for key in taken if key in self._state.elections]
         # Nobody calls for what has ended meanwhile, so that no end of a call is to come for it.
@@ -85,7 +77,7 @@ class Elections:
             yield ElectLeaders(self._state.name, part, start_by_ms)
 
     def withhold(self, why: str) -> None:
-        """Let the calls whose intents are durable lapse."""
+        """Let the intended calls lapse."""
         for key in self._gathering.withdraw():
             if key in self._state.elections:
                 self._ended.append((0, ElectionEnd(key, ElectionOutcome.NOT_SENT, detail=why)))

@@ -14,21 +14,15 @@ WORTH_A_CALL, GATHER_MS = 500, 250
 class Gathering:
     """One kind of call in one cluster, from the intents to those that are called for. Times are monotonic."""
 
-    _proposed: list[TopicPartition] = field(default_factory=list)
-    _durable: list[TopicPartition] = field(default_factory=list)
+    _intended: list[TopicPartition] = field(default_factory=list)
     _under_way: set[TopicPartition] = field(default_factory=set)
     # When the first of them began to wait, and when its call must have begun.
     _since_ms: int | None = None
     _start_by_ms: int = 0
 
-    def propose(self, keys: Iterable[TopicPartition]) -> None:
-        """Note intents that are not durable yet."""
-        self._proposed += keys
-
-    def committed(self) -> None:
-        """Note that all of them are durable now."""
-        self._durable += self._proposed
-        self._proposed = []
+    def put(self, keys: Iterable[TopicPartition]) -> None:
+        """Note intents."""
+        self._intended += keys
 
     def is_due(self, now_ms: int) -> bool:
         """Whether there is something to call for now."""
@@ -36,20 +30,20 @@ class Gathering:
         return due_ms is not None and due_ms <= now_ms
 
     def due_ms(self, now_ms: int) -> int | None:
-        """Tell when there is; None if nothing is durable."""
-        if not self._durable:
+        """Tell when there is; None if nothing is intended."""
+        if not self._intended:
             return None
-        if not self._under_way or len(self._durable) >= WORTH_A_CALL or self._since_ms is None:
+        if not self._under_way or len(self._intended) >= WORTH_A_CALL or self._since_ms is None:
             return now_ms
         return self._since_ms + GATHER_MS
 
     def take(self, now_ms: int, start_by_ms: int) -> tuple[Sequence[TopicPartition], int]:
         """Take what is to be called for now, if that is worth a call, and when the call must have begun.
 
-        It is under way until `ended` names it. `start_by_ms` is the limit of what became durable last; the call gets
-        the limit of what waited longest.
+        It is under way until `ended` names it. `start_by_ms` is the limit of what was intended last; the call gets the
+        limit of what waited longest.
         """
-        if self._durable and self._since_ms is None:
+        if self._intended and self._since_ms is None:
             self._since_ms, self._start_by_ms = now_ms, start_by_ms
         if not self.is_due(now_ms):
             return (), start_by_ms
@@ -58,8 +52,8 @@ class Gathering:
         return taken, self._start_by_ms
 
     def withdraw(self) -> Sequence[TopicPartition]:
-        """Take everything that is durable, and that nobody will call for."""
-        taken, self._durable, self._since_ms = self._durable, [], None
+        """Take everything that is intended, and that nobody will call for."""
+        taken, self._intended, self._since_ms = self._intended, [], None
         return taken
 
     def ended(self, keys: Iterable[TopicPartition]) -> None:

@@ -96,15 +96,11 @@ class OrderCalls:
             )
 
     def intended(self, event: LeaderOrdersIntended) -> None:
-        """Note intents that are not durable yet."""
+        """Note intents; from now on no look at their partitions counts."""
         keys = event.keys
-        self._gathering.propose(keys)
+        self._gathering.put(keys)
         for key in keys:
             self._observed.call_starts(key)
-
-    def committed(self) -> None:
-        """Allow the calls whose intents are durable now."""
-        self._gathering.committed()
 
     # -- calls
 
@@ -113,11 +109,7 @@ class OrderCalls:
         return now_ms if self._answers else self._gathering.due_ms(now_ms)
 
     def calls(self, now_ms: int, start_by_ms: int) -> Iterator[AlterPartitions]:
-        """Make the calls that are due; none in a cluster that was frozen since they were intended."""
-        freeze = self._state.freeze
-        if freeze is not None:
-            self.withhold(f"{self._state.name} was frozen by {freeze.by} before the call: nothing was sent")
-            return
+        """Make the calls that are due."""
         keys, start_by_ms = self._gathering.take(now_ms, start_by_ms)
         orders = self._state.intended_orders
         for first in range(0, len(keys), MAX_PARTITIONS_PER_CALL):
@@ -125,7 +117,7 @@ class OrderCalls:
             yield AlterPartitions(self._state.name, {key: orders[key].replicas for key in part}, start_by_ms)
 
     def withhold(self, why: str) -> None:
-        """Let the calls whose intents are durable lapse."""
+        """Let the intended calls lapse."""
         keys = self._gathering.withdraw()
         answer = Answer(OrderOutcome.NOT_SENT, detail=why)
         self._answers.update(dict.fromkeys(keys, (0, answer)))

@@ -6,7 +6,7 @@ from typing import Any
 
 from drover.decide.late_calls import expired_calls
 from drover.decide.leaders import expire, next_expiry_ms
-from drover.events.base import Event, PartitionEvent
+from drover.events.base import Event
 from drover.events.brokers import BlacklistSet
 from drover.events.clusters import LimitsChanged, LimitsSet
 from drover.events.leadership import (
@@ -25,7 +25,8 @@ from drover.events.records import AnyEvent
 from drover.facts import Move, Observation, PartitionFacts, Survey
 from drover.fold.plans import ENDINGS, Ending
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import Reconciler, Urgency
+from drover.reconcile.contract import Attention, Changes, Reconciler, Urgency
+from drover.reconcile.gates import CALL_GATES, CHANGE_GATES, changes_nothing, lapse
 from drover.reconcile.leaders.acting import election, events_of
 from drover.reconcile.leaders.balancing import Balancing
 from drover.reconcile.leaders.call_ends import CallEnds
@@ -52,8 +53,8 @@ MAX_WAITING_LOOKS = 100
 class LeadershipReconciler(Reconciler):
     """Keeps listed brokers from leading, restores canonical orders, and balances leaders when that is asked for."""
 
-    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
-        super().__init__(state, observed)
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+        super().__init__(state, observed, now)
         self._elections = Elections(state, observed)
         self._order_calls = OrderCalls(state, observed)
         self._reorders = Reorders(state)
@@ -83,9 +84,7 @@ class LeadershipReconciler(Reconciler):
             **dict.fromkeys(ENDINGS, self._reassignment_ended),
             **dict.fromkeys((CallAccepted, StepConfirmed), self._list_changed),
         }
-
-    def begin(self, now: Moment) -> None:
-        """Adopt what a predecessor has left; a survey finds what is still to be done."""
+        # What a predecessor has left; a survey finds what is still to be done.
         self._elections.begin(now)
         self._order_calls.begin(now)
         self._reorders.begin()
@@ -97,7 +96,7 @@ class LeadershipReconciler(Reconciler):
 
     # -- in
 
-    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+    def observe(self, entry: Input, batch: BatchBuilder) -> None:
         """Take in looks, surveys and the ends of elections; what follows from them is decided in `reconcile`."""
         match entry:
             case Observation():
@@ -129,13 +128,13 @@ class LeadershipReconciler(Reconciler):
         if before:
             batch.emit_all(self._balancing.after_return(sorted(self._live - before)))
 
-    def applied(self, event: AnyEvent) -> None:
+    def follow(self, changes: Changes) -> None:
         """Follow the reorders, and look again where something has changed."""
-        follow = self._following.get(type(event))
-        if follow is not None:
-            follow(event)
-        elif isinstance(event, PartitionEvent):
-            self._reorders.followed(event)
+        for event in changes.events:
+            follow = self._following.get(type(event))
+            if follow is not None:
+                follow(event)
+        self._reorders.follow(changes.partitions)
 
     def _survey_soon(self, _event: AnyEvent) -> None:
         self._next_survey_ms = 0
@@ -145,8 +144,8 @@ class LeadershipReconciler(Reconciler):
             self._elections.propose(key)
 
     def _list_changed(self, event: CallAccepted | StepConfirmed) -> None:
-        self._reorders.followed(event)
-        if not self.state.listed_for(event.topic).isdisjoint(self.state.reassignments[event.key].current):
+        listed, reassignment = self.state.listed_for(event.topic), self.state.reassignments.get(event.key)
+        if reassignment is not None and not listed.isdisjoint(reassignment.current):
             self._work.candidates[event.key] = None
 
     def _reassignment_ended(self, event: Ending) -> None:
@@ -174,7 +173,7 @@ class LeadershipReconciler(Reconciler):
         # A matter of the log, whichever cluster answers.
         if over := self._listing_ends.over(batch.now):
             batch.emit(expire(state, over))
-        if state.freeze is not None or not state.is_right_cluster:
+        if changes_nothing(state):
             return
         self._wishes = {}
         for key in self._some(self._work.reordered):
@@ -321,33 +320,39 @@ class LeadershipReconciler(Reconciler):
 
     # -- out
 
-    def committed(self) -> None:
-        """Allow the calls that were intended."""
-        self._order_calls.committed()
-        self._elections.committed()
-
-    def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
-        """Make the calls that are due."""
+    def effects(self, now: Moment, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
+        """Make the calls that are due; none where a gate was shut since they were intended."""
+        lapsed = lapsed or lapse(self.state, CHANGE_GATES)
+        if lapsed is not None:
+            self._order_calls.withhold(lapsed)
+            self._elections.withhold(lapsed)
+            return
         yield from self._order_calls.calls(now.monotonic_ms, start_by_ms)
         yield from self._elections.calls(now.monotonic_ms, start_by_ms)
 
-    def withhold(self, now: Moment, why: str) -> None:
-        """Let the calls lapse that were intended."""
-        del now
-        self._order_calls.withhold(why)
-        self._elections.withhold(why)
+    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+        """Watch closely while there is something to look at.
 
-    def wants_survey(self, now: Moment) -> bool:
-        """Look at every partition once in a while, and at once after a change, as long as there is anything to keep."""
-        return self._is_active and self._reader is None and now.monotonic_ms >= self._next_survey_ms
+        Every partition is looked at once in a while, and at once after a change, as long as there is anything to keep.
+        """
+        now_ms, may_change = now.monotonic_ms, not changes_nothing(self.state)
+        is_survey_due = self._is_active and not self._next_survey_ms
+        is_near = may_change and (is_survey_due or bool(self._work.candidates))
+        waits = Urgency.WAITING if self.state.waiting or self.state.balance is not None else Urgency.IDLE
+        return Attention(
+            partitions=() if moves is None else tuple(self._to_look_at(now_ms, may_change=may_change)),
+            survey=self._is_active and self._reader is None and now_ms >= self._next_survey_ms,
+            due_ms=self._due_ms(now, may_change=may_change),
+            urgency=Urgency.BUSY if is_near or self._order_calls.lost() else waits,
+            is_pressing=may_change and (is_survey_due or self._may_look_now(now_ms)),
+        )
 
-    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
+    def _to_look_at(self, now_ms: int, *, may_change: bool) -> Iterator[TopicPartition]:
         """Look at what is worth it, as far as there is room for acting on it; at what waits once in a while."""
-        del moves
-        yield from (key for key in self._order_calls.lost() if self.observed.call_ended_ms(key) <= now.monotonic_ms)
-        if self.state.freeze is not None:
+        yield from (key for key in self._order_calls.lost() if self.observed.call_ended_ms(key) <= now_ms)
+        if not may_change:
             return
-        now_ms, ready = now.monotonic_ms, len(self._work.ready)
+        ready = len(self._work.ready)
         room = min(MAX_LOOKS - ready, self._room) if ready <= FEW_LOOKS else 0
         may_look = (key for key in self._work.candidates if self._may_look(key, now_ms))
         yield from islice(may_look, room)
@@ -369,32 +374,20 @@ class LeadershipReconciler(Reconciler):
             and self._work.may_try(key, now_ms)
         )
 
-    def due_ms(self, now: Moment) -> int | None:
+    def _due_ms(self, now: Moment, *, may_change: bool) -> int | None:
         """Wake for what can go on at once, for the end of a pause, and when a broker's time on the list is over."""
         now_ms = now.monotonic_ms
         times = [self._elections.due_ms(now_ms), self._order_calls.due_ms(now_ms)]
         expiry_ms = next_expiry_ms(self.state)
         if expiry_ms is not None:
             times.append(now_ms + max(0, expiry_ms - now.wall_ms))
-        may_act = (self._work.ready or self._work.reordered) and self._room and self.state.freeze is None
-        if self.state.is_right_cluster and (may_act or self._reader is not None):
+        may_act = (self._work.ready or self._work.reordered) and self._room and may_change
+        if may_act or (self._reader is not None and lapse(self.state, CALL_GATES) is None):
             times.append(now_ms)
         return min((due for due in times if due is not None), default=None)
 
-    def urgency(self) -> Urgency:
-        """Watch closely while there is something to look at."""
-        if self._order_calls.lost():
-            return Urgency.BUSY
-        if self.state.freeze is None and (self._work.candidates or (self._is_active and not self._next_survey_ms)):
-            return Urgency.BUSY
-        return Urgency.WAITING if self.state.waiting or self.state.balance is not None else Urgency.IDLE
-
-    def is_pressing(self, now: Moment) -> bool:
-        """Whether a survey, or a look at a partition that may be acted on, is due at once."""
-        if self.state.freeze is not None:
-            return False
-        if self._is_active and not self._next_survey_ms:
-            return True
+    def _may_look_now(self, now_ms: int) -> bool:
+        """Whether a look at a partition that may be acted on is due at once."""
         may_act = len(self._work.ready) <= FEW_LOOKS and self._room
         few = islice(self._work.candidates, MAX_WAITING_LOOKS)
-        return bool(may_act) and any(self._may_look(key, now.monotonic_ms) for key in few)
+        return bool(may_act) and any(self._may_look(key, now_ms) for key in few)

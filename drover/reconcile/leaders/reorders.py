@@ -1,11 +1,10 @@
 """Reorders for the sake of leadership: reassignments of Drover's own that copy nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from drover.decide.leaders import DROVER
 from drover.decide.order_endings import PLAN_PREFIX, is_reorder
 from drover.decide.verdict import event_name
-from drover.events.base import PartitionEvent
 from drover.events.leadership import LeaderOrderKept
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened
@@ -62,11 +61,11 @@ class Reorders:
         if event.plan.startswith(PLAN_PREFIX):
             self.keys.add(event.key)
 
-    def followed(self, event: PartitionEvent) -> None:
-        """Note what else happened to a partition."""
-        key = event.key
-        if key in self.keys and (known := self._state.reassignments.get(key)) is not None:
-            (self._blocked.add if known.block is not None else self._blocked.discard)(key)
+    def follow(self, partitions: Iterable[TopicPartition]) -> None:
+        """Note which reorders are blocked, of partitions to which something has happened."""
+        for key in partitions if self.keys else ():
+            if key in self.keys and (reassignment := self._state.reassignments.get(key)) is not None:
+                (self._blocked.add if reassignment.block is not None else self._blocked.discard)(key)
 
     @property
     def under_way(self) -> int:

@@ -50,6 +50,11 @@ class CallPace:
         """How many more calls may be intended now; at the largest size what is open does not count."""
         return LARGEST if self.size == LARGEST else max(0, self.size - len(self._open))
 
+    @property
+    def has_open(self) -> bool:
+        """Whether a call is counted."""
+        return bool(self._open)
+
     def intended(self, key: TopicPartition) -> None:
         """Count a call that will be made."""
         self._open.add(key)

@@ -5,7 +5,6 @@ from itertools import islice
 
 from drover.decide.queue_entries import leave
 from drover.decide.verdict import event_name
-from drover.events.base import PartitionEvent
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import FailureReason, ReassignmentFailed
 from drover.events.records import AnyEvent
@@ -13,7 +12,7 @@ from drover.events.refusals import RefusalCode
 from drover.events.waiting import QueueExit
 from drover.facts import Move, Observation
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import Reconciler
+from drover.reconcile.contract import Attention, Changes, Reconciler
 from drover.reconcile.messages import Input, Moment
 from drover.reconcile.observations import ObservationCache
 from drover.reconcile.unconfirmed import Unconfirmed
@@ -33,29 +32,29 @@ class GoneTopics(Reconciler):
     is. What is in flight is judged elsewhere.
     """
 
-    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
-        super().__init__(state, observed)
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+        super().__init__(state, observed, now)
         # What waits, by topic; the topics in the order in which they are looked at next.
         self._waiting: dict[str, dict[TopicPartition, None]] = {}
         self._looked_ms: dict[str, int] = {}
         self._unconfirmed = Unconfirmed()
         # Topics with the incarnations of them that are known to be gone.
         self._gone: dict[str, str] = {}
-
-    def begin(self, now: Moment) -> None:
-        """Index what waits."""
-        del now
-        for key in (*self.state.moves.pending, *self.state.queue):
+        for key in (*state.moves.pending, *state.queue):
             self._waiting.setdefault(key.topic, {})[key] = None
 
-    def applied(self, event: AnyEvent) -> None:
-        """Follow what begins and ceases to wait."""
-        if not isinstance(event, PartitionEvent):
-            return
-        key = event.key
-        if key in self.state.moves.pending or key in self.state.queue:
-            self._waiting.setdefault(key.topic, {})[key] = None
-            return
+    def follow(self, changes: Changes) -> None:
+        """Follow what begins and ceases to wait; another one may take the place of what has ended."""
+        pending, queue = self.state.moves.pending, self.state.queue
+        for key in changes.ended:
+            self._leave(key)
+        for key in changes.partitions:
+            if key in pending or key in queue:
+                self._waiting.setdefault(key.topic, {})[key] = None
+            else:
+                self._leave(key)
+
+    def _leave(self, key: TopicPartition) -> None:
         of_topic = self._waiting.get(key.topic)
         if of_topic is not None and key in of_topic:
             del of_topic[key]
@@ -65,7 +64,7 @@ class GoneTopics(Reconciler):
                 self._looked_ms.pop(key.topic, None)
                 self._gone.pop(key.topic, None)
 
-    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+    def observe(self, entry: Input, batch: BatchBuilder) -> None:
         """Notice that a partition that waits does not exist, or is of another incarnation."""
         del batch
         if not isinstance(entry, Observation):
@@ -116,15 +115,18 @@ class GoneTopics(Reconciler):
         name = event_name(self.state.name, key)
         return ReassignmentFailed(**name, why=FailureReason.PARTITION_GONE, detail=detail, replicas=pending.current)
 
-    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
+    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+        """Wake at once while something is left to end."""
+        now_ms = now.monotonic_ms
+        return Attention(
+            partitions=() if moves is None else tuple(self._to_look_at(now_ms)),
+            due_ms=now_ms if self._gone else None,
+        )
+
+    def _to_look_at(self, now_ms: int) -> Iterator[TopicPartition]:
         """Look at one partition of each topic once in a while, and again soon at one that was not there."""
-        del moves
         yield from (key for key in self._unconfirmed.partitions() if self._expected(key) is not None)
         for topic, keys in islice(self._waiting.items(), TOPICS_AT_ONCE):
-            if self._looked_ms.get(topic, -EVERY_MS) + EVERY_MS > now.monotonic_ms:
+            if self._looked_ms.get(topic, -EVERY_MS) + EVERY_MS > now_ms:
                 return
             yield next(iter(keys))
-
-    def due_ms(self, now: Moment) -> int | None:
-        """Wake at once while something is left to end."""
-        return now.monotonic_ms if self._gone else None

@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from drover.decide.copy_pace import SizeSample
 from drover.decide.late_calls import expired_calls
 from drover.decide.verdict import NOTHING
-from drover.events.base import PartitionEvent
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import CallIntended, CallRejected, ReassignmentQueued
-from drover.events.records import AnyEvent, ReassignmentEvent
+from drover.events.records import ReassignmentEvent
 from drover.facts import Move, Observation, PartitionFacts
-from drover.fold.plans import is_ending
 from drover.reconcile.backoff import Backoff
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import TAKEOVER_WAIT_MS, Reconciler, Urgency
+from drover.reconcile.contract import TAKEOVER_WAIT_MS, Attention, Changes, Reconciler, Urgency
+from drover.reconcile.gates import CHANGE_GATES, lapse
 from drover.reconcile.messages import AlterPartitions, BytesSampled, CallEnded, Effect, Input, Moment
 from drover.reconcile.moves import calls
 from drover.reconcile.moves.call_pace import CallPace
@@ -48,9 +47,15 @@ class ReassignmentReconciler(Reconciler):
     """Carries reassignments from one observation to the next call; those that wait for a step are `Starter`'s."""
 
     def __init__(
-        self, state: ClusterState, observed: ObservationCache, backoff: Backoff, sizes: CopySizes, pace: CallPace
+        self,
+        state: ClusterState,
+        observed: ObservationCache,
+        now: Moment,
+        backoff: Backoff,
+        sizes: CopySizes,
+        pace: CallPace,
     ) -> None:
-        super().__init__(state, observed)
+        super().__init__(state, observed, now)
         self._backoff = backoff
         self._pace = pace
         self._sizes = sizes
@@ -61,11 +66,11 @@ class ReassignmentReconciler(Reconciler):
         self._before: dict[TopicPartition, tuple[int, ...]] = {}
         # What copies, and of which a log directory has failed or come back since the last judgement.
         self._failing: set[TopicPartition] = set()
-        self._proposed: list[TopicPartition] = []
         self._intended: list[TopicPartition] = []
         self._withheld: list[CallEnded] = []
+        self._take_over(now)
 
-    def begin(self, now: Moment) -> None:
+    def _take_over(self, now: Moment) -> None:
         """Wait until a predecessor's open calls have ended; then adopt what is there without a cancel.
 
         The log tells which list a call has left a partition with: old metadata does not count after a takeover, either.
@@ -89,7 +94,7 @@ class ReassignmentReconciler(Reconciler):
 
     # -- in
 
-    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+    def observe(self, entry: Input, batch: BatchBuilder) -> None:
         """Judge observations, and handle the ends of calls and samples of sizes."""
         match entry:
             case Observation():
@@ -193,21 +198,9 @@ class ReassignmentReconciler(Reconciler):
         if after is not None and after.attempts > before.attempts:
             self._backoff.delay(before.key, after.attempts, batch.now.monotonic_ms)
 
-    def applied(self, event: AnyEvent) -> None:
+    def follow(self, changes: Changes) -> None:
         """Collect intended calls, and drop what has ended."""
-        if not isinstance(event, PartitionEvent):
-            return
-        key = event.key
-        if not self._is_open(key):
-            self._pace.over(key)
-        if type(event) is CallIntended:
-            self._proposed.append(key)
-            if self._replaces(event):
-                self._before[key] = event.expected
-            self._pace.intended(key)
-        elif type(event) is ReassignmentQueued:
-            self._sizes.waits(key)
-        elif is_ending(event):
+        for key in changes.ended:
             self.observed.forget(key)
             self._backoff.forget(key)
             self._sizes.forget(key)
@@ -215,17 +208,28 @@ class ReassignmentReconciler(Reconciler):
             self._as_expected.pop(key, None)
             self._failing.discard(key)
             self._before.pop(key, None)
+        for event in changes.events:
+            if type(event) is CallIntended:
+                self._intend(event)
+            elif type(event) is ReassignmentQueued:
+                self._sizes.waits(event.key)
+        if self._pace.has_open:
+            for key in changes.partitions:
+                reassignment = self.state.reassignments.get(key)
+                if reassignment is None or not reassignment.call_open:
+                    self._pace.over(key)
 
-    def _replaces(self, event: CallIntended) -> bool:
-        """Whether the list before a call is gone once the call is accepted: a cancel takes out what was being added."""
-        if event.replicas is not None:
-            return event.replicas != event.expected
-        step = self.state.reassignments[event.key].step
-        return step is not None and bool(step.adding)
+    def _intend(self, event: CallIntended) -> None:
+        """Note a call that is made once its intent is durable, and the list that is gone once the call is accepted.
 
-    def _is_open(self, key: TopicPartition) -> bool:
-        reassignment = self.state.reassignments.get(key)
-        return reassignment is not None and reassignment.call_open
+        A cancel takes out what was being added.
+        """
+        key, step = event.key, self.state.reassignments[event.key].step
+        self._intended.append(key)
+        self._pace.intended(key)
+        adds = step is not None and bool(step.adding)
+        if adds if event.replicas is None else event.replicas != event.expected:
+            self._before[key] = event.expected
 
     def reconcile(self, batch: BatchBuilder) -> None:
         """Record the ends of calls that were withheld after all."""
@@ -237,31 +241,25 @@ class ReassignmentReconciler(Reconciler):
 
     # -- out
 
-    def committed(self) -> None:
-        """Allow the intended calls."""
-        self._intended += self._proposed
-        self._proposed = []
+    def effects(self, now: Moment, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
+        """Make the intended calls, each as large as the controller answers in time.
 
-    def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
-        """Make the intended calls, each as large as the controller answers in time."""
+        A gate may have been shut between an intent and its call: that holds back steps, but no rollback (R236-9).
+        """
         requests: dict[TopicPartition, tuple[int, ...] | None] = {}
+        step_lapsed = lapsed or lapse(self.state, CHANGE_GATES)
         for key, reassignment in self._starting():
-            detail = self._why_not_call(reassignment)
+            detail = step_lapsed if reassignment.phase is Phase.INTENDED else lapsed
             if detail is None:
                 requests[key] = _list_to_send(reassignment)
             else:
-                self._lapse(key, now, detail)
+                self._withheld.append(CallEnded(self.state.name, (key,), now.monotonic_ms, None, detail=detail))
         items = list(requests.items())
         size = self._pace.size
         for first in range(0, len(items), size):
             call = AlterPartitions(self.state.name, dict(items[first : first + size]), start_by_ms)
             self._pace.starts(call, now.monotonic_ms)
             yield call
-
-    def withhold(self, now: Moment, why: str) -> None:
-        """Let the intended calls lapse."""
-        for key, _ in self._starting():
-            self._lapse(key, now, why)
 
     def _starting(self) -> Iterator[tuple[TopicPartition, Reassignment]]:
         """Take the intended calls; observations of their partitions do not count until the calls have ended."""
@@ -273,18 +271,23 @@ class ReassignmentReconciler(Reconciler):
                 self._sizes.call_starts(key)
                 yield key, reassignment
 
-    def _lapse(self, key: TopicPartition, now: Moment, why: str) -> None:
-        self._withheld.append(CallEnded(self.state.name, (key,), now.monotonic_ms, None, detail=why))
-
-    def _why_not_call(self, reassignment: Reassignment) -> str | None:
-        """A freeze may have come between an intent and its call: it holds back steps, but no rollback (R236-9)."""
-        if self.state.freeze is not None and reassignment.phase is Phase.INTENDED:
-            return f"{self.state.name} was frozen by {self.state.freeze.by} before the call: nothing was sent"
-        return None
-
-    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
-        """Look at copies once in a while, some at a time, and at once at what has left the list or is cancelled."""
+    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+        """Watch closely what is in flight; wake when a pause is over, or a predecessor's call has ended."""
         now_ms = now.monotonic_ms
+        times = (
+            self._backoff.next_due_ms(now_ms),
+            self.observed.predecessors_end_ms(now_ms),
+            now_ms if self._withheld else None,
+        )
+        urgency = Urgency.WAITING if self.state.reassignments else Urgency.IDLE
+        return Attention(
+            partitions=() if moves is None else tuple(self._to_look_at(moves, now_ms)),
+            due_ms=min((due for due in times if due is not None), default=None),
+            urgency=Urgency.BUSY if self.state.moves.in_flight else urgency,
+        )
+
+    def _to_look_at(self, moves: Mapping[TopicPartition, Move], now_ms: int) -> Iterator[TopicPartition]:
+        """Look at copies once in a while, some at a time, and at once at what has left the list or is cancelled."""
         room = 1 + len(self.state.moves.in_flight) // LOOKS_TO_SEE_ALL
         yield from (key for key in self._unconfirmed.partitions() if key in self.state.reassignments)
         for key in self.state.moves.in_flight:
@@ -300,21 +303,6 @@ class ReassignmentReconciler(Reconciler):
             elif room and now_ms - seen.ended_ms > FRESH_MS:
                 room -= 1
                 yield key
-
-    def due_ms(self, now: Moment) -> int | None:
-        """Wake when a pause is over, or a predecessor's call has ended."""
-        times = (
-            self._backoff.next_due_ms(now.monotonic_ms),
-            self.observed.predecessors_end_ms(now.monotonic_ms),
-            now.monotonic_ms if self._withheld else None,
-        )
-        return min((due for due in times if due is not None), default=None)
-
-    def urgency(self) -> Urgency:
-        """Watch closely what is in flight."""
-        if self.state.moves.in_flight:
-            return Urgency.BUSY
-        return Urgency.WAITING if self.state.reassignments else Urgency.IDLE
 
 
 def _list_to_send(reassignment: Reassignment) -> tuple[int, ...] | None:

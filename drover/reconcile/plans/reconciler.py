@@ -1,10 +1,12 @@
 """When a plan is over: finished when nothing is left to do, forgotten some time later."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanFinished, PlansForgotten
+from drover.facts import Move
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import Reconciler
+from drover.reconcile.contract import Attention, Reconciler
 from drover.reconcile.messages import Moment
 from drover.state.plans import Plan
 
@@ -50,8 +52,9 @@ class PlansReconciler(Reconciler):
                 return
             yield name
 
-    def due_ms(self, now: Moment) -> int | None:
+    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Wake when an announced command has not come for a minute."""
+        del moves
         announced = (plan for name in self.state.idle_plans if (plan := self.state.plans[name]).more)
         waits_ms = min((plan.extended_ms + MORE_WAIT_MS - now.wall_ms for plan in announced), default=None)
-        return None if waits_ms is None else now.monotonic_ms + max(0, waits_ms)
+        return Attention(due_ms=None if waits_ms is None else now.monotonic_ms + max(0, waits_ms))

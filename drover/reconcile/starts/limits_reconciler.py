@@ -1,8 +1,12 @@
 """What decisions use of the settings and of the clock are events: a replay must not depend on a file or a time zone."""
 
+from collections.abc import Mapping
+
 from drover.events.clusters import Budgets, LimitsSet, WindowClosed, WindowOpened
+from drover.events.partitions import TopicPartition
+from drover.facts import Move
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import Reconciler
+from drover.reconcile.contract import Attention, Reconciler
 from drover.reconcile.messages import Moment
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
@@ -20,8 +24,8 @@ class LimitsReconciler(Reconciler):
     `limits` is None if the cluster is not configured.
     """
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, limits: Limits | None) -> None:
-        super().__init__(state, observed)
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment, limits: Limits | None) -> None:
+        super().__init__(state, observed, now)
         self._limits = limits
 
     def reconcile(self, batch: BatchBuilder) -> None:
@@ -39,11 +43,12 @@ class LimitsReconciler(Reconciler):
             assert windows is not None, "without windows all is open"
             batch.emit(WindowClosed(cluster=self.state.name, windows=windows, opens_at_ms=opens_at_ms))
 
-    def due_ms(self, now: Moment) -> int | None:
+    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Wake at the next minute where there are windows."""
+        del moves
         if self.state.limits.windows is None:
-            return None
-        return now.monotonic_ms + MINUTE_MS - now.wall_ms % MINUTE_MS
+            return Attention()
+        return Attention(due_ms=now.monotonic_ms + MINUTE_MS - now.wall_ms % MINUTE_MS)
 
     def _set(self, limits: Limits, batch: BatchBuilder) -> None:
         batch.emit(

@@ -2,19 +2,17 @@
 
 import heapq
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from drover.decide import queue_entries
 from drover.decide.cancellation import is_untouched
 from drover.decide.decision import Facts
-from drover.events.base import PartitionEvent
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanPaused, PlanResumed
-from drover.events.records import AnyEvent
 from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
 from drover.facts import Move, Observation
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import Reconciler, Urgency
+from drover.reconcile.contract import Attention, Changes, Reconciler, Urgency
 from drover.reconcile.gates import entry_passed_over, queue_closed
 from drover.reconcile.messages import Input, Moment
 from drover.reconcile.observations import FRESH_MS, FRESH_TO_START_MS, ObservationCache
@@ -22,8 +20,6 @@ from drover.state.cluster import ClusterState
 
 # How many entries are looked at and taken at a time.
 AT_ONCE = 100
-# By type: `isinstance` takes ten times as long with structs, and this is asked of every event.
-_PAUSES = frozenset({PlanPaused, PlanResumed})
 
 
 class QueueReconciler(Reconciler):
@@ -32,8 +28,10 @@ class QueueReconciler(Reconciler):
     Entries that let others pass are kept apart, so that choosing the next one costs the same however many there are.
     """
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, own_topics: frozenset[str]) -> None:
-        super().__init__(state, observed)
+    def __init__(
+        self, state: ClusterState, observed: ObservationCache, now: Moment, own_topics: frozenset[str]
+    ) -> None:
+        super().__init__(state, observed, now)
         self._own_topics = own_topics
         self._needed: dict[TopicPartition, None] = {}
         self._numbers = itertools.count()
@@ -45,28 +43,22 @@ class QueueReconciler(Reconciler):
         self._plan: dict[TopicPartition, str] = {}
         self._of_plan: dict[str, dict[TopicPartition, None]] = {}
         self._paused: dict[str, None] = {}
-
-    def begin(self, now: Moment) -> None:
-        """Index the queue as it is."""
-        del now
-        for key in self.state.queue:
+        for key in state.queue:
             self._enter(key)
 
-    def applied(self, event: AnyEvent) -> None:
+    def follow(self, changes: Changes) -> None:
         """Find out again whether an entry lets others pass, once something happens to its partition or its plan."""
-        if type(event) in _PAUSES:
-            assert isinstance(event, PlanPaused | PlanResumed)
-            # Once per batch: it may hold thousands of them.
-            self._paused[event.plan] = None
-        if not isinstance(event, PartitionEvent):
-            return
-        key = event.key
-        if isinstance(event, QueueEntryRemoved):
-            self._leave(key)
-        elif key in self.state.queue:
-            if isinstance(event, QueueEntryAdded):
-                self._enter(key)
-            else:
+        queue = self.state.queue
+        for event in changes.events:
+            if type(event) is QueueEntryRemoved and event.key in self._number:
+                self._leave(event.key)
+            elif type(event) is QueueEntryAdded and event.key in queue:
+                self._enter(event.key)
+            elif type(event) is PlanPaused or type(event) is PlanResumed:
+                # Once per batch: it may hold thousands of them.
+                self._paused[event.plan] = None
+        for key in changes.partitions if queue else ():
+            if key in queue:
                 self._place(key)
 
     def _enter(self, key: TopicPartition) -> None:
@@ -102,7 +94,7 @@ class QueueReconciler(Reconciler):
             heapq.heappush(self._next, (number, key))
         return list(found)
 
-    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+    def observe(self, entry: Input, batch: BatchBuilder) -> None:
         """Drop the looks that were asked for."""
         del batch
         if isinstance(entry, Observation):
@@ -154,18 +146,12 @@ class QueueReconciler(Reconciler):
             own_topics=self._own_topics,
         )
 
-    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
-        """Look at the entries whose turn it is."""
-        del moves, now
-        return (key for key in self._needed if key in self.state.queue)
-
-    def urgency(self) -> Urgency:
-        """Watch closely what is about to be taken."""
-        if self._needed:
-            return Urgency.BUSY
-        return Urgency.WAITING if self.state.queue else Urgency.IDLE
-
-    def is_pressing(self, now: Moment) -> bool:
-        """Whether entries whose turn it is wait for a look."""
-        del now
-        return bool(self._needed)
+    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+        """Look at the entries whose turn it is, at once: they are about to be taken."""
+        del now, moves
+        waits = Urgency.WAITING if self.state.queue else Urgency.IDLE
+        return Attention(
+            partitions=tuple(key for key in self._needed if key in self.state.queue),
+            urgency=Urgency.BUSY if self._needed else waits,
+            is_pressing=bool(self._needed),
+        )

@@ -1,16 +1,17 @@
 """Starting steps: what may begin now, plans by turns, within the limits and behind the throttles."""
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 from msgspec.structs import replace
 
 from drover.decide.cancellation import postponed
 from drover.decide.verdict import Context, gone
 from drover.events.adaptation import StartsSuspended
-from drover.events.base import PartitionEvent
+from drover.events.base import Event
 from drover.events.clusters import LimitsChanged, LimitsSet
 from drover.events.leadership import LeaderOrdersAnswered
 from drover.events.partitions import TopicPartition
@@ -18,10 +19,9 @@ from drover.events.plans import Priority
 from drover.events.reassignments import ReassignmentUnblocked
 from drover.events.records import AnyEvent
 from drover.facts import Move, Observation, PartitionFacts
-from drover.fold.plans import is_ending
 from drover.reconcile.backoff import Backoff
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import Reconciler, Urgency
+from drover.reconcile.contract import Attention, Changes, Reconciler, Urgency
 from drover.reconcile.gates import (
     BUDGET_GATES,
     LEADER_MOVEMENTS,
@@ -99,12 +99,13 @@ class Starter(Reconciler):
         self,
         state: ClusterState,
         observed: ObservationCache,
+        now: Moment,
         backoff: Backoff,
         sizes: CopySizes,
         throttles: Throttles,
         pace: CallPace,
     ) -> None:
-        super().__init__(state, observed)
+        super().__init__(state, observed, now)
         self._pace = pace
         self._starts = StartPace()
         self._backoff = backoff
@@ -140,16 +141,18 @@ class Starter(Reconciler):
         self._is_behind = False
         # Whether as many looks were asked for in this pass as it may ask for.
         self._is_informed = False
-
-    def begin(self, now: Moment) -> None:
-        """Note everything that waits for a step."""
-        del now
+        self._following: Mapping[type[Event], Callable[[Any], None]] = {
+            ReassignmentUnblocked: self._unblocked,
+            LeaderOrdersAnswered: self._orders_answered,
+            **dict.fromkeys((LimitsSet, LimitsChanged), self._place_all_again),
+            StartsSuspended: self._place_repairs,
+        }
         for key in (*self.state.moves.before_step, *self.state.moves.pending):
             self._note(key)
 
     # -- in
 
-    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+    def observe(self, entry: Input, batch: BatchBuilder) -> None:
         """Try again what was observed, and weigh anew what was measured."""
         del batch
         if isinstance(entry, Observation):
@@ -165,24 +168,33 @@ class Starter(Reconciler):
                 if self._sized_by.pop(key, None) is not None or not known // 2 < size < known * 2:
                     self._note(key)
 
-    def applied(self, event: AnyEvent) -> None:
+    def follow(self, changes: Changes) -> None:
         """Follow which reassignments begin and cease to wait for a step."""
-        if isinstance(event, PartitionEvent):
-            key = event.key
-            if key not in self.state.moves.pending and key not in self.state.moves.before_step:
+        for key in changes.ended:
+            self._drop(key)
+            self._unconfirmed.forget(key)
+        pending, before_step = self.state.moves.pending, self.state.moves.before_step
+        for key in changes.partitions:
+            if key not in pending and key not in before_step:
                 self._drop(key)
-            elif key != self._trying or type(event) is ReassignmentUnblocked or self._known[key] != self._identity(key):
+            elif key != self._trying or self._known.get(key) != self._identity(key):
                 self._note(key)
-            if is_ending(event):
-                self._unconfirmed.forget(key)
-        elif isinstance(event, LeaderOrdersAnswered):
-            for key in event.keys:
-                if key in self._known:
-                    self._place_again(key)
-        elif isinstance(event, LimitsSet | LimitsChanged):
-            self.unplaced.update(dict.fromkeys(self._known))
-        elif isinstance(event, StartsSuspended):
-            self._place_repairs()
+        for event in changes.events:
+            follow = self._following.get(type(event))
+            if follow is not None:
+                follow(event)
+
+    def _unblocked(self, event: ReassignmentUnblocked) -> None:
+        if event.key in self._known:
+            self._note(event.key)
+
+    def _orders_answered(self, event: LeaderOrdersAnswered) -> None:
+        for key in event.keys:
+            if key in self._known:
+                self._place_again(key)
+
+    def _place_all_again(self, _event: AnyEvent) -> None:
+        self.unplaced.update(dict.fromkeys(self._known))
 
     def _identity(self, key: TopicPartition) -> tuple[bool, int]:
         return key in self.state.moves.pending, self.state.reassignments[key].number
@@ -209,7 +221,7 @@ class Starter(Reconciler):
         self.unsized.pop(key, None)
         self.unplaced[key] = None
 
-    def _place_repairs(self) -> None:
+    def _place_repairs(self, _event: StartsSuspended) -> None:
         """Move the partitions that the suspension of starts concerns into lanes of their own, or out of them."""
         concerned = frozenset(self.state.below_min_isr) if self.state.suspension is not None else frozenset()
         for key in concerned ^ self._repairs:
@@ -223,9 +235,11 @@ class Starter(Reconciler):
         self.waiting.remove(key)
         self.waiting.backlog.drop(key)
         for flags in (self.unplaced, self.unsized, self._looks, self._unthrottled):
-            flags.pop(key, None)
+            if flags:
+                flags.pop(key, None)
         for figures in (self.put_off, self._sized_by, self._passed, self._elected, self._leaders):
-            figures.pop(key, None)
+            if figures:
+                figures.pop(key, None)
 
     # -- into lanes
 
@@ -535,15 +549,17 @@ class Starter(Reconciler):
 
     # -- out
 
-    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
-        """Look at those whose turn it is, and again at what did not fit."""
-        del moves, now
-        yield from self._looks
-        yield from (key for key in self._unconfirmed.partitions() if key in self.state.reassignments)
+    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+        """Look at those whose turn it is, closely, and again at what did not fit."""
+        again = () if moves is None else self._unconfirmed.partitions()
+        return Attention(
+            partitions=(*self._looks, *(key for key in again if key in self.state.reassignments)),
+            due_ms=self._due_ms(now.monotonic_ms),
+            urgency=Urgency.BUSY if self._looks else Urgency.IDLE,
+        )
 
-    def due_ms(self, now: Moment) -> int | None:
+    def _due_ms(self, now_ms: int) -> int | None:
         """Wake when something that was put off may be tried again; what ends a standstill wakes it by itself."""
-        now_ms = now.monotonic_ms
         if not self._pace.room or begins_nothing(self.state):
             return None
         paced_ms = self._starts.due_ms(now_ms)
@@ -556,7 +572,3 @@ class Starter(Reconciler):
         moments = [self._put_off_heap[0][0]] if self._put_off_heap else []
         moments += [self._sized_by.get(key, now_ms) for key in islice(self.unsized, 1)]
         return min(moments, default=None)
-
-    def urgency(self) -> Urgency:
-        """Watch closely what is about to start."""
-        return Urgency.BUSY if self._looks else Urgency.IDLE

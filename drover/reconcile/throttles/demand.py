@@ -163,6 +163,10 @@ class Demand:
             self._rates[broker] = min((rate for rate in rates if rate is not None), default=None)
         return self._rates[broker]
 
+    def end(self, key: TopicPartition) -> None:
+        """Ask for nothing of a reassignment that has ended; `update` follows what may have taken its place."""
+        self._forget(key)
+
     def update(self, key: TopicPartition) -> None:
         """Follow a reassignment that has changed, or ended."""
         reassignment = self._state.reassignments.get(key)

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import get_args
 
 from drover.decide.copy_pace import CopyPace, SizeSample, pace, rate_in_words
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanThrottleRaised
 from drover.events.reassignments import Blocker, ReassignmentBlocked
-from drover.events.records import AnyEvent, BrokerThrottleEvent
+from drover.events.records import BrokerThrottleEvent
 from drover.events.throttles import BrokerThrottleIntended, Rates
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import Reconciler
+from drover.reconcile.contract import Changes, Reconciler
 from drover.reconcile.messages import Moment
 from drover.reconcile.moves.copy_sizes import CopySizes
 from drover.reconcile.observations import ObservationCache
@@ -21,6 +22,7 @@ from drover.state.reassignment import Reassignment
 _MARGIN = Fraction(11, 10)
 # Kafka averages a throttle over eleven seconds: until then what was copied under the rate before tells on a copy.
 _AVERAGED_MS = 11_000
+_RATE_CHANGES = frozenset(get_args(BrokerThrottleEvent)) - {BrokerThrottleIntended}
 
 
 def risen_rate(rate: int, bound: int, behind: Iterable[CopyPace]) -> int:
@@ -39,27 +41,24 @@ def risen_rate(rate: int, bound: int, behind: Iterable[CopyPace]) -> int:
 class ThrottleRaiser(Reconciler):
     """Raises the throttle of plans whose copies are blocked because it is too low, as far as their bound allows."""
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, sizes: CopySizes) -> None:
-        super().__init__(state, observed)
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment, sizes: CopySizes) -> None:
+        super().__init__(state, observed, now)
         self._sizes = sizes
-        self._blocked: set[TopicPartition] = set()
-        # From when on (monotonic) sizes show what each broker's present rates allow.
-        self._counts_from_ms: dict[int, int] = {}
+        self._blocked = {key for key in state.moves.in_flight if _is_too_low(state.reassignments[key])}
+        # From when on (monotonic) sizes show what each broker's present rates allow; a predecessor may have changed
+        # them just now.
+        self._counts_from_ms = dict.fromkeys(state.broker_throttles, now.monotonic_ms + _AVERAGED_MS)
         # The brokers whose rates have changed since the last batch.
         self._changed_brokers: set[int] = set()
 
-    def begin(self, now: Moment) -> None:
-        """Find what is blocked already; a predecessor may have changed a rate just now."""
-        state = self.state
-        self._blocked = {key for key in state.moves.in_flight if _is_too_low(state.reassignments[key])}
-        self._counts_from_ms = dict.fromkeys(state.broker_throttles, now.monotonic_ms + _AVERAGED_MS)
-
-    def applied(self, event: AnyEvent) -> None:
+    def follow(self, changes: Changes) -> None:
         """Note what is blocked because of its throttle, and whose rates have changed, whoever has set them."""
-        if isinstance(event, BrokerThrottleEvent) and type(event) is not BrokerThrottleIntended:
-            self._changed_brokers.add(event.broker)
-        elif type(event) is ReassignmentBlocked and event.why is Blocker.THROTTLE_TOO_LOW:
-            self._blocked.add(event.key)
+        for event in changes.events:
+            if type(event) is ReassignmentBlocked and event.why is Blocker.THROTTLE_TOO_LOW:
+                self._blocked.add(event.key)
+            elif type(event) in _RATE_CHANGES:
+                assert isinstance(event, BrokerThrottleEvent)
+                self._changed_brokers.add(event.broker)
 
     def reconcile(self, batch: BatchBuilder) -> None:
         """Raise each plan that may rise and is too low, once sizes were measured under the rate that holds."""

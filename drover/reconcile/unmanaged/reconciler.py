@@ -4,12 +4,10 @@ from collections.abc import Iterator, Mapping
 
 from drover.decide.late_calls import expired_calls
 from drover.decide.unmanaged_moves import ENDLESS_AFTER_MS, correct_late, record, repair_unasked, unrecorded
-from drover.events.base import PartitionEvent
 from drover.events.partitions import TopicPartition
-from drover.events.records import AnyEvent
 from drover.facts import Move, Observation
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import Reconciler, Urgency
+from drover.reconcile.contract import Attention, Changes, Reconciler, Urgency
 from drover.reconcile.messages import Identified, Input, Moment
 from drover.reconcile.observations import ObservationCache
 from drover.reconcile.unconfirmed import CONFIRM_AFTER_MS, Unconfirmed
@@ -19,8 +17,8 @@ from drover.state.cluster import ClusterState
 class UnmanagedReconciler(Reconciler):
     """Records moves of others, and takes over those that must be cancelled."""
 
-    def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
-        super().__init__(state, observed)
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+        super().__init__(state, observed, now)
         self._unconfirmed = Unconfirmed()
         self._watched: frozenset[TopicPartition] = frozenset()
         # Partitions that Kafka lists and Drover does not have in flight. Kept from look to look, because nearly
@@ -29,7 +27,7 @@ class UnmanagedReconciler(Reconciler):
         # What differs from the record, and since when.
         self._unrecorded: dict[TopicPartition, tuple[Move | None, int]] = {}
 
-    def handle(self, entry: Input, batch: BatchBuilder) -> None:
+    def observe(self, entry: Input, batch: BatchBuilder) -> None:
         """Judge observations, and record moves of others once they have persisted."""
         if isinstance(entry, Observation):
             for key in entry.partitions:
@@ -42,10 +40,12 @@ class UnmanagedReconciler(Reconciler):
             self._others = {key for key in listed if key in entry.moves and key not in in_flight}
             self._record_moves(entry.moves, entry.ended_ms, batch)
 
-    def applied(self, event: AnyEvent) -> None:
+    def follow(self, changes: Changes) -> None:
         """Follow which of the listed moves become Drover's, and which cease to be."""
-        if isinstance(event, PartitionEvent) and (key := event.key) in self.observed.moves:
-            (self._others.discard if key in self.state.moves.in_flight else self._others.add)(key)
+        moves, in_flight = self.observed.moves, self.state.moves.in_flight
+        for key in changes.partitions if moves else ():
+            if key in moves:
+                (self._others.discard if key in in_flight else self._others.add)(key)
 
     def _judge(self, key: TopicPartition, ended_ms: int, batch: BatchBuilder) -> None:
         """Take over what must be cancelled, once that has persisted."""
@@ -81,12 +81,15 @@ class UnmanagedReconciler(Reconciler):
             self._unconfirmed.forget(key)
         self._watched = still_watched
 
-    def wanted(self, moves: Mapping[TopicPartition, Move], now: Moment) -> Iterator[TopicPartition]:
-        """Look at watched partitions once in a while."""
-        del moves
-        yield from (key for key in self._unconfirmed.partitions() if key in self._watched)
-        yield from (key for key in self._watched if self.observed.fresh(key, now.monotonic_ms) is None)
-
-    def urgency(self) -> Urgency:
+    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Wait for watched partitions, and for moves of others to persist or to end."""
-        return Urgency.WAITING if self.state.unmanaged or self._watched or self._unrecorded else Urgency.IDLE
+        waits = self.state.unmanaged or self._watched or self._unrecorded
+        return Attention(
+            partitions=() if moves is None else tuple(self._to_look_at(now.monotonic_ms)),
+            urgency=Urgency.WAITING if waits else Urgency.IDLE,
+        )
+
+    def _to_look_at(self, now_ms: int) -> Iterator[TopicPartition]:
+        """Look at watched partitions once in a while."""
+        yield from (key for key in self._unconfirmed.partitions() if key in self._watched)
+        yield from (key for key in self._watched if self.observed.fresh(key, now_ms) is None)

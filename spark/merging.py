@@ -1,4 +1,4 @@
-"""Contributions joined into tables, in memory; what the sinks do with files and what a batch does at once. Pure.
+"""PURE: join contributions into tables in memory, as the sinks do with files and a batch does at once.
 
 A part of the log is what one batch of the stream holds; `Part` is everything it adds, as any sink can write it.
 """

@@ -122,7 +122,7 @@ def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, fa
 
 
 def refuse_form(new: NewTarget, facts: Facts) -> Refusal | None:
-    """Refuse what is wrong in any cluster."""
+    """Refuse a target that is wrong in any cluster."""
     invalid = RefusalCode.INVALID_REPLICA_ASSIGNMENT
     if new.key.topic in facts.own_topics and not new.allow_drover_topics:
         detail = f"{new.key.topic} is Drover's own: set allow_drover_topics if that is meant"
@@ -214,7 +214,7 @@ def _refuse_situation(new: NewTarget, seen: PartitionFacts, canonical: tuple[int
 
 
 def refuse_incarnation(key: TopicPartition, asserted: str | None, present: str) -> Refusal | None:
-    """Refuse what was meant for a topic of this name that is gone (promise 10)."""
+    """Refuse a target for a deleted topic of the same name (promise 10)."""
     if asserted in {None, present}:
         return None
     detail = (

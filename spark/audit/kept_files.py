@@ -13,7 +13,7 @@ _SUFFIX = ".kept"
 
 
 class KeptFiles:
-    """What was kept of one log in a directory, which need not exist."""
+    """The saved shards of a log in a directory, which need not exist."""
 
     def __init__(self, directory: Path, topic: str) -> None:
         self._directory = directory / topic

@@ -46,7 +46,7 @@ LIVES_TABLE = Table(
 
 
 class Life(Struct):
-    """What is counted of a reassignment while it is under way; the cancel is the last that was asked for."""
+    """The counts of a reassignment under way, and its last requested cancel."""
 
     began_offset: int
     started_ms: int | None = None
@@ -59,7 +59,7 @@ class Life(Struct):
 
 
 class LivesMemory(Struct):
-    """The lives of what is under way, by topic and partition."""
+    """The lives of reassignments under way, by topic and partition."""
 
     lives: dict[tuple[str, int], Life] = {}
 

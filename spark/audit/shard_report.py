@@ -163,7 +163,7 @@ def _named(decided: Decided) -> Row:
 
 
 def _tell_commands(decided: Iterable[Decided], wanted: Wanted, telling: _Telling) -> set[_Values]:
-    """Tell the commands that are asked for, and return the plans that they name."""
+    """Report the selected commands, and return the plans that they name."""
     plans: set[_Values] = set()
     for one in decided:
         outcome = one.outcome
@@ -236,7 +236,7 @@ def _is_wanted(life: Row, wanted: Wanted) -> bool:
 def _tell_lives(lives: Iterable[Row], telling: _Telling) -> list[int]:
     """Count reassignments, and return how long each completed one took."""
     completed_ms: list[int] = []
-    # By requester and state: how many, and what was copied.
+    # By requester and state: the number of reassignments, and the bytes copied.
     found: dict[_Values, list[int]] = {}
     for life in lives:
         state = life["state"]

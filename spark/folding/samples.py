@@ -81,7 +81,7 @@ class SamplesPart:
             self._see(sample, max(0, min(sample.at_ms, appended_ms)), appended_ms)
 
     def finish(self) -> Iterator[Contribution]:
-        """Yield what this part adds, and what is carried on; nothing may be taken afterwards."""
+        """Yield the rows of this part and the carried state; no sample may be added afterwards."""
         for place in self._touched:
             self._sheet.put("samples", place, **_shown(self._copies[place]))
         # Twice the time, since records of an older topic have their senders' times: it must make no difference.
@@ -126,7 +126,7 @@ def _is_other(before: Copying, sample: Progress, held: Mapping[int, int]) -> boo
 
 
 def _showing(held: Mapping[int, int]) -> set[int]:
-    """Name the brokers that show bytes: one that dies shows none, and what it brings back was not copied then."""
+    """Return the brokers that have bytes: a dead one has none, and the bytes of its return were not copied then."""
     return {broker for broker, size_bytes in held.items() if size_bytes}
 
 

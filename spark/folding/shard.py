@@ -99,7 +99,7 @@ class TellingFold(ShardFold):
         return found
 
     def fill_in(self) -> None:
-        """Give every row that was put to what the state has for it now."""
+        """Fill every row that was put with the current values of the state."""
         for name, table, row_of in self._tellings.rows:
             for key, row in self.sheet.rows.get(table, {}).items():
                 cluster = str(key[0])
@@ -107,7 +107,7 @@ class TellingFold(ShardFold):
 
 
 class ShardPart:
-    """The records of one shard that one part of the log holds; `carried` is what the part before carried on."""
+    """The records of a shard in a part of the log; `carried` is the state that the part before carried on."""
 
     def __init__(
         self, shard: int, carried: bytes | None, first: bytes | None, tables: Mapping[str, Table] = TABLES
@@ -134,7 +134,7 @@ class ShardPart:
             put_record(fold.sheet, fold.shard, appended_ms, folded.verdict, folded.record)
 
     def finish(self) -> Iterator[Contribution]:
-        """Yield what this part adds, and what is carried on; nothing may be taken afterwards."""
+        """Yield the rows of this part and the carried state; no record may be added afterwards."""
         fold = self._fold
         fold.fill_in()
         name, newest_ms = f"shard/{fold.shard}", self._newest_ms

@@ -100,7 +100,7 @@ class ParquetSink:
         return () if self._manifest is None else read_history(self._directory, self._manifest, table)
 
     def standing(self) -> Standing | None:
-        """Tell how far the tables are."""
+        """Return the progress of the tables."""
         manifest = self._manifest
         return None if manifest is None else Standing(manifest.batch, manifest.newest_ms, manifest.applied_ms)
 

@@ -97,7 +97,7 @@ class SqliteSink:
         return tuple(read_rows(self._connection, table))
 
     def standing(self) -> Standing | None:
-        """Tell how far the tables are."""
+        """Return the progress of the tables."""
         return read_standing(self._connection, self._query)
 
     def close(self) -> None:

@@ -61,7 +61,7 @@ def _listings(state: LeadershipState, _event: BlacklistSet) -> dict[int, Listing
 
 
 def _listed(told: _Told) -> None:
-    """Tell the whole list: a command replaces it, and what it does not name ends."""
+    """Add rows for the whole list: a command replaces it, so that missing listings end."""
     after = told.state.listings
     for broker, known in {**told.before, **after}.items():
         ended_ms = None if broker in after else told.at_ms

@@ -1,4 +1,4 @@
-"""The tables of reassignments: where each one is, how long its states lasted, what they weigh on brokers, how they end.
+"""The tables of reassignments: the state of each one, the durations of states, the load on brokers, and the results.
 
 A duration counts from the moment at which a phase began. The state's `since_ms` is later where something else than the
 phase changed; only then is that moment remembered here.
@@ -173,7 +173,7 @@ def _changed(told: _Told) -> None:
 
 
 def _planned(told: _Told) -> None:
-    """Tell a plan how many copies a new reassignment of it needs."""
+    """Add the copies that a new reassignment needs to its plan."""
     after = reassignment_of(told.state, told.event)
     assert after is not None, "it has begun"
     copies = len(set(after.target) - set(after.current))
@@ -181,7 +181,7 @@ def _planned(told: _Told) -> None:
 
 
 def _plan_changed(told: _Told) -> None:
-    """Tell a plan what one of its steps has copied, and of targets that replace one another."""
+    """Add the bytes of a step, and replaced targets, to the plan."""
     event, before, sheet = told.event, told.before, told.sheet
     after = reassignment_of(told.state, event)
     if before is None or after is None:
@@ -218,7 +218,7 @@ def _ended(told: _Told) -> None:
 
 
 def _plan_ended_one(told: _Told) -> None:
-    """Tell a plan what the end of one of its reassignments adds."""
+    """Add the end of a reassignment to its plan."""
     event, before, sheet = told.event, told.before, told.sheet
     copied, is_unknown = copied_at_end(before, event), is_unknown_at_end(before, event)
     more = {"bytes_copied": copied - before.bytes_copied, "bytes_unknown": is_unknown - before.bytes_unknown}
@@ -233,7 +233,7 @@ def _put_duration(sheet: Sheet, cluster: str, state: str, duration_ms: int) -> N
 
 
 def copied_at_end(before: Reassignment, event: Ending) -> int:
-    """Count what was copied: an end knows of all steps, confirmed steps of themselves."""
+    """Count copied bytes: an end has those of all steps, a confirmed step its own."""
     return max(getattr(event, "bytes_copied", 0), before.bytes_copied)
 
 

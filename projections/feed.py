@@ -173,7 +173,8 @@ def weigh(view: ClusterView, scope: Scope) -> int:
             total += BROKER_BYTES * (2 * len(reassignment.target) + 2 * len(reassignment.original))
             total += 0 if block is None else _weigh_words(block.detail)
     total += sum(
-        _weigh_heal_chunk(state.heal_chunks[one].assignments) for one in scope.heal_chunks & state.heal_chunks.keys()
+        _weigh_heal_chunk(state.heal_chunks[chunk_number].assignments)
+        for chunk_number in scope.heal_chunks & state.heal_chunks.keys()
     )
     if scope.freeze and state.freeze is not None:
         total += _weigh_words(state.freeze.by, state.freeze.reason)

@@ -162,14 +162,14 @@ def size_of(operation: Operation) -> int:
 
 async def nodes_below(store: Store, tops: Sequence[str]) -> dict[str, Examined]:
     """Return everything below these nodes, by absolute path, without them; nothing is seen below an unreadable one."""
-    found: dict[str, Examined] = {}
+    below: dict[str, Examined] = {}
     level = list(tops)
     while level:
         names = await store.children(level)
         nodes = await store.examine([f"{path}/{name}" for path in level for name in sorted(names.get(path, ()))])
-        found.update(nodes)
+        below.update(nodes)
         level = [path for path, node in nodes.items() if node.data is not None]
-    return found
+    return below
 
 
 async def read_subtree(store: Store, top: str) -> dict[str, Znode]:

@@ -216,7 +216,7 @@ class ZooKeeperStore:
         )
 
     async def _ask_each(self, paths: Sequence[str], ask: Callable[[Any, str], Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        answered: dict[str, Any] = {}
         for first in range(0, len(paths), READS_AT_A_TIME):
             some = paths[first : first + READS_AT_A_TIME]
             client = await self._connected()
@@ -233,8 +233,8 @@ class ZooKeeperStore:
                     if not isinstance(answer, NoNodeError):
                         raise answer
                     continue
-                found[path] = answer
-        return found
+                answered[path] = answer
+        return answered
 
     async def _connected(self) -> Any:
         async with self._connecting:

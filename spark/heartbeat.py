@@ -43,18 +43,18 @@ class Heartbeat:
 @contextmanager
 def heartbeat(file: Path) -> Iterator[Heartbeat]:
     """Give signs of life during the block, also while it waits for Spark; afterwards the file is gone."""
-    one, over = Heartbeat(file), threading.Event()
+    beating, over = Heartbeat(file), threading.Event()
 
     def beat() -> None:
         while not over.wait(BEAT_S):
             with suppress(OSError):  # such as a full disk: there may be room again at the next beat
-                one.beat()
+                beating.beat()
 
-    one.beat()
+    beating.beat()
     thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
     thread.start()
     try:
-        yield one
+        yield beating
     finally:
         over.set()
         thread.join()

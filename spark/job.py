@@ -166,7 +166,7 @@ def _why(said: str, files: JobFiles) -> str:
 def _cause(query: StreamingQuery, files: JobFiles) -> str:
     error = query.exception()
     text = "" if error is None else str(error)
-    said = root_cause(text)
+    reason = root_cause(text)
     if any(word in text for word in _LOST):
         reasons = [line.strip() for line in text.splitlines() if line.strip().startswith(_REASON)]
         checkpoint = files.checkpoint(query.name.removeprefix(_QUERY))
@@ -174,8 +174,8 @@ def _cause(query: StreamingQuery, files: JobFiles) -> str:
             "a topic no longer has all that the job had still to read, such as samples after a week: remove "
             f"{checkpoint} and start the job again, it makes the tables anew from the log"
         )
-        said = "; ".join([said.rstrip(";"), *reasons[:1], remedy])
-    return f"the query {query.name} failed: {said} (more in {files.spark_log})"
+        reason = "; ".join([reason.rstrip(";"), *reasons[:1], remedy])
+    return f"the query {query.name} failed: {reason} (more in {files.spark_log})"
 
 
 def root_cause(said: str) -> str:

@@ -280,31 +280,31 @@ def _name(event: Any) -> str:
 def _row(state: ReassignmentState, memory: ReassignmentsMemory, name: Key) -> Row | None:
     """Return the row of a reassignment under way."""
     _, topic, partition = name
-    found = state.reassignments.get(TopicPartition(str(topic), int(partition)))
-    if found is None:
+    reassignment = state.reassignments.get(TopicPartition(str(topic), int(partition)))
+    if reassignment is None:
         return None
-    since_ms = memory.phase_began_ms.get(f"{topic}/{partition}", found.since_ms)
-    return _shown(found, state.plans[found.plan].by, since_ms)
+    since_ms = memory.phase_began_ms.get(f"{topic}/{partition}", reassignment.since_ms)
+    return _shown(reassignment, state.plans[reassignment.plan].by, since_ms)
 
 
-def _shown(found: Reassignment, requester: str, since_ms: int) -> Row:
-    step, block = found.step, found.block
+def _shown(reassignment: Reassignment, requester: str, since_ms: int) -> Row:
+    step, block = reassignment.step, reassignment.block
     return {
-        "plan": found.plan,
+        "plan": reassignment.plan,
         "requester": requester,
-        "state": found.phase.value,
+        "state": reassignment.phase.value,
         "since_ms": since_ms,
-        "began_ms": found.queued_ms,
+        "began_ms": reassignment.queued_ms,
         "ended_ms": None,
         "step": None if step is None else step.number,
         "reason": None if block is None else block.why.value,
         "detail": None if block is None else block.detail,
-        "original": listed(found.original),
-        "target": listed(found.target),
-        "adding": listed(weight(found)[1]),
+        "original": listed(reassignment.original),
+        "target": listed(reassignment.target),
+        "adding": listed(weight(reassignment)[1]),
         "leader": None if step is None else step.leader,
-        "bytes_copied": found.bytes_copied,
-        "bytes_unknown": int(found.bytes_unknown),
+        "bytes_copied": reassignment.bytes_copied,
+        "bytes_unknown": int(reassignment.bytes_unknown),
     }
 
 

@@ -125,7 +125,7 @@ def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, fa
 
 
 def refuse_form(new: NewTarget, facts: Facts) -> Refusal | None:
-    """Refuse what is wrong in any cluster."""
+    """Refuse a target that is wrong in any cluster."""
     invalid = RefusalCode.INVALID_REPLICA_ASSIGNMENT
     if new.key.topic in facts.own_topics.names and (detail := _why_not_own_topic(new, facts.own_topics)) is not None:
         return refuse_partition(new.key, RefusalCode.DROVER_TOPIC, detail)
@@ -231,7 +231,7 @@ def _refuse_situation(new: NewTarget, seen: PartitionFacts, canonical: tuple[int
 
 
 def refuse_incarnation(key: TopicPartition, asserted: str | None, present: str) -> Refusal | None:
-    """Refuse what was meant for a topic of this name that is gone (promise 10)."""
+    """Refuse a target for a deleted topic of the same name (promise 10)."""
     if asserted in {None, present}:
         return None
     detail = (

@@ -1,4 +1,4 @@
-"""PURE: what an owner would decide about commands now, without deciding it."""
+"""PURE: predict what an owner would decide about commands now."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from drover.state.cluster import ClusterState
 
 
 def partitions_to_see(commands: Sequence[AnyCommand], state: ClusterState) -> frozenset[TopicPartition]:
-    """List the partitions that an owner would observe before it decides these commands."""
+    """Return the partitions that an owner would observe before it decides these commands."""
     return frozenset(key for command in commands for key in looks_for(command, state).worth)
 
 

@@ -1,4 +1,4 @@
-"""The agent of `<prefix>.alter`: what arrives there moves partitions (KIP-455)."""
+"""The agent of `<prefix>.alter`, whose commands move partitions (KIP-455)."""
 
 from faust.types import StreamT
 

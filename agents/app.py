@@ -1,6 +1,6 @@
-"""The Faust app of a worker: group membership, the rebalance barrier and one agent per command topic, nothing else.
+"""The Faust app of a worker: group membership, the rebalance barrier and one agent per command topic.
 
-No table, no sink, no web server, no topic of its own: the log on aiokafka is the truth.
+It has no table, sink, web server or topic of its own, because the log on aiokafka is the truth.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from drover.agents.settings import GroupSettings
 from drover.errors import GroupNotLeftError
 
 JOINING_POLL_S = 0.5
-# Leaving takes well under a second. A member that waits in a rebalance for one that hangs would wait for it 12 s.
+# Leaving usually takes well under a second, but up to 12 s in a rebalance that waits for a hanging member.
 LEAVE_TIMEOUT_S = 6.0
 _log = structlog.get_logger(__name__)
 
@@ -49,11 +49,11 @@ class DroverApp(faust.App):
         return transport
 
     def _create_directories(self) -> None:
-        """Nothing is stored."""
+        """Create no directories, because nothing is stored."""
 
 
 class CommandGroup:
-    """The worker's membership in the group of the command topics: start, stop, and what the host may ask of it."""
+    """The worker's membership in the group of the command topics; the host's `CommandSource`."""
 
     def __init__(self, settings: GroupSettings, host: CommandHost) -> None:
         self._settings = settings
@@ -70,9 +70,9 @@ class CommandGroup:
             self._app.agent(channel, name=module.__name__)(module.Agent(host).__call__)
 
     async def start(self) -> None:
-        """Join the group and return when it has assigned something; the host must have replayed the log before.
+        """Join the group and return once it has assigned shards; the host must have replayed the log before.
 
-        Raises `LogAccessError` when we may not join.
+        Raises `LogAccessError` if an ACL to join is missing.
         """
         starting = asyncio.create_task(self._app.start())
         hindered = asyncio.create_task(self._raise_what_hinders())
@@ -86,19 +86,19 @@ class CommandGroup:
             hindered.cancel()
 
     async def wait_until_ended(self) -> None:
-        """Return when Faust has stopped, on request or by a fault of its own."""
+        """Wait until Faust has stopped, on request or by a fault of its own."""
         await self._app.wait_until_stopped()
 
     async def stop(self) -> None:
         """Leave the group.
 
-        A stop that fails half way leaves nothing undone that the log does not say: the shards were let go before, and
-        the group gives them to others when the session is over.
+        A stop that fails half way does no harm: the shards were given up before, and the group assigns them to others
+        when the session is over.
 
-        Raises `GroupNotLeftError` after 6 s. Faust's thread then still runs, and Python would wait for it at its end.
+        Raises `GroupNotLeftError` after 6 s. Faust's thread then still runs, and Python would wait for it at exit.
         """
         self._stopping = True
-        # A task of its own: a `GeneratorExit` that Faust lets out of a future would close our caller, not be raised.
+        # In a task of its own, because Faust may raise a `GeneratorExit`, which would close our caller silently.
         stopping = asyncio.create_task(self._app.stop())
         await asyncio.wait((stopping,), timeout=LEAVE_TIMEOUT_S)
         if not stopping.done():
@@ -114,7 +114,7 @@ class CommandGroup:
 
     def hold(self, topic_index: int, partition: int) -> None:
         """Read no more of this partition for now."""
-        # Never pause_partitions: while the flow is on it drops what was fetched. A faust TP: the message's own is not.
+        # Not with pause_partitions, which drops fetched records. It needs a faust TP, which that of a message is not.
         self._app.consumer.on_buffer_full(TP(self._topics[topic_index], partition))
 
     def release(self, topic_index: int, partition: int) -> None:
@@ -122,7 +122,7 @@ class CommandGroup:
         self._app.consumer.on_buffer_drop(TP(self._topics[topic_index], partition))
 
     async def request_rejoin(self) -> None:
-        """Join the group again; nothing happens once it is being left."""
+        """Join the group again; does nothing while it is being left."""
         consumer = self._app.consumer
         assert isinstance(consumer, Consumer), "the app was not made with our driver"
         try:
@@ -132,7 +132,7 @@ class CommandGroup:
                 raise
 
     async def _raise_what_hinders(self) -> None:
-        """Return when the group has assigned something, or we stop; raise why it cannot."""
+        """Wait until the group has assigned shards, or we stop; raise the reason if it cannot."""
         while self._is_joining():
             await asyncio.sleep(JOINING_POLL_S)
             consumer = self._app.consumer
@@ -179,6 +179,6 @@ def _new_app(settings: GroupSettings, host: CommandHost) -> DroverApp:
         agent_supervisor="mode.supervisors:CrashingSupervisor",
     )
     app.group_settings, app.host = settings, host
-    # The worker's own producer writes; Faust's would only be one more connection.
+    # Faust's producer is not used, because the worker has its own.
     app.boot_strategy.enable_kafka_producer = False
     return app

@@ -1,4 +1,4 @@
-"""The agent of `<prefix>.blacklist`: what arrives there names the brokers that should not lead (KIP-491)."""
+"""The agent of `<prefix>.blacklist`, whose commands name the brokers that should not lead (KIP-491)."""
 
 from faust.types import StreamT
 

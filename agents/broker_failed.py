@@ -1,4 +1,4 @@
-"""The agent of `<prefix>.broker-failed`: what arrives there tells of brokers that failed or returned (KIP-46)."""
+"""The agent of `<prefix>.broker-failed`, whose commands report brokers that failed or returned (KIP-46)."""
 
 from faust.types import StreamT
 

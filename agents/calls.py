@@ -1,6 +1,6 @@
-"""One look and one effect of a shard core at one cluster: make the calls, and return their ends as inputs.
+"""Observe a cluster and carry out effects for a shard core: make the calls, and return their results as inputs.
 
-Nothing is retried here, because the core decides what follows.
+This module retries no call, because the core decides what follows.
 """
 
 import asyncio
@@ -45,12 +45,11 @@ Clock = Callable[[], Moment]
 
 
 async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Clock) -> Input | None:
-    """Look at a cluster as closely as the core wants now; None if nothing of it was worth reporting.
+    """Observe a cluster as closely as the core wants now; None if there is nothing to report.
 
-    A survey of everything, where one is wanted, takes the place of the other looks for once.
-
-    The List that shows what to observe is also the observation's first one. A cluster on which Drover has nothing to do
-    is only asked what others move there. Raises what the port's reading calls raise.
+    If the core wants a survey of all partitions, it replaces the observation. The List that shows which partitions to
+    observe is also the observation's first one. On an idle cluster, only the moves of others are listed. Raises the
+    exceptions of the port's reading calls.
     """
     if core.cluster(cluster).attention(clock()).survey:
         core.cluster(cluster).survey_begins(clock())
@@ -67,7 +66,7 @@ async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Cloc
 
 
 async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Input:
-    """Carry out an effect and report its end; raises none of the errors that the port names."""
+    """Carry out an effect and return its result; the port's errors become part of the result."""
     match effect:
         case AlterPartitions():
             return await _alter(driver, effect, clock)
@@ -80,15 +79,15 @@ async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Inpu
         case TakeInventory():
             return await _take_inventory(driver, effect, clock)
         case PlanHeal():
-            # In a thread: a loop that stands still for seconds loses the worker's membership.
-            # One of its own, since a worker that is told to stop must not wait for the plan.
+            # In a thread, because blocking the loop for seconds would cost the worker its membership; in a daemon
+            # thread, because a worker that stops must not wait for the plan.
             planning = functools.partial(plan_heal, effect.inventory, effect.patient, effect.disk_limit_percent)
             plan, _thread = in_daemon_thread("heal-plan", planning)
             return HealPlanMade(effect.cluster, effect.patient, await plan)
 
 
 def has_answer(ended: Input) -> bool:
-    """Whether the cluster answered at all; a refusal to show anything counts as no answer."""
+    """Whether the cluster answered; missing rights to read count as no answer."""
     match ended:
         case CallEnded() | LeadersElected():
             return ended.results is not None
@@ -101,7 +100,7 @@ def has_answer(ended: Input) -> bool:
 
 
 def result_of(ended: Input) -> str:
-    """Name the result of a call: accepted, rejected (at least in part), lapsed (never sent), or lost (unknown)."""
+    """Return the result of a call: accepted, rejected (at least in part), lapsed (never sent), or lost (unknown)."""
     match ended:
         case CallEnded(results=None):
             return "lost" if ended.lost else "lapsed"
@@ -149,7 +148,7 @@ async def _elect(driver: ClusterDriver, effect: ElectLeaders, clock: Clock) -> L
 
 async def _read_throttles(driver: ClusterDriver, effect: ReadThrottles, clock: Clock) -> ThrottlesRead:
     rates: Mapping[int, BrokerRates] = {}
-    found: dict[str, ThrottledReplicas | None] = {}
+    lists_by_topic: dict[str, ThrottledReplicas | None] = {}
     refused_brokers: dict[int, CallResult] = {}
     refused_topics: dict[str, CallResult] = {}
     with contextlib.suppress(ClusterError):
@@ -159,10 +158,10 @@ async def _read_throttles(driver: ClusterDriver, effect: ReadThrottles, clock: C
             refused_brokers = dict.fromkeys(effect.brokers, _refusal(refusal))
         try:
             lists = await driver.throttled_replicas(effect.topics) if effect.topics else {}
-            found = {topic: lists.get(topic) for topic in effect.topics}
+            lists_by_topic = {topic: lists.get(topic) for topic in effect.topics}
         except ClusterAccessError as refusal:
             refused_topics = dict.fromkeys(effect.topics, _refusal(refusal))
-    return ThrottlesRead(effect.cluster, clock().monotonic_ms, rates, found, refused_brokers, refused_topics)
+    return ThrottlesRead(effect.cluster, clock().monotonic_ms, rates, lists_by_topic, refused_brokers, refused_topics)
 
 
 def _refusal(error: ClusterAccessError) -> CallResult:
@@ -179,7 +178,7 @@ async def _take_inventory(driver: ClusterDriver, effect: TakeInventory, clock: C
 
 
 async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, clock: Clock) -> ThrottlesChanged:
-    """Write everything at once, so that a broker that hangs delays no other; nothing begins late."""
+    """Make all changes concurrently, so that a hanging broker delays no other; start none after the deadline."""
     brokers: dict[int, CallResult] = {}
     topics: dict[str, CallResult] = {}
     if clock().monotonic_ms <= effect.start_by_ms:
@@ -187,14 +186,14 @@ async def _change_throttles(driver: ClusterDriver, effect: ChangeThrottles, cloc
         lists = [_change(driver, _list_changes(topic, effect)) for topic in effect.remove]
         answers = await asyncio.gather(*rates, *lists)
         named = [*effect.rates, *effect.remove]
-        known = {name: answer for name, answer in zip(named, answers, strict=True) if answer is not None}
-        brokers = {broker: known[broker] for broker in effect.rates if broker in known}
-        topics = {topic: known[topic] for topic in effect.remove if topic in known}
+        answered = {name: answer for name, answer in zip(named, answers, strict=True) if answer is not None}
+        brokers = {broker: answered[broker] for broker in effect.rates if broker in answered}
+        topics = {topic: answered[topic] for topic in effect.remove if topic in answered}
     return ThrottlesChanged(effect.cluster, clock().monotonic_ms, brokers, topics)
 
 
 def _list_changes(topic: str, effect: ChangeThrottles) -> Sequence[ThrottleChange]:
-    """Remove, then add: a list that is nearly full has room only then."""
+    """Return the changes of a topic's lists; removals come first, because a list may be nearly full."""
     changes = (
         RemoveThrottledReplicas(topic, effect.remove[topic], effect.kept[topic]),
         AddThrottledReplicas(topic, effect.add[topic]),
@@ -203,9 +202,9 @@ def _list_changes(topic: str, effect: ChangeThrottles) -> Sequence[ThrottleChang
 
 
 async def _change(driver: ClusterDriver, changes: Sequence[ThrottleChange]) -> CallResult | None:
-    """Make changes of one resource in one call, since only a call has a time limit.
+    """Make the changes of one resource in one call, so that they share its time limit.
 
-    The answer is the first refusal, or success; None when the outcome is unknown: they are made again.
+    Returns the first refusal, or success; None if the outcome is unknown, after which the changes are made again.
     """
     if not changes:
         return CallResult(0)

@@ -1,4 +1,4 @@
-"""The agent of `<prefix>.cancel`: what arrives there ends moves, freezes and unfreezes (KIP-236)."""
+"""The agent of `<prefix>.cancel`, whose commands end moves, freeze and unfreeze (KIP-236)."""
 
 from faust.types import StreamT
 

@@ -1,4 +1,4 @@
-"""The one place where a worker reads the time."""
+"""The only place where a worker reads the time."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ WALL_MS: ContextVar[Callable[[], int]] = ContextVar("WALL_MS", default=system_wa
 
 
 def now() -> Moment:
-    """Return the present moment: wall clock to record, monotonic to measure waiting."""
+    """Return the current time: the wall clock for records, and the monotonic clock for durations."""
     return Moment(wall_ms=WALL_MS.get()(), monotonic_ms=int(monotonic() * 1000))
 
 

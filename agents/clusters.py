@@ -1,6 +1,6 @@
-"""The asyncio side of the managed clusters: watches them for the shard cores, and makes their calls.
+"""The asyncio side of the managed clusters: observes them for the shard cores, and makes their calls.
 
-It decides nothing. Every fault of a cluster becomes an input that says what is known of the call's outcome.
+It makes no decisions. Every fault of a cluster becomes an input with the known outcome of the call.
 """
 
 import asyncio
@@ -35,28 +35,28 @@ GATHER_DEADLINE_MS = 10_000
 GATHER_RETRY_MS = 100
 # On a busy machine the last broker learned of a new topic 269 ms after it was created (docs/kafka-behaviour.md).
 NEW_TOPIC_MS = 300
-# A cluster that has just been out of reach gets one try per command, not the whole deadline.
+# For a cluster that has just been out of reach, a command tries only once, not until the deadline.
 BREAKER_MS = 5000
 PACE_MS = {Urgency.BUSY: 150, Urgency.WAITING: 1000, Urgency.IDLE: 10_000}
-# Where something could begin at once if it were looked at, the next look begins so soon, but looks take no more than a
-# third of the time. Whether that is so is seen no later: a record is not needed for it.
+# The interval of observations while a step could start right after the next one; observations take at most a third of
+# the time. The need for one is also checked at this interval.
 PRESSING_PACE_MS, PRESSING_SHARE = 30, 2
 UNREACHABLE_PACE_MS = 1000
-# An outage goes into the log once it has lasted: a broker that restarts is none.
+# An outage is recorded only after this time, because a restart of a broker is not an outage.
 OUTAGE_MS = 2000
 SAMPLE_MS = 1000
-# Where nothing is copied, and nothing waits for its size: the first copies of a plan wait for theirs.
+# The interval of samples while there are no copies, and no first copies of a plan that wait for their sizes.
 IDLE_SAMPLE_MS = 100
 VERSIONS_MS = 30_000
-# How long what is known of log directories is good enough while nothing is copied.
+# How long the last reading of log directories is used while there are no copies.
 DIRECTORIES_MS = 30_000
-# A sample may take this share of the time: listing every log directory of a large cluster is not free.
+# The most of the time that sampling may take, because listing the log directories of a large cluster is expensive.
 SAMPLE_SHARE = 5
 
 
 @dataclass(slots=True)
 class _Watch:
-    """The tasks that watch one cluster for one shard's owner, and how to wake them."""
+    """The tasks that observe a cluster for a shard's owner, and the event that wakes them."""
 
     tasks: tuple[asyncio.Task[None], ...]
     nudge: asyncio.Event
@@ -65,8 +65,8 @@ class _Watch:
 class ClusterServices:
     """Watchers and callers of every configured cluster, for the shards that this worker owns.
 
-    `drivers` are closed by `close`. `publish` produces byte samples. `fail` is called with an unexpected
-    exception: the process must stop.
+    `close` closes the `drivers`. `publish` produces byte samples. `fail` is called with an unexpected exception, after
+    which the process must stop.
     """
 
     def __init__(
@@ -87,12 +87,12 @@ class ClusterServices:
     # -- what the host asks for
 
     def own(self, core: ShardCore, wake: Wake) -> None:
-        """Begin to watch the clusters of a shard that this worker now owns."""
+        """Start observing the clusters of a shard that this worker now owns."""
         for cluster in core.clusters:
             self._watch(core, cluster, wake)
 
     def disown(self, core: ShardCore) -> None:
-        """Stop watching and measuring a shard's clusters; results of calls under way are dropped."""
+        """Stop observing and measuring a shard's clusters; results of calls under way are dropped."""
         for shard, cluster in tuple(self._watches):
             if shard == core.fold.shard:
                 for task in self._watches.pop((shard, cluster)).tasks:
@@ -100,13 +100,13 @@ class ClusterServices:
                 self._metrics.cluster_left(cluster)
 
     async def gather(self, core: ShardCore, needed: Mapping[str, frozenset[TopicPartition]]) -> Mapping[str, str]:
-        """Observe the partitions and deliver what was seen; returns why a cluster could not be observed."""
+        """Observe the partitions and deliver the observations; return the reason for each cluster that failed."""
         names = sorted(needed)
         reasons = await asyncio.gather(*(self._gather_one(core, name, needed[name]) for name in names))
         return {name: reason for name, reason in zip(names, reasons, strict=True) if reason is not None}
 
     def start(self, core: ShardCore, effects: Sequence[Effect], wake: Wake) -> None:
-        """Make the calls, each in its own task, and deliver their ends; wake the watchers of busy clusters."""
+        """Make the calls, each in its own task, and deliver their results; wake the watchers of busy clusters."""
         for effect in effects:
             self._watch(core, effect.cluster, wake)
             self._spawn(self._carry_out(core, core.token, effect, wake))
@@ -130,7 +130,7 @@ class ClusterServices:
         place = (core.fold.shard, cluster)
         watch = self._watches.get(place)
         if watch is None:
-            # Since an earlier ownership it may have been within reach: nobody here has looked.
+            # The cluster may have been within reach since an earlier ownership, so an old failure does not count.
             self._unreachable_ms.pop(cluster, None)
             nudge = asyncio.Event()
             tasks = (
@@ -166,14 +166,14 @@ class ClusterServices:
     async def _pause(
         self, core: ShardCore, name: str, began_ms: int, nudge: asyncio.Event, *, is_reached: bool
     ) -> None:
-        """Wait for the time of the next look, which may change meanwhile; `began_ms` is when the last one began."""
+        """Wait until the next observation, whose time may change meanwhile; `began_ms` is when the last one began."""
         ended_ms, is_told = now().monotonic_ms, core.cluster(name).state.outage is not None
         while core.owned:
             moment = now()
             attention = core.cluster(name).attention(moment)
             pace_ms = PACE_MS[attention.urgency]
             if not is_reached:
-                # Once it is in the log that nobody answers, an idle cluster is asked no more often than otherwise.
+                # Once its outage is recorded, an unreachable idle cluster is asked only at the usual interval.
                 pace_ms = max(pace_ms, UNREACHABLE_PACE_MS) if is_told else UNREACHABLE_PACE_MS
             elif attention.is_pressing:
                 pace_ms = min(PACE_MS[Urgency.BUSY], max(PRESSING_PACE_MS, PRESSING_SHARE * (ended_ms - began_ms)))
@@ -187,9 +187,9 @@ class ClusterServices:
                     await nudge.wait()
 
     async def _measure(self, core: ShardCore, token: bytes | None, cluster: str, seen: Observation) -> int:
-        """Read the sizes of copies that were over before a sample was taken; return when that may be done again.
+        """Read the sizes of copies that ended before their first sample; return when that may be done again.
 
-        Without an answer they stay unknown.
+        Without an answer the sizes stay unknown.
         """
         topics = core.cluster(cluster).unmeasured(seen)
         started_ms = now().monotonic_ms
@@ -206,9 +206,10 @@ class ClusterServices:
         self._metrics.healing(state.name, away=len(state.absent_brokers), alarmed=alarmed, unhealed=left)
 
     async def _sample(self, core: ShardCore, cluster: str) -> None:
-        """Sample the bytes of what is being copied, at most every second, and now and then of what waits for it.
+        """Sample the bytes of running copies, at most every second, and now and then those of waiting moves.
 
-        Log directories are looked at now and then although nothing needs sizes: decisions tell of those of a target.
+        Log directories are also read now and then when no sizes are needed, because decisions remark on those of a
+        target.
         """
         publishing: asyncio.Task[None] | None = None
         may_look_ms = 0
@@ -221,10 +222,12 @@ class ClusterServices:
             if topics:
                 samples = _samples(cluster, core.fold.epoch, copying, sizes)
                 if sizes:
-                    # A cluster that does not answer has not finished: what was sampled last stays.
-                    self._metrics.copy_remaining(cluster, sum(one.bytes_total - one.bytes_done for one in samples))
+                    # If a cluster does not answer, the last figure stays, because its copies have not finished.
+                    self._metrics.copy_remaining(
+                        cluster, sum(sample.bytes_total - sample.bytes_done for sample in samples)
+                    )
                 if publishing is None or publishing.done():
-                    # Not waited for: decisions need sizes also while nobody takes telemetry. The next sample says more.
+                    # Not awaited, because decisions need sizes even while the topic of samples is unavailable.
                     publishing = self._spawn(self._publish(samples))
             else:
                 self._metrics.copy_remaining(cluster, 0)
@@ -234,7 +237,7 @@ class ClusterServices:
     async def _look_at_directories(
         self, core: ShardCore, cluster: str, topics: Collection[str]
     ) -> Mapping[TopicPartition, Mapping[int, int]]:
-        """Deliver what the log directories show; return the sizes of these topics' replicas, none without an answer."""
+        """Deliver the log directories, and return the sizes of these topics' replicas; empty without an answer."""
         started_ms = now().monotonic_ms
         try:
             seen = await self._drivers[cluster].log_directories(topics)
@@ -245,14 +248,14 @@ class ClusterServices:
         return seen.sizes
 
     async def _ask_versions(self, core: ShardCore, cluster: str) -> None:
-        """Ask the brokers now and then what they run: a cluster may be upgraded in the middle of a plan.
+        """Ask the brokers now and then for their versions, because a cluster may be upgraded during a plan.
 
-        The next look at the cluster wakes the shard for it.
+        The next observation wakes the shard.
         """
         driver = self._drivers[cluster]
         while core.owned:
             token = core.token
-            with contextlib.suppress(ClusterError):  # the observations tell of it
+            with contextlib.suppress(ClusterError):  # the observations report the outage
                 self._deliver(core, token, VersionsSeen(cluster, await driver.broker_versions()))
             is_known = core.cluster(cluster).state.traits is not None
             await asyncio.sleep((VERSIONS_MS if is_known else UNREACHABLE_PACE_MS) / 1000)
@@ -285,17 +288,17 @@ class ClusterServices:
 
     async def _carry_out(self, core: ShardCore, token: bytes | None, effect: Effect, wake: Wake) -> None:
         if core.token != token:
-            # The shard has changed hands: its intents are now the next owner's.
+            # The shard has another owner, which is now responsible for the intents.
             return
         ended = await carry_out(self._drivers[effect.cluster], effect, now)
-        kind, known, result = type(effect).__name__, has_answer(ended), result_of(ended)
+        kind, is_answered, result = type(effect).__name__, has_answer(ended), result_of(ended)
         self._metrics.call_ended(effect.cluster, kind, result)
-        if not known and result != "rejected":
+        if not is_answered and result != "rejected":
             log.warning(
                 "call without an answer", cluster=effect.cluster, call=kind, detail=getattr(ended, "detail", "")
             )
         if isinstance(effect, ReadThrottles) and result != "accepted":
-            # Reading again at once would only load a cluster that does not answer, or refuses to.
+            # Do not read again at once from a cluster that does not answer, or refuses to.
             await asyncio.sleep(UNREACHABLE_PACE_MS / 1000)
         self._deliver(core, token, ended)
         wake()
@@ -303,12 +306,12 @@ class ClusterServices:
     # -- the rest
 
     def _deliver(self, core: ShardCore, token: bytes | None, entry: Input) -> None:
-        """Hand an input to the core, unless the shard has changed hands since it was asked for."""
+        """Pass an input to the core, unless the shard has changed owners since it was requested."""
         if core.token == token:
             core.deliver(entry)
 
     def _deliver_outage(self, core: ShardCore, token: bytes | None, cluster: str, error: ClusterError) -> None:
-        """Tell the core of an outage that has lasted; it records it once."""
+        """Report a lasting outage to the core, which records it once."""
         moment = now()
         lasted_ms = moment.monotonic_ms - self._unreachable_ms[cluster]
         if lasted_ms >= OUTAGE_MS:
@@ -320,7 +323,7 @@ class ClusterServices:
             log.info("cluster is within reach again", cluster=cluster)
 
     def _out_of_reach(self, cluster: str, error: ClusterError) -> bool:
-        """Note a failure; True while it is recent enough to try again at once. Logged once per outage."""
+        """Record a failure, and log it once per outage; return whether it is recent enough to try again at once."""
         self._metrics.observed(cluster, "failed")
         if cluster not in self._unreachable_ms:
             self._unreachable_ms[cluster] = now().monotonic_ms
@@ -347,7 +350,7 @@ def _samples(
 ) -> list[Progress]:
     """Turn sizes on disk into samples; the total is the leader's size for every replica being added.
 
-    While the leader's broker does not tell its size the total is unknown, and there is no sample.
+    Without the size of the leader's replica the total is unknown, and there is no sample.
     """
     samples = []
     for key, (step, adding, leader) in copying.items():

@@ -1,18 +1,18 @@
-"""How long to leave a contested shard to the worker that took it."""
+"""The pause before a worker takes back a shard that another worker has taken."""
 
 import random
 
-# A shard that stayed with its owner for so long is no longer contested.
+# After this time with the same owner, a shard is no longer contested.
 LULL_S = 10.0
 FIRST_PAUSE_S = 0.04
 LONGEST_PAUSE_S = 5.0
 
 
 class Contest:
-    """Counts how often a shard was taken away lately.
+    """Counts how often a shard was recently taken away, to slow down the workers that compete for it.
 
-    Otherwise two workers that both believe they own a shard, because they are in different groups, would take it from
-    each other as fast as the log can be written: nothing would be decided, and the log, which is never cut, fills up.
+    Two workers in different groups both own the shard by their assignment. Without a pause they would take it from each
+    other as fast as the log can be written, decide no command, and fill up the log, which is never truncated.
     """
 
     __slots__ = ("_losses", "_lost_s")
@@ -22,9 +22,9 @@ class Contest:
         self._lost_s = float("-inf")
 
     def pause_s(self, now_s: float) -> float:
-        """Note that the shard was taken at this monotonic moment; return the seconds to wait before taking it back.
+        """Record that the shard was taken at this monotonic time; return the seconds to wait before taking it back.
 
-        None at first, then twice as long each time, up to 5 s. Spread, so that rivals do not meet again.
+        No pause at first, then twice as long each time, up to 5 s, with jitter, so that rivals do not collide again.
         """
         self._losses = self._losses + 1 if now_s - self._lost_s < LULL_S else 0
         self._lost_s = now_s

@@ -44,7 +44,7 @@ class Delivery:
         self._proofs: set[asyncio.Task[None]] = set()
 
     def reset(self, next_offsets: tuple[int, ...]) -> None:
-        """Forget what has arrived; these offsets come next, since the consumer was set to them."""
+        """Drop everything that has arrived; the consumer was set to these offsets, which come next."""
         self._inbox.reset(next_offsets)
         self._resets += 1
         self._held.clear()
@@ -69,12 +69,12 @@ class Delivery:
                 self._hold(index)
 
     def resume(self) -> None:
-        """Fetch again once half of a full inbox is decided; idempotent."""
+        """Resume fetching once half of a full inbox is decided; idempotent."""
         if self._inbox.is_low:
             self._release()
 
     def _hold(self, index: int) -> None:
-        # At every arrival above the mark: Faust forgets it with each rebalance.
+        # Repeated at every arrival above the mark, because Faust forgets pauses with each rebalance.
         self._held.add(index)
         self._source().hold(index, self._shard)
 
@@ -88,16 +88,16 @@ class Delivery:
             return
         topic, expected = self._topics[index], self._inbox.expected(index)
         try:
-            found = await self._log.journal.first_offset(topic, self._shard, expected)
+            first = await self._log.journal.first_offset(topic, self._shard, expected)
         except DroverError as error:
-            # What belongs to another worker by now, or is read again, need not be proven any more.
+            # The gap belongs to another worker by now, or is read again.
             if self._resets == resets:
                 self._fail(f"{topic}/{self._shard}: offsets from {expected} to {offset} could not be read", error)
             return
         if self._resets != resets:
             return
-        if found != offset:
-            self._fail(f"{topic}/{self._shard}: offset {found} did not arrive, {offset} did", None)
+        if first != offset:
+            self._fail(f"{topic}/{self._shard}: offset {first} did not arrive, {offset} did", None)
             return
         self._inbox.skip_to(index, offset)
         waiting = self._behind_gap.pop(index)

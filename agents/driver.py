@@ -1,11 +1,10 @@
-"""The only overrides of Faust's aiokafka driver: the consumer, where it stands after a rebalance, how its calls end.
+"""The overrides of Faust's aiokafka driver: the consumer, its positions after a rebalance, and the end of its calls.
 
-* The assignor is aiokafka's range: the same shards of all four topics go to one member. Faust's own choice, round
-  robin, scatters them with four members and looks right by luck with three.
-* Positions come from the log, never from group offsets (R4), and are set only where Faust asks for it: within a
-  generation Faust drops what it would read again.
-* What was fetched of a partition goes through Faust some records at a time, since a message costs it as much as Drover
-  takes to decide a command.
+* The assignor is aiokafka's range assignor, which assigns the same shards of all four topics to one member. Faust's own
+  round robin scatters them with four members.
+* Positions come from the log, never from group offsets (R4), and are set only where Faust asks for them, because within
+  a generation Faust drops records that it reads again.
+* Records pass through Faust in batches, because a message costs Faust as much time as a decision costs Drover.
 """
 
 import asyncio
@@ -38,10 +37,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return new_group_consumer(cast("Consumer", self.consumer).settings)
 
     async def call_thread(self, fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run a function in the consumer's own thread; raises `ConsumerStoppedError` when the thread ends meanwhile.
+        """Run a function in the consumer's own thread. Raises `ConsumerStoppedError` if the thread ends meanwhile.
 
-        mode would hand over the `GeneratorExit` with which Python closes what the thread leaves behind. In a task that
-        awaits it, that closes every coroutine up to the worker's first one, past all supervisors.
+        mode would pass on the `GeneratorExit` with which Python closes the thread's coroutines. In a task that awaits
+        the result, it would close every coroutine up to the worker's first one, past all supervisors.
         """
         return await super().call_thread(closed_as_fault(fun), *args, **kwargs)
 
@@ -57,8 +56,8 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         return sought
 
     async def raise_group_fault(self) -> None:
-        """Raise what keeps us out of the group; runs in the consumer's own thread."""
-        # aiokafka tells whoever polls, and Faust does not poll before something is assigned.
+        """Raise the error that keeps us out of the group; runs in the consumer's own thread."""
+        # aiokafka raises it only in a poll, and Faust does not poll before shards are assigned.
         coordinator = None if self._consumer is None else self._consumer._coordinator  # noqa: SLF001 - see above
         if coordinator is None:
             return  # not started yet
@@ -70,18 +69,18 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):
         except InvalidSessionTimeoutError as error:
             raise ConfigurationError(
                 f"the log's Kafka refuses worker.session_timeout_ms = {_milliseconds(settings.session_timeout_s)}: its "
-                "brokers take from group.min.session.timeout.ms (6000 unless set) to group.max.session.timeout.ms "
-                "(1800000 unless set)"
+                "brokers accept values from group.min.session.timeout.ms (default 6000) to "
+                "group.max.session.timeout.ms (default 1800000)"
             ) from error
 
     async def rejoin_group(self) -> None:
-        """Ask the group for a new round; runs in the consumer's own thread."""
+        """Request a rebalance of the group; runs in the consumer's own thread."""
         # aiokafka has no public way to rejoin without giving up the subscription.
         self._ensure_consumer()._coordinator.request_rejoin()  # noqa: SLF001 - see above
 
 
 class Consumer(driver.Consumer):
-    """Stands where the log says."""
+    """A consumer whose positions come from the log."""
 
     settings: GroupSettings
     host: CommandHost
@@ -93,7 +92,7 @@ class Consumer(driver.Consumer):
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        """Seek to the log's cursors and tell the host, as one: Faust may ask twice at a time."""
+        """Seek to the log's cursors and report them to the host, under a lock, because Faust may call this twice."""
         async with self._seeking:
             thread = cast("ConsumerThread", self._thread)
             positions = self.host.positions()
@@ -112,10 +111,10 @@ class Consumer(driver.Consumer):
         return delivered(tp, record, self.app.consumer_generation_id)
 
     async def wait_first(self, *waiting: Any, timeout: Any = None) -> WaitResults:  # noqa: ASYNC109 - mode's signature
-        """Wait for the first of some coroutines; without a task for any of them if the first one need not wait.
+        """Wait for the first of some coroutines; without tasks if the first one need not wait.
 
-        Faust asks this for each message: the delivery, or the end of the flow. Its four tasks for it take a third of a
-        worker's time, although a delivery waits only while an agent's buffer is full.
+        Faust calls this for each message, with the delivery and the end of the flow. Its four tasks per call would take
+        a third of a worker's time, although a delivery waits only while an agent's buffer is full.
         """
         if not all(map(asyncio.iscoroutine, waiting)):
             return await super().wait_first(*waiting, timeout=timeout)
@@ -131,7 +130,7 @@ class Consumer(driver.Consumer):
         return await super().wait_first(_rest_of(first, blocker), *others, timeout=timeout)
 
     async def raise_group_fault(self) -> None:
-        """Raise what keeps us out of the group, such as a missing ACL."""
+        """Raise the error that keeps us out of the group, such as a missing ACL."""
         thread = cast("ConsumerThread", self._thread)
         await thread.call_thread(thread.raise_group_fault)
 
@@ -142,7 +141,7 @@ class Consumer(driver.Consumer):
 
 
 class Transport(driver.Transport):
-    """Carries settings and host to the consumer it makes."""
+    """Passes settings and host to the consumer that it creates."""
 
     Consumer = Consumer
     settings: GroupSettings
@@ -150,7 +149,7 @@ class Transport(driver.Transport):
 
 
 def new_group_consumer(settings: GroupSettings) -> AIOKafkaConsumer:
-    """Make the consumer of the command topics."""
+    """Create the consumer of the command topics."""
     return new_consumer(
         client_id=settings.client_id,
         group_id=settings.group,
@@ -159,7 +158,7 @@ def new_group_consumer(settings: GroupSettings) -> AIOKafkaConsumer:
         enable_auto_commit=False,
         # Only until the barrier has set the position; the host checks that every cursor is within its topic.
         auto_offset_reset="earliest",
-        # What a client aborted was never asked for.
+        # Commands of aborted transactions do not count.
         isolation_level="read_committed",
         fetch_max_wait_ms=settings.fetch_wait_ms,
         max_poll_records=settings.max_poll_records,
@@ -175,7 +174,7 @@ def new_group_consumer(settings: GroupSettings) -> AIOKafkaConsumer:
 
 
 async def _rest_of(begun: Coroutine[Any, Any, Any], blocker: Any) -> Any:
-    """Go on with a coroutine that waits for `blocker`, in whatever task awaits this."""
+    """Continue a coroutine that waits for `blocker`, in the task that awaits this one."""
     return await _resumed(begun, blocker)
 
 
@@ -190,7 +189,7 @@ def _resumed(begun: Coroutine[Any, Any, Any], blocker: Any) -> Generator[Any, An
 
 
 def closed_as_fault(function: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """Make a coroutine function of any function; closed before its end, it raises a fault and not `GeneratorExit`."""
+    """Return a coroutine function for any function; if closed early, it raises a fault instead of `GeneratorExit`."""
 
     async def guarded(*arguments: Any, **more: Any) -> Any:
         try:
@@ -202,7 +201,7 @@ def closed_as_fault(function: Callable[..., Any]) -> Callable[..., Coroutine[Any
 
 
 def assigned_partitions(assignment: set[TopicPartition], topics: tuple[str, ...]) -> dict[str, list[int]]:
-    """Sort an assignment by command topic; every topic is named, ascending partitions."""
+    """Group an assignment by command topic, with every topic and ascending partitions."""
     return {
         topic: sorted(partition.partition for partition in assignment if partition.topic == topic) for topic in topics
     }

@@ -1,4 +1,4 @@
-"""Forwarding of commands that are in a partition that is not their cluster's."""
+"""Forward commands from a wrong partition to that of their cluster."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from drover.shard.messages import FORWARDED_HEADER, Arrival
 async def forward(journal: Journal, topics: TopicNames, shard: int, commands: Sequence[tuple[Arrival, int]]) -> None:
     """Produce each command to its own shard, started in order, and return once all are acknowledged.
 
-    All at once, because a client whose partitioner is not Java's misplaces most of its commands. The header says where
-    a command was, as `shard:offset`. A forwarded command is never forwarded again, so that two workers that disagree
-    cannot play ping-pong. Bytes and headers are those that the client sent.
+    They are sent concurrently, because a client with another partitioner than Java's misplaces most of its commands. A
+    header holds a command's original place as `shard:offset`; bytes and other headers stay as the client sent them. A
+    forwarded command is never forwarded again, so that workers that disagree cannot send it back and forth.
     """
     await asyncio.gather(*(_send_on(journal, topics, shard, arrival, target) for arrival, target in commands))
 

@@ -1,6 +1,6 @@
 """All shards of a worker: replay, the rebalance barrier, and the loops; Faust's group drives it through `CommandHost`.
 
-Only the log counts. A fault ends the process (`fail`); the next one replays the log and knows as much.
+A fault ends the process (`fail`), which is safe, because the next process learns everything from the log.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ BARRIER_TIMEOUT_S = 30.0
 HOUSEKEEPING_S = 0.5
 MEASURE_S = 5.0
 TOPICS_S = 60.0
-# Clients take a worker that is silent for five of these for gone.
+# The interval of heartbeats; clients consider a worker gone after five missing ones.
 SIGN_OF_LIFE_S = 2.0
 _log = structlog.get_logger(__name__)
 
@@ -91,13 +91,22 @@ class ShardHost:
         )
         limits = settings.limits
         self.shards = tuple(
-            HostedShard(ShardCore(fold, topic_ids=topic_ids, clusters=limits, topics=topics), services)
+            HostedShard(
+                ShardCore(
+                    fold,
+                    topic_ids=topic_ids,
+                    clusters=limits,
+                    topics=topics,
+                    moves_own_topics=settings.worker.allow_drover_topics,
+                ),
+                services,
+            )
             for fold in self.log.folds
         )
 
     @property
     def source(self) -> CommandSource:
-        """The group that assigns shards and brings commands."""
+        """The group that assigns shards and delivers commands."""
         assert self._source is not None, "attach the group before it starts"
         return self._source
 
@@ -107,7 +116,7 @@ class ShardHost:
         return self._closing
 
     def owned_states(self) -> Iterator[ClusterState]:
-        """Return the clusters of the shards that this worker owns, as the log says they are."""
+        """Return the clusters of the shards that this worker owns, as the log has them."""
         for shard in self.shards:
             if shard.holds_token:
                 yield from shard.fold.state.clusters.values()
@@ -117,7 +126,7 @@ class ShardHost:
         return secrets.token_bytes(16)
 
     def attach(self, source: CommandSource) -> None:
-        """Say which group it is."""
+        """Set the group."""
         self._source = source
 
     # -- life
@@ -145,7 +154,7 @@ class ShardHost:
         ]
 
     async def close_shards(self) -> None:
-        """Stop deciding and leave the state's hash in the log for each owned shard; before leaving the group."""
+        """Stop deciding and record the state hash of each owned shard, before leaving the group."""
         self._closing = True
         for shard in self.shards:
             shard.end_loop()
@@ -153,7 +162,7 @@ class ShardHost:
         await asyncio.gather(*(shard.close() for shard in self.shards))
 
     async def stop(self) -> None:
-        """Close log and clusters, after the group was left."""
+        """Close the log and the clusters, after leaving the group."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -165,7 +174,7 @@ class ShardHost:
 
     def partitions_revoked(self) -> None:
         """Give up every shard now."""
-        # The generation does not change on a revoke, so code that awaited across one must check this.
+        # A revoke does not change the generation; code that awaits across one must check this counter.
         self._revocations += 1
         self.is_joined = False
         given_up = [shard.number for shard in self.shards if shard.assigned]
@@ -176,7 +185,7 @@ class ShardHost:
         self._metrics.shards_owned(0)
 
     async def partitions_assigned(self, partitions: Mapping[str, Sequence[int]], generation: int) -> None:
-        """Acquire every assigned shard; the group reads nothing before this returns."""
+        """Acquire every assigned shard; the group reads no records before this returns."""
         if self._closing:
             return
         assigned = {tuple(numbers) for numbers in partitions.values()}
@@ -186,7 +195,7 @@ class ShardHost:
                 self.fail(f"the group has no partition of {', '.join(gone)} any more: was the topic deleted?", None)
             self.fail(f"the group scattered the shards over the command topics: {dict(partitions)}", None)
         revocations = self._revocations
-        # One whose log is damaged is served by nobody until an administrator resumes it: docs/recovery.md.
+        # A shard with a damaged log has no owner until an administrator resumes it: docs/recovery.md.
         shards = [
             self.shards[number] for numbers in assigned for number in numbers if not self.shards[number].is_damaged
         ]
@@ -197,20 +206,20 @@ class ShardHost:
         try:
             async with time_limit(BARRIER_TIMEOUT_S):
                 await self._check_topics(shards)
-                # What was taken away meanwhile must not be taken from its next owner.
+                # A shard that was revoked meanwhile must not be taken from its next owner.
                 if not self._is_overtaken(revocations, generation):
                     acquired = await asyncio.gather(*(shard.acquire() for shard in shards))
         except (DroverError, TimeoutError) as error:
             if not self.is_closing:
                 raise
-            # Whatever was acquired was let go, and the next owner takes it.
+            # The acquired shards were given up, and the next owner takes them.
             _log.warning("a barrier failed while the worker was stopped", error=repr(error))
         finally:
             self._in_barrier = False
         if self._is_overtaken(revocations, generation):
             _log.info("a barrier was overtaken by the next rebalance or a stop", generation=generation)
             return
-        # One whose log was found to be damaged meanwhile holds up none of the others.
+        # A shard whose log turned out to be damaged does not block the others.
         shards = [shard for shard, is_ours in zip(shards, acquired, strict=True) if is_ours and not shard.is_damaged]
         for shard in shards:
             shard.serve()
@@ -219,22 +228,22 @@ class ShardHost:
         _log.info("shards are owned", shards=[shard.number for shard in shards], generation=generation)
 
     def positions(self) -> Mapping[int, tuple[int, ...]]:
-        """Return the next offset of each command topic per shard, as the log says."""
+        """Return the next offset of each command topic per shard, from the log."""
         return {shard.number: shard.next_offsets for shard in self.shards}
 
     def positions_set(self, positions: Mapping[int, tuple[int, ...]]) -> None:
-        """Begin again at these offsets: the consumer was set to them and has dropped what it had read."""
+        """Start again at these offsets; the consumer was set to them and has dropped its records."""
         for number, next_offsets in positions.items():
             self.shards[number].delivery.reset(next_offsets)
 
     def arrive(self, partition: int, arrival: Arrival, generation: int) -> None:
-        """Take one command; what was read for an earlier assignment is dropped, since it will be read again."""
+        """Accept a command; records of an earlier assignment are dropped, because they will be read again."""
         shard = self.shards[partition]
         if shard.assigned and generation == self.source.generation:
             shard.delivery.arrive(arrival)
 
     def fail(self, reason: str, error: BaseException | None) -> NoReturn:
-        """Log and end the process at once; everything that counts is in the log."""
+        """Log the fault and end the process at once."""
         _log.critical("the worker ends", reason=reason, error=repr(error), exit_code=EXIT_FAULT, exc_info=error)
         self._end(EXIT_FAULT)
 
@@ -244,14 +253,14 @@ class ShardHost:
         return self._closing or revocations != self._revocations or generation != self.source.generation
 
     def _folded(self, number: int, folded: Folded) -> None:
-        # A record of another worker may have taken a shard away: let its loop check.
+        # Another worker's record may have taken the shard: let its loop check.
         if folded.verdict is not RecordVerdict.VALID and self.is_replayed:
             self.shards[number].wake()
         if isinstance(folded.record, Acquire) and folded.record.resumes_after is not None and self.is_replayed:
             self._resumed(self.shards[number])
 
     def _damaged(self, number: int, damage: Damage) -> None:
-        """A shard stops where its log is damaged; the others go on."""
+        """Stop a shard whose log is damaged; the others go on."""
         _log.critical(
             "the log of a shard is damaged: the shard stops, the others go on; see docs/recovery.md",
             shard=number,
@@ -266,11 +275,11 @@ class ShardHost:
         if not shard.is_damaged and not shard.assigned:
             _log.warning("a damaged shard was resumed", shard=shard.number, by=shard.fold.owner)
             self._metrics.shard_damaged(shard.number, is_damaged=False)
-            # Nobody serves it: the group is joined again, and its barrier takes it.
+            # The shard has no owner: join the group again, so that the barrier acquires it.
             shard.unowned_since = monotonic()
 
     async def _check_topics(self, shards: Sequence[HostedShard]) -> None:
-        """R4: a topic that was replaced after decisions from it, or lacks the next offset, stops the worker."""
+        """Stop the worker if a topic was replaced after decisions from it, or lacks the next offset (R4)."""
         for index, topic in enumerate(self._settings.log.topics.commands):
             for shard in shards:
                 cursor = shard.fold.cursors[index] if shard.fold.cursors else None
@@ -278,15 +287,15 @@ class ShardHost:
                     self._check_topic_id(topic, self._topic_ids[index], cursor.topic_id)
         await self._measure_lag(shards)
 
-    def _check_topic_id(self, topic: str, found: str, known: str) -> None:
-        if found != known:
+    def _check_topic_id(self, topic: str, current: str, expected: str) -> None:
+        if current != expected:
             raise CorruptLogError(
-                f"{topic} has the id {found}, but the log was decided from a topic with the id {known}: "
+                f"{topic} has the id {current}, but the log was decided from a topic with the id {expected}: "
                 "it was deleted and made anew; see docs/recovery.md"
             )
 
     async def _watch_topics(self) -> None:
-        """Notice that a command topic was made anew, which no fetch does: it names the topic, and no id."""
+        """Detect a command topic that was created anew; fetches do not, because they use the name, not the id."""
         while True:
             await asyncio.sleep(TOPICS_S)
             try:
@@ -294,13 +303,13 @@ class ShardHost:
             except DroverError as error:
                 _log.warning("the ids of the command topics could not be read", error=str(error))
                 continue
-            for topic, found, known in zip(self._settings.log.topics.commands, ids, self._topic_ids, strict=True):
-                if found is not None:
-                    self._check_topic_id(topic, found, known)
+            for topic, current, expected in zip(self._settings.log.topics.commands, ids, self._topic_ids, strict=True):
+                if current is not None:
+                    self._check_topic_id(topic, current, expected)
 
     async def _measure_lag(self, shards: Sequence[HostedShard]) -> None:
-        """Compare every cursor with its topic: how much is undecided, and that the topic still has it (R4)."""
-        # Before the bounds are read: a rival may meanwhile decide commands beyond them.
+        """Compare every cursor with its topic: count undecided commands, and check that the topic has it (R4)."""
+        # Read the cursors before the bounds, because a rival may meanwhile decide commands beyond them.
         positions = self.positions()
         for index, topic in enumerate(self._settings.log.topics.commands):
             bounds = await self.log.journal.bounds(topic, [positions[shard.number][index] for shard in self.shards])
@@ -313,15 +322,15 @@ class ShardHost:
                 self._metrics.commands_undecided(topic, number, self._waiting.count((topic, number), offset, end))
 
     async def _measure_waiting(self) -> None:
-        """Take out what no command is: the ends of transactions, and what they aborted."""
+        """Correct the lag by transaction markers and aborted records."""
         async with self.log.journal.reader(is_committed=True) as reader:
-            found = await self._waiting.find_out(reader)
-        for (topic, number), commands in found.items():
+            counts = await self._waiting.find_out(reader)
+        for (topic, number), commands in counts.items():
             if self.shards[number].holds_token:
                 self._metrics.commands_undecided(topic, number, commands)
 
     async def _measure(self) -> None:
-        """Keep the figures of `/metrics` fresh; a topic that was created again shows here first."""
+        """Keep the figures of `/metrics` up to date; this also detects a topic that was created anew."""
         while True:
             await asyncio.sleep(MEASURE_S)
             owned = [shard for shard in self.shards if shard.holds_token]
@@ -339,7 +348,7 @@ class ShardHost:
                 _log.warning("the lag could not be measured", error=str(error))
 
     async def _give_signs_of_life(self) -> None:
-        """Say on the progress topic which shards this worker owns, so that clients notice when nobody does."""
+        """Publish heartbeats with this worker's shards on the progress topic, so that clients notice lost owners."""
         topic, name = self._settings.log.topics.progress, self._settings.worker.full_name
         while True:
             owned = tuple(OwnedShard(shard.number, shard.fold.epoch) for shard in self.shards if shard.holds_token)
@@ -347,12 +356,12 @@ class ShardHost:
             try:
                 await self.log.journal.send(topic, encode_progress(sample), key=name.encode())
             except LogUnavailableError as error:
-                # Telemetry: clients then see that nobody was heard of, which is true for them.
+                # Only telemetry: clients then see a silent worker.
                 _log.warning("a sign of life was not published", error=str(error))
             await asyncio.sleep(SIGN_OF_LIFE_S)
 
     async def _keep_house(self) -> None:
-        """Join again if a shard of ours is unowned for two session timeouts (R1)."""
+        """Join the group again if a shard of ours is unowned for two session timeouts (R1)."""
         patience_s = 2 * self._settings.worker.session_timeout_s
         while True:
             await asyncio.sleep(HOUSEKEEPING_S)
@@ -367,8 +376,8 @@ class ShardHost:
                     shard.unowned_since = monotonic()
                 await self.source.request_rejoin()
 
-    async def _guarded(self, what: str, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, task_name: str, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except Exception as error:  # noqa: BLE001 - the supervisor of every task: whatever it is, the process ends
-            self.fail(f"{what} failed", error)
+            self.fail(f"{task_name} failed", error)

@@ -19,7 +19,7 @@ class Intake:
     host: CommandHost
 
     async def run(self, stream: StreamT[None]) -> None:
-        """Hand every record of the stream over, in its order. Nothing may escape: Faust would hang or restart."""
+        """Pass on every record of the stream, in order. No exception may escape, or Faust would hang or restart."""
         try:
             async for event in stream.events():
                 self.take(cast("Delivered", event.message))
@@ -35,5 +35,5 @@ class Intake:
 
 
 def _readable(headers: Sequence[tuple[str, bytes | None]]) -> Iterable[tuple[str, bytes]]:
-    """Kafka allows a header without a value and the same name twice."""
+    """Return the headers with a value; Kafka allows headers without one, and repeated names."""
     return [(name, value) for name, value in headers if value is not None]

@@ -45,9 +45,9 @@ def _wrapped(metrics: Metrics) -> list[tuple[str, str, str, tuple[str, ...]]]:
 
 
 def _collectors(metrics: Metrics) -> list[Collector]:
-    known = metrics.registry._names_to_collectors.items()  # noqa: SLF001 - it has no public name
-    found = {id(collector): collector for name, collector in known if name.startswith("drover_")}
-    return [collector for collector in found.values() if not isinstance(collector, StateMetrics)]
+    named = metrics.registry._names_to_collectors.items()  # noqa: SLF001 - it has no public name
+    collectors = {id(collector): collector for name, collector in named if name.startswith("drover_")}
+    return [collector for collector in collectors.values() if not isinstance(collector, StateMetrics)]
 
 
 if __name__ == "__main__":

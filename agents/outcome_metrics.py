@@ -1,6 +1,6 @@
-"""Metrics of one record: commands' outcomes, and the reassignments that end in it.
+"""Metrics of a record: commands' outcomes, and the reassignments that end in it.
 
-A record is read before it is folded, since the fold forgets what has ended; and counted once it is known to be valid.
+A record is read before it is folded, because the fold forgets ended reassignments; it is counted once it is valid.
 """
 
 from collections import Counter
@@ -29,14 +29,14 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Counts that one record adds: endings, and copied bytes by cluster."""
+    """The counts of a record: endings, and copied bytes by cluster."""
 
     endings: tuple[Ended, ...]
     copied: tuple[tuple[str, int], ...]
 
 
 def counted(clusters: Mapping[str, ClusterState], proposed: ProposedBatch) -> Counted:
-    """Read what a record will end and has copied, off the states before it."""
+    """Return the endings and copied bytes of a record, from the states before it."""
     endings, copied = [], []
     at_ms = proposed.record.at_ms
     for event in proposed.record.events:
@@ -50,23 +50,23 @@ def counted(clusters: Mapping[str, ClusterState], proposed: ProposedBatch) -> Co
         if isinstance(event, StepConfirmed):
             copied.append((event.cluster, event.bytes_copied))
         elif isinstance(event, ReassignmentCompleted):
-            # It names the sum, of which the confirmed steps were counted already.
+            # The event has the total, of which the confirmed steps were already counted.
             copied.append((event.cluster, event.bytes_copied - (0 if before is None else before.bytes_copied)))
     return Counted(tuple(endings), tuple(copied))
 
 
-def report(metrics: Metrics, found: Counted, proposed: ProposedBatch, topics: Sequence[str]) -> None:
+def report(metrics: Metrics, counts: Counted, proposed: ProposedBatch, topics: Sequence[str]) -> None:
     """Count a valid record; `topics` are the command topics in their order."""
-    for ended in found.endings:
+    for ended in counts.endings:
         metrics.reassignment_ended(ended.cluster, ended.outcome, ended.seconds)
-    for cluster, amount in found.copied:
+    for cluster, amount in counts.copied:
         metrics.copied(cluster, amount)
     arrived_ms = {(topics[arrival.topic_index], arrival.offset): arrival.timestamp_ms for arrival in proposed.taken}
-    # Once for each series: to look one up takes longer than to count.
+    # Look up each series once, because a lookup takes longer than counting.
     decided: Counter[tuple[str, str]] = Counter()
     waits_s: dict[str, list[float]] = {}
     for outcome in proposed.record.outcomes:
-        # What could not be read may claim any type: it must not become a label.
+        # The type of an unreadable command is untrusted, and must not become a label.
         type_ = outcome.type if outcome.type in TYPES else "unknown"
         decided[type_, outcome.verdict] += 1
         since_ms = arrived_ms.get((outcome.topic, outcome.offset))

@@ -1,4 +1,4 @@
-"""What the Faust side needs of a worker and offers to it; the runtime injects the one and uses the other."""
+"""The two interfaces between Faust and a worker: `CommandHost` is the worker, `CommandSource` the group."""
 
 from collections.abc import Mapping, Sequence
 from typing import NoReturn, Protocol
@@ -7,38 +7,38 @@ from drover.shard.messages import Arrival
 
 
 class CommandHost(Protocol):
-    """The worker, as the group's callbacks and the agents see it. Nothing here may raise into Faust."""
+    """The worker, for the group's callbacks and the agents; no method may raise into Faust."""
 
     def partitions_revoked(self) -> None:
-        """Let go of every shard now; nothing of what was read is kept."""
+        """Give up every shard now, and drop all records that were read."""
         ...
 
     async def partitions_assigned(self, partitions: Mapping[str, Sequence[int]], generation: int) -> None:
-        """Own the shards: the rebalance barrier, awaited before any position is set and anything flows.
+        """Acquire the shards: the rebalance barrier, awaited before positions are set and records flow.
 
         `partitions` holds the assigned partitions of each command topic, ascending.
         """
         ...
 
     def positions(self) -> Mapping[int, tuple[int, ...]]:
-        """Return the next offset of each command topic per shard, as the log says (R4)."""
+        """Return the next offset of each command topic per shard, from the log (R4)."""
         ...
 
     def positions_set(self, positions: Mapping[int, tuple[int, ...]]) -> None:
-        """The consumer now stands at these positions and has forgotten everything it had read."""
+        """Note that the consumer was set to these positions, and has dropped all records."""
         ...
 
     def arrive(self, partition: int, arrival: Arrival, generation: int) -> None:
-        """Take one command; never waits, since one waiting agent would stop them all."""
+        """Accept a command without waiting, because one waiting agent would stop all of them."""
         ...
 
     def fail(self, reason: str, error: BaseException | None) -> NoReturn:
-        """Log and end the process at once: Faust hangs or swallows what escapes into it."""
+        """Log and end the process at once, because Faust hangs on exceptions or swallows them."""
         ...
 
 
 class CommandSource(Protocol):
-    """The consumer group, as the worker sees it."""
+    """The consumer group, for the worker."""
 
     @property
     def generation(self) -> int:
@@ -46,7 +46,7 @@ class CommandSource(Protocol):
         ...
 
     def hold(self, topic_index: int, partition: int) -> None:
-        """Read no more of this partition for now; what was fetched already still arrives."""
+        """Read no more of this partition for now; records that were fetched already still arrive."""
         ...
 
     def release(self, topic_index: int, partition: int) -> None:

@@ -1,4 +1,4 @@
-"""What shard hosting needs of the managed clusters; the composition root injects it."""
+"""The interfaces of shard hosting to the managed clusters and the projection; the composition root injects them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -10,10 +10,10 @@ from drover.shard.core import ShardCore
 
 
 class ClusterSide(Protocol):
-    """The managed clusters: facts in, effects out. Only it knows their drivers."""
+    """The managed clusters: facts in, effects out; it hides their drivers."""
 
     async def gather(self, core: ShardCore, needed: Mapping[str, frozenset[TopicPartition]]) -> Mapping[str, str]:
-        """Observe and deliver; returns why each cluster that could not be observed was unavailable. At most 10 s."""
+        """Observe the partitions and deliver; return the reason for each cluster that failed. Takes at most 10 s."""
         ...
 
     def start(self, core: ShardCore, effects: Sequence[Effect], wake: Callable[[], None]) -> None:
@@ -25,7 +25,7 @@ class ClusterSide(Protocol):
         ...
 
     def disown(self, core: ShardCore) -> None:
-        """Stop observing; results still to come are dropped."""
+        """Stop observing; later results are dropped."""
         ...
 
     async def close(self) -> None:
@@ -34,20 +34,20 @@ class ClusterSide(Protocol):
 
 
 class BesideWorker(Protocol):
-    """The projection: it runs in the worker's process and must never hold it up."""
+    """The projection, which runs in the worker's process and must never delay it."""
 
     def start(self) -> None:
         """Begin; returns at once."""
         ...
 
     def notes(self) -> tuple[Check, ...]:
-        """Tell how it is, for `/readyz`; its faults do not make the worker unready."""
+        """Return its state for `/readyz`; its faults do not make the worker unready."""
         ...
 
     def end(self) -> None:
-        """Tell it to end; returns at once. Idempotent."""
+        """Start to end it, without waiting. Idempotent."""
         ...
 
     async def close(self) -> None:
-        """End it; waits a little, from when it was told first. Idempotent."""
+        """End it; wait briefly, counted from the first call of `end`. Idempotent."""
         ...

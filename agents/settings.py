@@ -1,4 +1,4 @@
-"""How a worker takes part in the consumer group of the command topics."""
+"""The settings of a worker's membership in the consumer group of the command topics."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from drover.journal.connection import LogConnection
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Timeouts measured under kills: request must be at least session and above rebalance, or JoinGroup times out.
+    """Group settings; the request timeout must be at least the session's and above the rebalance's, for JoinGroup.
 
     `instance_id` would make the member static; see docs/decisions/0003-group-membership.md for why it stays None.
     """

@@ -1,7 +1,7 @@
-"""One shard in a worker: its inbox, whether it is owned, and the loop that turns commands into records.
+"""A shard in a worker: its inbox, its ownership, and the loop that turns commands into records.
 
-The loop is the only writer of the shard's batches and has at most one in flight. Everything speculative is dropped
-when the shard is revoked (`tenure` changes) or its record comes back fenced; the log then shows the state.
+The loop is the only writer of the shard's batches and has at most one in flight. Speculative state is dropped when the
+shard is revoked (`tenure` changes) or its record is fenced; the log then has the state.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ from drover.shard.rivals import rivals_in_words
 from drover.time_limits import time_limit
 
 ACQUIRE_ATTEMPTS = 8
-# A core that asks to be woken in the past must not starve the other tasks.
+# The least pause, so that a core that wants to be woken in the past does not starve the other tasks.
 SHORTEST_WAIT_S = 0.005
-# A record costs about ten times as much as a command in it. So commands that come close behind others wait for company
-# until the last record is so old; otherwise a busy machine makes one record per command, and falls behind for good.
+# A record costs about ten times as much as a command in it. Commands that follow a record closely therefore wait until
+# it is this old, to share the next one. Otherwise a busy worker would write one record per command, and fall behind.
 LINGER_S = 0.015
 COMPANY = 500
 _log = structlog.get_logger(__name__)
@@ -49,7 +49,7 @@ _log = structlog.get_logger(__name__)
 class ShardServices:
     """Services that all shards of a worker share; `fail` ends the process. Without `snapshots` none are written.
 
-    `new_token` makes the token of an acquire. `broker_time_ms` is the time of the log's brokers, as far as it is known.
+    `new_token` makes the token of an acquire. `broker_time_ms` returns the time of the log's brokers, if it is known.
     """
 
     settings: Settings
@@ -64,7 +64,7 @@ class ShardServices:
 
 
 class HostedShard:
-    """Hosts one core. `assigned` says that the group gave us the shard and the barrier is over."""
+    """Hosts a shard's core; `assigned` says that the group has assigned us the shard and the barrier is over."""
 
     def __init__(self, core: ShardCore, services: ShardServices) -> None:
         self.core = core
@@ -85,25 +85,25 @@ class HostedShard:
         self._token = b""
         self._wake = asyncio.Event()
         self._closing = False
-        # A record was too large: commands are decided one at a time until it is known whose it is.
+        # Set after a record was too large: commands are decided one at a time until the culprit is known.
         self._is_narrow = False
         self._decided_at = -math.inf
         self._contest = Contest()
 
     def _now(self) -> Moment:
-        """The present, by the clock of the log's brokers."""
+        """Return the current time by the clock of the log's brokers."""
         return now().by(self._services.broker_time_ms())
 
     # -- called by the group
 
     @property
     def next_offsets(self) -> tuple[int, ...]:
-        """The next offset of each command topic, as the log says (R4)."""
+        """The next offset of each command topic, from the log (R4)."""
         return self.core.next_offsets
 
     @property
     def is_damaged(self) -> bool:
-        """Whether the shard's log has a record that no reader may pass."""
+        """Whether the shard's log is damaged."""
         return self.fold.damage is not None
 
     @property
@@ -116,7 +116,7 @@ class HostedShard:
         self._wake.set()
 
     def revoke(self) -> None:
-        """Give the shard up at once: the group takes it away."""
+        """Give up the shard at once, because the group has revoked it."""
         self.tenure += 1
         self.assigned = False
         self.unowned_since = None
@@ -124,14 +124,14 @@ class HostedShard:
         self.delivery.reset(self.next_offsets)
 
     def serve(self) -> None:
-        """Begin to decide: the barrier is over and the shard was acquired in it."""
+        """Start deciding, after the barrier in which the shard was acquired."""
         self.assigned = True
         self.delivery.reset(self.next_offsets)
         self._own()
         self.wake()
 
     async def acquire(self) -> bool:
-        """Take the shard by compare-and-swap (R1); False when it was revoked meanwhile."""
+        """Acquire the shard by compare-and-swap (R1); return False if it was revoked meanwhile."""
         tenure = self.tenure
         services = self._services
         for attempt in range(ACQUIRE_ATTEMPTS):
@@ -156,22 +156,22 @@ class HostedShard:
     # -- the loop
 
     async def run(self) -> None:
-        """Decide whatever arrives, until `close`."""
+        """Decide commands as they arrive, until `close`."""
         while not self._closing:
             await self._wait()
             while self._may_decide() and await self._turn():
                 pass
 
     def end_loop(self) -> None:
-        """Let `run` return after the batch in flight."""
+        """Make `run` return after the batch in flight."""
         self._closing = True
         self.wake()
 
     async def close(self) -> None:
-        """After `run` has returned: leave the state's hash in the log and perhaps a snapshot, then end."""
+        """After `run` has returned, record the state hash, perhaps write a snapshot, and end."""
         if self.assigned and self.holds_token and self._services.snapshots is not None:
             await self._services.snapshots.shard_closing(self.fold, self._vouch)
-        # Asked again: the group may have taken the shard away meanwhile, or another worker.
+        # Check again, because the group or another worker may have taken the shard meanwhile.
         if self.assigned and self.holds_token:
             await self._leave_hash()
         self.revoke()
@@ -183,7 +183,7 @@ class HostedShard:
         try:
             await self._services.log.append(self.number, proposed.record, proposed.payload)
         except LogUnavailableError as error:
-            # It decides nothing. The group is left all the same, so that others need not wait for the session's end.
+            # This record is optional. Leave the group anyway, so that others need not wait for the session's end.
             _log.warning("the last record of a shard may be missing", shard=self.number, error=str(error))
 
     def _may_decide(self) -> bool:
@@ -202,7 +202,7 @@ class HostedShard:
             self._wake.clear()
 
     async def _turn(self) -> bool:
-        """Make one record of everything that has arrived; False when there is nothing to do."""
+        """Make one record of everything that has arrived; return False if there is nothing to do."""
         if not self.holds_token:
             return await self._regain()
         await self._linger()
@@ -226,7 +226,7 @@ class HostedShard:
         return True
 
     async def _linger(self) -> None:
-        """Wait for more commands, if some wait and the last ones were decided a moment ago."""
+        """Wait for more commands if some are waiting and the last record is recent."""
         left_s = self._decided_at + LINGER_S - monotonic()
         if left_s > 0 and 0 < self.inbox.count < COMPANY:
             await asyncio.sleep(left_s)
@@ -237,7 +237,7 @@ class HostedShard:
         counted = outcome_metrics.counted(self.fold.state.clusters, proposed)
         folded = await self._services.log.append(self.number, proposed.record, proposed.payload)
         if self.tenure != tenure:
-            # Revoked while it was in flight: everything was dropped; the next owner learns from the log what is valid.
+            # The shard was revoked while the record was in flight; the next owner sees in the log whether it is valid.
             return
         if folded.verdict is RecordVerdict.VALID:
             self._services.metrics.batch_appended(self.number, monotonic() - began)
@@ -247,7 +247,7 @@ class HostedShard:
             self._requeue(arrivals)
 
     async def _narrow(self, arrivals: tuple[Arrival, ...], tenure: int, error: RecordTooLargeError) -> bool:
-        """Decide one command at a time, and refuse the one whose record is too large, as every successor would find."""
+        """Decide one command at a time, and refuse the one whose record is too large for any owner."""
         _log.error("a record was more than the log takes", shard=self.number, why=str(error), narrowed=self._is_narrow)
         if self.tenure != tenure or not self.holds_token:
             return True
@@ -264,13 +264,13 @@ class HostedShard:
         return True
 
     async def _send_aside(self, proposed: ProposedBatch) -> None:
-        """Forwarded commands are acknowledged, and dead letters tried, before the record whose cursors pass them."""
+        """Forward commands, and try to write dead letters, before the record whose cursors pass them."""
         journal = self._services.log.journal
         await forwarding.forward(journal, self._topics, self.number, proposed.forward)
         await self._dead_letters.bury(journal, proposed.dead_letters)
 
     def _settle(self, proposed: ProposedBatch) -> None:
-        """The record is in the log and valid: only now may it have effects (R6)."""
+        """Apply the effects of a record that is in the log and valid (R6)."""
         self.core.commit(proposed)
         if proposed.taken:
             self._decided_at = monotonic()
@@ -282,12 +282,12 @@ class HostedShard:
             self._services.snapshots.batch_appended(self.fold, len(proposed.payload), self._vouch)
 
     def _vouch(self, snapshot_digest: bytes) -> None:
-        """Let the log say that a snapshot may be used."""
+        """Record in the log that a snapshot may be used."""
         self.core.vouch_for(snapshot_digest)
         self.wake()
 
     def _start_effects(self, *, is_news: bool = False) -> None:
-        """Start what is due, after each record even if that is nothing: an idle cluster may need a look."""
+        """Start the due effects; also called without any, because an idle cluster may need an observation."""
         if not self.holds_token:
             return
         effects = self.core.effects(self._now())
@@ -303,14 +303,14 @@ class HostedShard:
         metrics.inbox_size(self.number, self.inbox.count)
 
     def _requeue(self, arrivals: tuple[Arrival, ...]) -> None:
-        """Fenced: the commands go back to the head; those that another owner decides are dropped at the next take."""
+        """Put the commands of a fenced batch back; those that another owner has decided are dropped later."""
         _log.warning("a batch was fenced", shard=self.number, commands=len(arrivals), owner=self.fold.owner)
         self._services.metrics.batch_fenced(self.number)
         self.inbox.give_back()
         self._disown()
 
     async def _regain(self) -> bool:
-        """Somebody else acquired the shard: yield to a newer generation of the group, else take it back (R1)."""
+        """Yield a shard that another worker acquired to a newer generation of the group, else take it back (R1)."""
         self._disown()
         if self.is_damaged:
             return False
@@ -334,7 +334,7 @@ class HostedShard:
         return True
 
     def _warn_of_twin(self) -> None:
-        """Name another process with our `instance_id`: the group takes both for one member, and each ends the other."""
+        """Warn of another process with our `instance_id`: the group confuses the two, and each ends the other."""
         instance_id = self._services.settings.worker.instance_id
         is_same_round = self.fold.generation == self._services.source().generation
         if instance_id is not None and self.fold.group == self._group and is_same_round:
@@ -355,7 +355,7 @@ class HostedShard:
 
     def _own(self) -> None:
         if self.fold.token != self._token:
-            # Taken between acquire and here: the loop will see it and decide what to do.
+            # Another worker has taken the shard since `acquire`: the loop will notice.
             return
         self.unowned_since = None
         self.core.own(self._token, self._now())

@@ -1,4 +1,4 @@
-"""When a worker starts from a snapshot and when it writes one; nothing that goes wrong here is fatal."""
+"""Start from snapshots, and write them when they are due; a fault here is never fatal."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -15,13 +15,13 @@ from drover.journal.port import Journal
 from drover.journal.snapshots import load_snapshots, write_snapshot
 from drover.service.metrics import Metrics
 
-# As much log as is folded in about a second, whatever the size of its records.
+# About a second of folding, for records of any size.
 EVERY_BYTES = 16 * 1024 * 1024
 SHORTEST_PAUSE_S = 30.0
-# A clean stop is a good moment: a tenth of the usual amount is enough.
+# At a clean stop a tenth of the usual amount is enough for a snapshot.
 AT_STOP = 10
 STOP_TIMEOUT_S = 5.0
-# A producer that is closed sends what is left, for up to ten seconds where brokers hang: a stop has no time for that.
+# A producer that is closed sends its remaining records for up to ten seconds if brokers hang, too long for a stop.
 LET_GO_S = 0.5
 Vouch = Callable[[bytes], None]
 _log = structlog.get_logger(__name__)
@@ -44,7 +44,7 @@ class SnapshotKeeper:
         self._every_records = every_records
         self._metrics = metrics
         self._shards = {shard: _Shard() for shard in range(journal.shards)}
-        # Encoding takes processor time from decisions: one at a time.
+        # One at a time, because encoding takes processor time from decisions.
         self._one_at_a_time = asyncio.Semaphore(1)
         self._at_stop: set[asyncio.Task[None]] = set()
 
@@ -58,7 +58,7 @@ class SnapshotKeeper:
         try:
             replayed = await log.replay()
         except CorruptLogError as error:
-            # Snapshot and log disagree, or the log is corrupt: a fold from its first record will tell.
+            # Snapshot and log disagree, or the log is damaged: a fold from the first record shows which.
             return await self._replay_without(log, positions, str(error))
         damaged = {fold.shard: str(fold.damage) for fold in log.folds if fold.damage is not None}
         if damaged.keys() & folds.keys():
@@ -69,7 +69,7 @@ class SnapshotKeeper:
         return replayed
 
     async def _found(self) -> dict[int, ShardFold]:
-        """Return the folds of the snapshots that may be used; none where nobody can be asked for them."""
+        """Return the folds of the usable snapshots; none if they cannot be read."""
         try:
             async with self._journal.reader() as reader:
                 return await load_snapshots(reader, self._topics, range(self._journal.shards), self._doubt)
@@ -83,9 +83,9 @@ class SnapshotKeeper:
         return await log.replay()
 
     def batch_appended(self, fold: ShardFold, payload_bytes: int, vouch: Vouch) -> None:
-        """Note a valid batch, and begin to write a snapshot if one is due; never waits.
+        """Count a valid batch, and start to write a snapshot if one is due, without waiting.
 
-        `vouch` is called with the digest of a snapshot that was written: nobody uses it before the log carries that.
+        `vouch` is called with the digest of a written snapshot, which readers use only once the log has the digest.
         """
         shard = self._shards[fold.shard]
         shard.bytes_since += payload_bytes
@@ -104,14 +104,14 @@ class SnapshotKeeper:
         writing = asyncio.create_task(self._write(fold.copy(), shard, vouch))
         self._at_stop.add(writing)
         writing.add_done_callback(self._at_stop.discard)
-        # A task of its own: one that is cancelled still waits for its producer, and whoever stops must not.
+        # In a task of its own: when cancelled it still waits for its producer, and the stop must not.
         await asyncio.wait((writing,), timeout=STOP_TIMEOUT_S)
         if not writing.done():
             writing.cancel()
             _log.warning("no snapshot was written: stopping does not wait for it", shard=fold.shard)
 
     async def close(self) -> None:
-        """Stop writing; waits a moment for what is under way. Idempotent."""
+        """Stop writing; wait briefly for a snapshot under way. Idempotent."""
         tasks = {shard.writing for shard in self._shards.values() if shard.writing is not None} | self._at_stop
         for task in tasks:
             task.cancel()
@@ -119,7 +119,7 @@ class SnapshotKeeper:
             await asyncio.wait(tasks, timeout=LET_GO_S)
 
     def _is_due(self, fold: ShardFold, shard: _Shard, part: int) -> bool:
-        """Whether a part of what makes one due has been appended."""
+        """Whether this part of the amount that makes a snapshot due has been appended."""
         if not self._every_records:
             return False
         grown = fold.position - shard.position

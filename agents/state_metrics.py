@@ -1,4 +1,4 @@
-"""Metrics read off the state when somebody asks for them: of the clusters whose shards this worker owns."""
+"""Metrics that are read from the state at each scrape, for the clusters whose shards this worker owns."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -14,9 +14,9 @@ Labelled = tuple[tuple[str, ...], float]
 
 
 class StateMetrics(Collector):
-    """`states` are those of the clusters of owned shards, `now_ms` is the wall clock.
+    """The metrics of `states`, the clusters of owned shards; `now_ms` returns the wall clock.
 
-    A worker that loses a shard exposes nothing of its clusters any more: of each cluster one worker speaks.
+    A worker that loses a shard stops exposing its clusters, so that each cluster is exposed by one worker.
     """
 
     def __init__(self, states: Callable[[], Iterable[ClusterState]], now_ms: Callable[[], int]) -> None:
@@ -24,12 +24,12 @@ class StateMetrics(Collector):
         self._now_ms = now_ms
 
     def describe(self) -> Iterator[Metric]:
-        """Name the metrics without reading anything."""
+        """Return the metrics' names without values."""
         for name, (text, labels, _) in METRICS.items():
             yield GaugeMetricFamily(f"drover_{name}", text, labels=labels)
 
     def collect(self) -> Iterator[Metric]:
-        """Read every metric off the states of now."""
+        """Read every metric from the current states."""
         states, now_ms = tuple(self._states()), self._now_ms()
         for name, (text, labels, read) in METRICS.items():
             family = GaugeMetricFamily(f"drover_{name}", text, labels=labels)
@@ -78,10 +78,10 @@ def _unmanaged(state: ClusterState, _: int) -> Iterator[Labelled]:
 
 
 def _limits(state: ClusterState, _: int) -> Iterator[Labelled]:
-    for known in KNOWN:
-        value = value_of(state.limits, known.name)
+    for limit in KNOWN:
+        value = value_of(state.limits, limit.name)
         if isinstance(value, int):
-            yield (known.name,), float(value)
+            yield (limit.name,), float(value)
 
 
 # Name: what it says, its labels, and how it is read.

@@ -1,7 +1,7 @@
 """A thread that ends the process when its event loop hangs, or when a stop takes too long.
 
-It must be a thread, because it watches for a loop that no longer runs. Hangs of this kind were seen in the Kafka client
-and in Faust while brokers were down; ending is safe, since only the log counts.
+It must be a thread, because it detects a loop that no longer runs, as happens in the Kafka client and in Faust while
+brokers are down. Ending the process is safe, because the log holds the whole state.
 """
 
 import contextlib
@@ -15,9 +15,9 @@ EXIT_FAULT = 70
 EXIT_STOP_DEADLINE = 71
 HEARTBEAT_TIMEOUT_S = 20.0
 STOP_DEADLINE_S = 15.0
-# A check that is this late means that the whole process slept (SIGSTOP, a suspended machine), not only its loop.
+# A check that is this late means that the whole process was suspended (SIGSTOP, a sleeping machine), not only its loop.
 SLEPT_S = 2.0
-# The end does not wait longer for its line in the log: the loop may hang because nobody reads that.
+# The longest wait for the final line of output, because the loop may hang in writing to a full pipe.
 TOLD_WITHIN_S = 2.0
 _log = structlog.get_logger(__name__)
 
@@ -38,11 +38,11 @@ class Watchdog:
         self._thread.start()
 
     def beat(self) -> None:
-        """Say that the event loop runs."""
+        """Report that the event loop runs."""
         self._beat = time.monotonic()
 
     def stopping(self, doing: str) -> None:
-        """Say what the worker does now to stop, as "leaving the group"; the deadline counts from the first call."""
+        """Report a step of the stop, such as "leaving the group"; the deadline counts from the first call."""
         self._doing = doing
         self._stopping = self._stopping or time.monotonic()
 
@@ -66,10 +66,10 @@ class Watchdog:
 
 
 def _end(why: str, code: int) -> None:
-    """End the process, and say why if that can be said."""
-    # A loop that waits for the reader of a full pipe holds the lock of the log: saying it here could take for ever.
+    """End the process, and log the reason if possible."""
+    # In a thread, because a loop that hangs on a full pipe holds the lock of the logger.
     telling = threading.Thread(target=_tell, args=(why, code), name="watchdog-end", daemon=True)
-    with contextlib.suppress(RuntimeError):  # no further thread is to be had
+    with contextlib.suppress(RuntimeError):  # no further thread can be started
         telling.start()
         telling.join(TOLD_WITHIN_S)
     os._exit(code)

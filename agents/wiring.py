@@ -1,4 +1,4 @@
-"""From settings to a running worker: every part is made and wired here, and closed in reverse order."""
+"""From settings to a running worker: create and connect every part, and close them in reverse order."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ _log = structlog.get_logger(__name__)
 
 
 def cluster_services(settings: Settings, journal: Journal, metrics: Metrics) -> ClusterServices:
-    """Make the drivers of every configured cluster, and their watchers."""
+    """Create the drivers and watchers of every configured cluster."""
     drivers = {
         name: KafkaDriver(name, cluster.bootstrap, cluster.security.client_options(f"clusters.{name}.security"))
         for name, cluster in settings.clusters.items()
@@ -49,7 +49,7 @@ def cluster_services(settings: Settings, journal: Journal, metrics: Metrics) -> 
         try:
             await asyncio.gather(*sends)
         except LogUnavailableError as error:
-            # Telemetry: the next sample says more than repeating this one.
+            # Only telemetry: the next sample replaces this one.
             _log.warning("byte samples were not published", error=str(error))
 
     return ClusterServices(drivers, publish, _fail, metrics)
@@ -67,8 +67,8 @@ def _fail(error: BaseException) -> NoReturn:
 def serve(settings: Settings, new_clusters: ClusterSideFactory = cluster_services) -> int:
     """Run a worker until SIGTERM or SIGINT and return its exit code; `new_clusters` replaces the managed clusters.
 
-    Raises `ConfigurationError` before anything is joined when a setting cannot be used or a topic breaks its rules.
-    A fault while it runs ends the process with 70, a stop that takes too long with 71.
+    Raises `ConfigurationError` before it joins the group if a setting is unusable or a topic breaks its rules. A fault
+    while it runs ends the process with 70, a stop that takes too long with 71.
     """
     configure_logging(settings.worker.log_format)
     announce_plaintext(settings)

@@ -44,10 +44,10 @@ async def _serve(work: Work, watchdog: Watchdog) -> None:
         await work(stop, watchdog)
     except GroupNotLeftError as error:
         _log.warning("ending without leaving the group", why=str(error))
-        # Everything of our own is closed. Python would wait for Faust's thread, which waits for a broker or a member.
+        # Our own parts are closed; do not wait for Faust's thread, which waits for a broker or another member.
         os._exit(0)
     except DroverError:
-        # A fault of the world: the command line says it, with an exit code of its own.
+        # A fault of the world: the command line reports it, with its own exit code.
         raise
     except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a supervisor: it ends the process, and says why
         reason = "a fault while it ran or stopped"
@@ -68,9 +68,9 @@ async def run_until_stopped(
 ) -> None:
     """Run the host and its group until `stop` is set, then end both: decisions first, then the group, then the log.
 
-    What runs beside them is told to end at once, so that it ends meanwhile; whoever made it closes it.
+    `beside` is asked to end first, so that it ends meanwhile; its creator closes it.
 
-    Raises the error that kept the host from starting, or `GroupNotLeftError` when all but the group was ended.
+    Raises the error that kept the host from starting, or `GroupNotLeftError` if only the group could not be ended.
     """
     stopped = asyncio.create_task(stop.wait())
     working = asyncio.create_task(_work(host, group))
@@ -78,7 +78,7 @@ async def run_until_stopped(
     if not stop.is_set():
         stopped.cancel()
         await host.stop()
-        # It ended before joining anything: the error says why.
+        # The host did not start; the error says why.
         await working
         return
     _log.info("stopping")
@@ -112,7 +112,7 @@ async def _work(host: ShardHost, group: CommandGroup) -> None:
 
 
 def readiness(host: ShardHost, beside: BesideWorker | None = None) -> tuple[Check, ...]:
-    """Tell for `/readyz` whether the log is replayed, the group joined and every assigned shard owned."""
+    """Return for `/readyz` whether the log is replayed, the group joined and every assigned shard owned."""
     waiting = [shard.number for shard in host.shards if shard.unowned_since is not None]
     return (
         Check("log", ok=host.is_replayed, detail="replayed" if host.is_replayed else "replaying"),

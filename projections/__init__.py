@@ -1,1 +1,1 @@
-"""The authoritative state as documents in ZooKeeper, in the shapes the KIPs gave it: a projection of the log."""
+"""A projection of the log: the state as documents in ZooKeeper, in the forms of the KIPs."""

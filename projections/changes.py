@@ -1,4 +1,4 @@
-"""PURE: from what stands in a tree and what should, to transactions; and what stands there after one."""
+"""PURE: the transactions that turn a tree's nodes into the wanted ones, and the nodes after a transaction."""
 
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from types import MappingProxyType
@@ -23,17 +23,17 @@ _NOTHING: Mapping[str, Znode | None] = MappingProxyType({})
 
 
 def changes(
-    known: Mapping[str, Znode], wanted: Mapping[str, bytes | None], under_way: Mapping[str, Znode | None] = _NOTHING
+    present: Mapping[str, Znode], wanted: Mapping[str, bytes | None], under_way: Mapping[str, Znode | None] = _NOTHING
 ) -> list[tuple[Operation, ...]]:
-    """Say what makes each wanted path hold its bytes (None: nothing), in an order in which it can be done.
+    """Return the operations that give each wanted path its bytes (None: no node), in an order that ZooKeeper accepts.
 
-    What goes goes first, the deepest first, then what comes, the highest first. The operations of one path must be in
-    one transaction. `under_way` is what a transaction leaves (`left_by`) that is done before, or else all is read anew.
+    Deletions come first, the deepest first, then creations, the highest first. The operations of a path must be in one
+    transaction. `under_way` are the nodes after the transaction before (`left_by`); if that fails, all is read anew.
     """
     going: list[tuple[Operation, ...]] = []
     coming: list[tuple[Operation, ...]] = []
     for path, data in wanted.items():
-        there = under_way[path] if path in under_way else known.get(path)
+        there = under_way[path] if path in under_way else present.get(path)
         if data is None:
             if there is not None:
                 going.append((Delete(path, there.version),))
@@ -56,15 +56,15 @@ def flat(parts: Iterable[tuple[Operation, ...]]) -> list[Operation]:
 
 
 def fits(operations: Sequence[Operation], base: str) -> bool:
-    """Whether ZooKeeper takes these operations, below `base`, in one transaction with the position."""
-    # Those of a usual group do: what is in it was weighed.
+    """Whether ZooKeeper accepts these operations, below `base`, in one transaction with the position."""
+    # Those of a usual group fit, because their documents were weighed.
     if len(operations) <= MOST_OPERATIONS:
         return True
     return POSITION_BYTES + sum(len(base) + size_of(operation) for operation in operations) <= MOST_REQUEST_BYTES
 
 
 def transactions(parts: Iterable[tuple[Operation, ...]]) -> Iterator[list[Operation]]:
-    """Cut changes into transactions that have room for the position node."""
+    """Split changes into transactions with room for the position node."""
     some: list[Operation] = []
     size = POSITION_BYTES
     for part in parts:
@@ -79,7 +79,7 @@ def transactions(parts: Iterable[tuple[Operation, ...]]) -> Iterator[list[Operat
 
 
 def left_by(operations: Iterable[Operation]) -> dict[str, Znode | None]:
-    """Return the nodes that a transaction leaves behind, by path; None is a node that it deletes."""
+    """Return the nodes after a transaction, by path; None for a deleted node."""
     left: dict[str, Znode | None] = {}
     for operation in operations:
         match operation:
@@ -92,10 +92,10 @@ def left_by(operations: Iterable[Operation]) -> dict[str, Znode | None]:
     return left
 
 
-def absorb(known: MutableMapping[str, Znode], operations: Iterable[Operation]) -> None:
-    """Let what is known follow a transaction that was done."""
+def absorb(present: MutableMapping[str, Znode], operations: Iterable[Operation]) -> None:
+    """Update the known nodes after a transaction."""
     for path, node in left_by(operations).items():
         if node is None:
-            del known[path]
+            del present[path]
         else:
-            known[path] = node
+            present[path] = node

@@ -1,7 +1,7 @@
-"""PURE: what operators write to nodes, as commands or as what is wrong with it; and the answer that stands beside it.
+"""PURE: turn nodes that operators write into commands or faults, and encode the answers beside them.
 
-The identity of a node's version becomes the command's id: however often it is read, and by however many, it has its
-effect once (R5).
+The identity of a node's version becomes the command's id, so that it takes effect once, no matter how often and by how
+many processes it is read (R5).
 """
 
 import json
@@ -52,7 +52,7 @@ _REQUEST = re.compile(r"request_([0-9]{1,18})")
 
 
 class Fault(NamedTuple):
-    """Why a node cannot be carried out, before anybody was asked."""
+    """The reason why a node cannot become a command."""
 
     code: RefusalCode
     detail: str
@@ -102,11 +102,11 @@ class _Blacklist(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _UnreadableError(Exception):
-    """The message says what is wrong with a node; never leaves this module."""
+    """A node cannot be read; the message has the reason. Never leaves this module."""
 
 
 def identity_of(path: str, node: Examined) -> str:
-    """Name a version of a node, as the id of its command.
+    """Return the id of a version of a node, which becomes the id of its command.
 
     The time is part of it since another ensemble begins to count its transactions anew, and the path since one
     transaction may write several nodes. Of a node that may not be read nobody tells the version.
@@ -123,30 +123,30 @@ def earlier_identity_of(node: Examined) -> str:
 
 
 def request_number(name: str) -> int | None:
-    """Read the number of a request's name below `REQUESTS` (R236-20); None for any other name."""
+    """Parse the number in a request's name below `REQUESTS` (R236-20); None for any other name."""
     match = _REQUEST.fullmatch(name)
     return None if match is None else int(match[1])
 
 
 def command_of(path: str, node: Examined, cluster: str) -> AnyCommand | Fault:
-    """Read what an operator asks for by writing this node.
+    """Return the command that an operator requests by writing this node.
 
-    That the cancel node and the freeze node are there says everything, whatever they hold (R236-5, R236-9).
+    The content of a cancel or freeze node does not matter, only its existence (R236-5, R236-9).
     """
     if node.data is None:
         # Nor is it told which node it is: it could not be carried out once.
         return Fault(RefusalCode.DENIED, "the node's ACL does not let Drover read it: write it with one that does")
-    said = _envelope(path, node, cluster)
+    envelope = _envelope(path, node, cluster)
     if path == CANCEL:
-        return Cancel(**said, mode="rollback", all=True)
+        return Cancel(**envelope, mode="rollback", all=True)
     if path == FREEZE:
-        return Freeze(**said)
+        return Freeze(**envelope)
     if len(node.data) > MOST_BYTES:
-        detail = f"the node has {len(node.data)} bytes, at most {MOST_BYTES} are read: split it"
+        detail = f"the node has {len(node.data)} bytes, but at most {MOST_BYTES} are read: split it"
         return Fault(RefusalCode.TOO_LARGE, detail)
     try:
         if path == BLACKLIST:
-            blacklist = Blacklist(**said, brokers=_brokers(_convert(_json(node.data), _Blacklist)))
+            blacklist = Blacklist(**envelope, brokers=_brokers(_convert(_json(node.data), _Blacklist)))
             fault = fault_of_command(blacklist)
             return blacklist if fault is None else Fault(RefusalCode.MALFORMED, fault)
         targets, is_legacy = _request(node.data) if path not in {PLAN, QUEUE} else (_plan(node.data), path == PLAN)
@@ -154,20 +154,20 @@ def command_of(path: str, node: Examined, cluster: str) -> AnyCommand | Fault:
             detail = f"{len(targets)} partitions, at most {MOST_PARTITIONS} are taken at once: split it"
             return Fault(RefusalCode.TOO_LARGE, detail)
         # R455-12: what comes by the old path is taken only when nothing is in progress.
-        alter = Alter(**said, partitions=targets, only_when_idle=is_legacy, queue=path == QUEUE)
+        alter = Alter(**envelope, partitions=targets, only_when_idle=is_legacy, queue=path == QUEUE)
         fault = fault_of_command(alter)
         if fault is not None:
             return Fault(RefusalCode.MALFORMED, fault)
         # A request names a topic once, and the command with each of its partitions.
         size_bytes = len(encode_command(alter))
-        detail = f"as a command it has {size_bytes} bytes, at most {MAX_COMMAND_BYTES} are taken: split it"
+        detail = f"as a command it has {size_bytes} bytes, but at most {MAX_COMMAND_BYTES} are allowed: split it"
         return alter if size_bytes <= MAX_COMMAND_BYTES else Fault(RefusalCode.TOO_LARGE, detail)
     except (_UnreadableError, ValueError) as error:
         return Fault(RefusalCode.MALFORMED, shortened(str(error)))
 
 
 def refused_request(path: str, node: Examined, fault: Fault, cluster: str) -> RequestRefused:
-    """Tell the log of a node that cannot be carried out."""
+    """Return the record for a node that cannot become a command."""
     detail = shortened(fault.detail)
     return RequestRefused(**_envelope(path, node, cluster), path=shortened(path), code=fault.code, detail=detail)
 
@@ -178,19 +178,19 @@ def _envelope(path: str, node: Examined, cluster: str) -> dict[str, Any]:
 
 
 def command_of_removal(path: str, mark: str, cluster: str) -> AnyCommand | None:
-    """Read what an operator asks for by removing the document with this mark; None: nothing."""
-    said: Any = {"id": f"{INTAKE_ID_PREFIX}gone-{mark}", "cluster": cluster, "by": INTAKE_BY}
+    """Return the command that an operator requests by removing the document with this mark, if any."""
+    envelope: Any = {"id": f"{INTAKE_ID_PREFIX}gone-{mark}", "cluster": cluster, "by": INTAKE_BY}
     reason = f"{path} was removed in ZooKeeper"
     if path == FREEZE:
-        # One document stands for the freezes of everyone.
-        return Unfreeze(**said, reason=reason, all=True)
+        # The document stands for everyone's freezes.
+        return Unfreeze(**envelope, reason=reason, all=True)
     if path == BLACKLIST:
-        return Blacklist(**said, reason=reason, brokers=())
+        return Blacklist(**envelope, reason=reason, brokers=())
     return None
 
 
 def fault_of(outcome: Outcome) -> Fault | None:
-    """Say what of a command was refused; None if nothing was."""
+    """Return the refusals of a command as a fault; None if there are none."""
     if not outcome.refusals:
         return None
     first, count = outcome.refusals[0], len(outcome.refusals)
@@ -200,10 +200,10 @@ def fault_of(outcome: Outcome) -> Fault | None:
 
 
 def error_document(node: Examined, fault: Fault, at_ms: int, refusals: Iterable[Refusal] = ()) -> bytes:
-    """Say what became of a version of a node; the shape is in projections/README.md."""
+    """Encode the result of a version of a node; projections/README.md describes the form."""
     some = [msgspec.structs.asdict(refusal) for refusal in list(refusals)[:MOST_REFUSALS] if refusal.topic is not None]
-    said = {"version": 1, "czxid": node.czxid, "mzxid": node.mzxid, "at_ms": at_ms, **fault._asdict()}
-    return _encoder.encode({**said, "refusals": some} if some else said)
+    document = {"version": 1, "czxid": node.czxid, "mzxid": node.mzxid, "at_ms": at_ms, **fault._asdict()}
+    return _encoder.encode({**document, "refusals": some} if some else document)
 
 
 class _Answered(msgspec.Struct):
@@ -212,12 +212,12 @@ class _Answered(msgspec.Struct):
 
 
 def answers(error: bytes | None, node: Examined) -> bool:
-    """Tell whether an error node is about this version of a node."""
+    """Whether an error node is about this version of a node."""
     try:
-        said = msgspec.json.decode(error or b"", type=_Answered)
+        answered = msgspec.json.decode(error or b"", type=_Answered)
     except UNDECODABLE:
         return False
-    return (said.czxid, said.mzxid) == (node.czxid, node.mzxid)
+    return (answered.czxid, answered.mzxid) == (node.czxid, node.mzxid)
 
 
 def _plan(data: bytes) -> tuple[PartitionTarget, ...]:
@@ -240,12 +240,12 @@ def _plan(data: bytes) -> tuple[PartitionTarget, ...]:
 
 
 def _request(data: bytes) -> tuple[tuple[PartitionTarget, ...], bool]:
-    """Read a request (R236-20): with the topics below `assignment`, or as the KIP prints it, beside `legacy`."""
-    said = _json(data)
-    if isinstance(said, dict) and "assignment" not in said:
-        flags = {key: value for key, value in said.items() if not isinstance(value, dict)}
-        said = {**flags, "assignment": {key: value for key, value in said.items() if isinstance(value, dict)}}
-    request = _convert(said, _Request)
+    """Decode a request (R236-20), with the topics below `assignment` or, as the KIP prints it, beside `legacy`."""
+    document = _json(data)
+    if isinstance(document, dict) and "assignment" not in document:
+        flags = {key: value for key, value in document.items() if not isinstance(value, dict)}
+        document = {**flags, "assignment": {key: value for key, value in document.items() if isinstance(value, dict)}}
+    request = _convert(document, _Request)
     _check_version(request.version)
     targets = tuple(
         PartitionTarget(topic=topic, partition=_number(text), replicas=replicas)
@@ -255,16 +255,16 @@ def _request(data: bytes) -> tuple[tuple[PartitionTarget, ...], bool]:
     return targets, request.legacy
 
 
-def _brokers(found: _Blacklist) -> tuple[int, ...]:
-    _check_version(found.version)
-    text = found.config.preferred_leader_blacklist.strip()
+def _brokers(parsed: _Blacklist) -> tuple[int, ...]:
+    _check_version(parsed.version)
+    text = parsed.config.preferred_leader_blacklist.strip()
     return tuple(_broker(part) for part in text.split(",")) if text else ()
 
 
 def _broker(text: str) -> int:
     number = _number(text.strip())
     if number >= 2**31:
-        raise _UnreadableError(f"{number} is no broker")
+        raise _UnreadableError(f"{number} is not a broker id")
     return number
 
 
@@ -278,17 +278,17 @@ def _json(data: bytes) -> Any:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse what JSON readers usually take the last of: which one was meant?"""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    """Refuse repeated keys, of which JSON readers would silently use the last."""
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         times = Counter(name for name, _ in pairs)
         raise _UnreadableError(f"{next(name for name in times if times[name] > 1)!r} appears twice")
-    return found
+    return fields
 
 
-def _convert(said: object, kind: type[_Kind]) -> _Kind:
+def _convert(value: object, kind: type[_Kind]) -> _Kind:
     try:
-        return msgspec.convert(said, kind)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         raise _UnreadableError(said_of(error)) from None
 
@@ -300,5 +300,5 @@ def _check_version(version: int) -> None:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise _UnreadableError(f"{text[:MOST_WORDS]!r} is no number")
+        raise _UnreadableError(f"{text[:MOST_WORDS]!r} is not a number")
     return int(text)

@@ -1,4 +1,4 @@
-"""Reading a tree beside the log: is it the fold of the events up to its own position?"""
+"""Compare a tree with the fold of the log's events up to the tree's position."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -13,13 +13,13 @@ from drover.projections.store import StoreUnavailableError
 from drover.projections.tree import Tree
 
 READINGS = 20
-# Reads the log to its present end: a feed in which all of the cluster waits, and the cluster's shard.
+# Reads the log to its current end, and returns a feed with all events of the cluster, and the cluster's shard.
 FeedReader = Callable[[str], Awaitable[tuple[Feed, int]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One node that is not as the log says, and what is wrong with it."""
+    """A node that differs from the log, and how."""
 
     path: str
     what: str
@@ -27,7 +27,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was found: how many nodes were compared, what differs, and how many events the tree is behind."""
+    """The result: the number of compared nodes, the differences, and the number of events that the tree is behind."""
 
     cluster: str
     nodes: int
@@ -40,25 +40,25 @@ async def read_feed(connection: LogConnection, cluster: str) -> tuple[Feed, int]
     feed = Feed(cluster)
     async with LogReader(connection) as reader:
         log = await open_log(reader, connection, cluster)
-        async for found in read_log(reader, connection, log):
-            for valid in found:
+        async for records in read_log(reader, connection, log):
+            for valid in records:
                 feed.offer(valid.offset, valid.batch)
     (shard,) = log.folds
     return feed, shard
 
 
 async def load_quietly(tree: Tree) -> None:
-    """Load a tree at a moment when nobody writes it; raises `StoreUnavailableError` if there is none."""
+    """Load a tree while it is not being written. Raises `StoreUnavailableError` if it is written all the time."""
     for _ in range(READINGS):
         await tree.load()
         position, _ = await tree.read_position()
         if position == tree.position:
             return
-    raise StoreUnavailableError(f"{tree.base} is written all the time: compare it in a quieter moment")
+    raise StoreUnavailableError(f"{tree.base} is written all the time: compare it later, while it is quiet")
 
 
 async def compare(read: FeedReader, tree: Tree) -> Comparison:
-    """Compare a tree with the fold of the events up to its position. Changes nothing."""
+    """Compare a tree with the fold of the events up to its position, without changing it."""
     await load_quietly(tree)
     compared = await _compare_loaded(read, tree)
     exposed = (Difference(path, f"may be written by {', '.join(ids)}") for path, ids in sorted(tree.exposed.items()))
@@ -69,7 +69,7 @@ async def _compare_loaded(read: FeedReader, tree: Tree) -> Comparison:
     feed, _ = await read(tree.cluster)
     position = tree.position
     if position is None and not feed.waiting and not tree.known:
-        # Nothing has ever happened on this cluster: no projector makes a tree of that.
+        # The log has no events of this cluster, so there is no tree.
         return Comparison(tree.cluster, 0, 0, ())
     if position is None:
         missing = Difference(POSITION_PATH, "is missing or cannot be read: there is no tree that could be true")
@@ -85,17 +85,17 @@ async def _compare_loaded(read: FeedReader, tree: Tree) -> Comparison:
 
 
 def differences(feed: Feed, tree: Tree) -> tuple[Difference, ...]:
-    """Compare what is loaded with every document at the feed's place."""
+    """Compare the loaded nodes with every document at the feed's place."""
     wanted = feed.everything()
-    found = []
+    differing = []
     for path in sorted({*wanted, *tree.known, *PARENTS}):
         node, data = tree.known.get(path), wanted.get(path)
         if node is None:
-            found.append(Difference(path, "is missing"))
+            differing.append(Difference(path, "is missing"))
         elif data is None:
             standing = () if tree.position is None else tree.position.standing
             if is_projected(path) or path in standing:
-                found.append(Difference(path, "must not be there"))
+                differing.append(Difference(path, "must not be there"))
         elif node.data != data:
-            found.append(Difference(path, f"has {node.data[:200]!r} instead of {data[:200]!r}"))
-    return tuple(found)
+            differing.append(Difference(path, f"has {node.data[:200]!r} instead of {data[:200]!r}"))
+    return tuple(differing)

@@ -1,8 +1,8 @@
-"""PURE: what stands in the tree of a cluster, one function per kind of document.
+"""PURE: the documents in the tree of a cluster, one function per kind.
 
-A function yields a `Document` for every path of its kind that a scope names: its bytes (canonical JSON, below the
-cluster's own chroot), or None where nothing stands. `DOCUMENTS` lists them; a new kind is a function there, its test,
-and its row in projections/README.md. Which node may be written by whom is `drover.projections.ownership`.
+A function yields a `Document` for every path of its kind in a scope: its bytes (canonical JSON, below the cluster's own
+chroot), or None for no node. `DOCUMENTS` lists the functions; a new kind needs a function there, a test, and a row in
+projections/README.md. `drover.projections.ownership` says who may write which node.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,24 +27,24 @@ TOPIC_VERSION = 3
 _encoder = msgspec.json.Encoder(order="sorted")
 
 
-# A path and what stands there; None: nothing.
+# A path and the bytes of its node; None for no node.
 Document = tuple[str, bytes | None]
 
 
 def documents(view: ClusterView, scope: Scope) -> Iterator[Document]:
-    """Yield every document that the scope names, in its present form."""
+    """Yield every document in the scope, in its current form."""
     for kind in DOCUMENTS:
         yield from kind(view, scope)
 
 
 def reassign_partitions(view: ClusterView, scope: Scope) -> Iterator[Document]:
-    """Yield the plan of all that is under way, with the original replicas, while there is any (R236-3, R455-12)."""
+    """Yield the plan of all reassignments under way, with the original replicas, if any (R236-3, R455-12)."""
     if scope.accepted:
         yield ("/admin/reassign_partitions", _plan(view.accepted, PLAN_LIMIT_BYTES, "/admin/reassignments"))
 
 
 def reassign_partitions_queue(view: ClusterView, scope: Scope) -> Iterator[Document]:
-    """Yield what waits behind all that was accepted, in its order; nothing when nothing waits (R236-12)."""
+    """Yield the queue behind all accepted reassignments, in queue order, if it is not empty (R236-12)."""
     if scope.queue:
         data = _plan(view.queue, PLAN_LIMIT_BYTES, "drover status")
         yield ("/admin/reassign_partitions_queue", data)
@@ -57,11 +57,11 @@ def cancel_in_progress(view: ClusterView, scope: Scope) -> Iterator[Document]:
 
 
 def freeze(view: ClusterView, scope: Scope) -> Iterator[Document]:
-    """Yield the freeze node while nothing new may start (R236-9)."""
+    """Yield the freeze node while the cluster is frozen (R236-9)."""
     if scope.freeze:
         frozen = view.state.freeze
-        said = None if frozen is None else {"version": 1, **msgspec.structs.asdict(frozen)}
-        yield ("/admin/reassign_cancel", None if said is None else _encode(said))
+        content = None if frozen is None else {"version": 1, **msgspec.structs.asdict(frozen)}
+        yield ("/admin/reassign_cancel", None if content is None else _encode(content))
 
 
 def reassignments(view: ClusterView, scope: Scope) -> Iterator[Document]:
@@ -69,9 +69,9 @@ def reassignments(view: ClusterView, scope: Scope) -> Iterator[Document]:
     for topic in scope.topics:
         yield (f"{REASSIGNMENTS}/{topic}", b"" if topic in view.under_way else None)
     for key in scope.partitions:
-        found = view.state.reassignments.get(key)
+        reassignment = view.state.reassignments.get(key)
         path = f"{REASSIGNMENTS}/{key.topic}/{key.partition}"
-        yield (path, None if found is None else _fitting(encode_reassignment(found)))
+        yield (path, None if reassignment is None else _fitting(encode_reassignment(reassignment)))
 
 
 def topics(view: ClusterView, scope: Scope) -> Iterator[Document]:
@@ -86,7 +86,7 @@ def topics(view: ClusterView, scope: Scope) -> Iterator[Document]:
         else:
             # X16: what the log knows to be in sync has left `adding` with its step; within a step both spellings agree.
             adding, removing = _object(listed.adding), _object(listed.removing)
-            said: dict[str, Any] = {
+            content: dict[str, Any] = {
                 "version": TOPIC_VERSION,
                 "partitions": _object(listed.partitions),
                 "adding_replicas": adding,
@@ -96,8 +96,8 @@ def topics(view: ClusterView, scope: Scope) -> Iterator[Document]:
             }
             topic_id = next((entry.topic_id for entry in listed.by_partition.values() if entry.topic_id), None)
             if topic_id is not None:
-                said["topic_id"] = topic_id
-            yield (path, _encode(said, TOPIC_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}"))
+                content["topic_id"] = topic_id
+            yield (path, _encode(content, TOPIC_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}"))
 
 
 def current_batch(view: ClusterView, scope: Scope) -> Iterator[Document]:
@@ -126,13 +126,14 @@ def heal_chunks(view: ClusterView, scope: Scope) -> Iterator[Document]:
     """Yield one node per chunk of a heal that has not begun, as KIP-46 has them (R46-3, X3)."""
     for number in scope.heal_chunks:
         chunk = view.state.heal_chunks.get(number)
-        said = None
+        content = None
         if chunk is not None:
             partitions = [
-                {"topic": one.topic, "partition": one.partition, "replicas": one.target} for one in chunk.assignments
+                {"topic": assignment.topic, "partition": assignment.partition, "replicas": assignment.target}
+                for assignment in chunk.assignments
             ]
-            said = {"version": 1, "heal": chunk.heal, "isAutoGenerated": True, "partitions": partitions}
-        data = None if said is None else _encode(said, CHUNK_LIMIT_BYTES, "drover heal status")
+            content = {"version": 1, "heal": chunk.heal, "isAutoGenerated": True, "partitions": partitions}
+        data = None if content is None else _encode(content, CHUNK_LIMIT_BYTES, "drover heal status")
         yield (f"/drover/heal/seq_{number:010d}", data)
 
 
@@ -140,12 +141,12 @@ def blacklist(view: ClusterView, scope: Scope) -> Iterator[Document]:
     """Yield the brokers that should not lead as the cluster-wide dynamic config that KIP-491 makes them (R491-1)."""
     if scope.blacklist:
         brokers = ",".join(map(str, view.state.blacklist))
-        said = {"version": 1, "config": {"preferred_leader_blacklist": brokers}}
-        yield ("/config/brokers/<default>", _encode(said) if brokers else None)
+        content = {"version": 1, "config": {"preferred_leader_blacklist": brokers}}
+        yield ("/config/brokers/<default>", _encode(content) if brokers else None)
 
 
 def leaders(view: ClusterView, scope: Scope) -> Iterator[Document]:
-    """Yield what the list says of each broker beyond KIP-491: scope, end, by whom and why; and a balance under way."""
+    """Yield the entries of the list beyond KIP-491: scope, end, by whom and why; and a balance under way."""
     if scope.blacklist:
         state = view.state
         listed = [{"broker": broker, **_told(state.listings[broker])} for broker in state.blacklist]
@@ -154,8 +155,8 @@ def leaders(view: ClusterView, scope: Scope) -> Iterator[Document]:
         yield ("/drover/leaders", data if listed or balance else None)
 
 
-def _told(said: msgspec.Struct) -> dict[str, Any]:
-    said_of = msgspec.structs.asdict(said)
+def _told(struct: msgspec.Struct) -> dict[str, Any]:
+    said_of = msgspec.structs.asdict(struct)
     return {name: value for name, value in said_of.items() if value is not None and value is not False}
 
 
@@ -190,7 +191,7 @@ DOCUMENTS: tuple[Callable[[ClusterView, Scope], Iterator[Document]], ...] = (
 
 
 def standing(view: ClusterView) -> tuple[str, ...]:
-    """Tell which of the nodes that operators write as well stand there by the fold (`drover.projections.ownership`)."""
+    """Return the shared nodes that exist according to the fold (`drover.projections.ownership`)."""
     there = {
         "/admin/reassign_partitions": bool(view.accepted.by_key),
         "/admin/reassign_partitions_queue": bool(view.queue.by_key),
@@ -218,12 +219,12 @@ _HEAD, _TAIL = b'{"partitions":[', b'],"version":1}'
 
 
 def _refused(limit_bytes: int, see: str) -> bytes:
-    """Say that a document would be too large; a reader that wants `partitions` fails and is not misled (R236-13)."""
+    """Return the document in place of one that is too large, without `partitions` that could mislead (R236-13)."""
     return _encoder.encode({"version": 1, "refused": "too-large", "limit_bytes": limit_bytes, "see": see})
 
 
-def _encode(said: object, limit_bytes: int = SMALL_LIMIT_BYTES, see: str = "drover history") -> bytes:
-    return _fitting(_encoder.encode(said), limit_bytes, see)
+def _encode(content: object, limit_bytes: int = SMALL_LIMIT_BYTES, see: str = "drover history") -> bytes:
+    return _fitting(_encoder.encode(content), limit_bytes, see)
 
 
 def _fitting(data: bytes, limit_bytes: int = SMALL_LIMIT_BYTES, see: str = "drover history") -> bytes:

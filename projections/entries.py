@@ -1,7 +1,7 @@
-"""PURE: the encoded pieces that documents are put together from, and how many bytes those are.
+"""PURE: the encoded pieces of documents, and their sizes in bytes.
 
-Two orders: `Entries` keep the order in which they came, `Members` that of their keys. To change one piece costs the
-same however many there are; to join them costs little for each.
+`Entries` keep the order in which they were added, `Members` that of their keys. Changing a piece has a constant cost;
+joining the pieces is cheap.
 """
 
 from bisect import bisect_left, insort
@@ -15,7 +15,7 @@ Key = TypeVar("Key", bound=Any)
 
 @dataclass(slots=True)
 class Entries:
-    """The encoded entries of one plan document, in their order, and how many bytes they are."""
+    """The encoded entries of a plan document in their order, and their size in bytes."""
 
     by_key: dict[TopicPartition, bytes] = field(default_factory=dict)
     size: int = 0
@@ -37,7 +37,7 @@ class Entries:
 
 @dataclass(slots=True)
 class Members(Generic[Key]):
-    """The encoded members of an object or a list by the order of their keys, and how many bytes they are."""
+    """The encoded members of an object or a list in the order of their keys, and their size in bytes."""
 
     by_key: dict[Key, bytes] = field(default_factory=dict)
     size: int = 0
@@ -61,5 +61,5 @@ class Members(Generic[Key]):
             self.size -= len(before) + 1
 
     def joined(self) -> bytes:
-        """Return all of them with commas between."""
+        """Return all members, joined by commas."""
         return b",".join(map(self.by_key.__getitem__, self._keys))

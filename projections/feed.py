@@ -1,8 +1,8 @@
-"""PURE: the events of one cluster between the tree and the end of the log, and the groups in which they are written.
+"""PURE: the events of a cluster between the tree and the end of the log, and the groups in which they are written.
 
-The view stands at `place`; what was recorded behind it waits in order. A group takes events from the front for as long
-as their documents fit one transaction. It may end in the midst of a record, but never in the midst of an event: so a
-tree is always the fold of a prefix of the events.
+The view is at `place`; later events wait in order. A group takes events from the front for as long as their documents
+fit one transaction. It may end within a record, but never within an event, so that a tree is always the fold of a
+prefix of the events.
 """
 
 from collections import deque
@@ -37,10 +37,10 @@ from drover.projections.view import CHUNK_PARTITIONS, ClusterView, Scope, chunk_
 EVENT_OPERATIONS = 14
 # One by which nothing comes or goes: its reassignment (twice), its topic's three nodes, a plan and the cancel node.
 EVOLVING_OPERATIONS = 7
-# What a document takes beside the words of people in it, and at most per character of those (escapes).
+# The bytes of a document without the texts of people in it, and the most bytes per character of those (escapes).
 DOCUMENT_BYTES = 500
 CHARACTER_BYTES = 6
-# What a partition's entry takes beside the topic's name, and each replica in a list.
+# The bytes of a partition's entry without the topic's name, and those of each replica in a list.
 ENTRY_BYTES = 60
 BROKER_BYTES = 8
 OPERATION_BYTES = OPERATION_OVERHEAD_BYTES + DOCUMENT_BYTES
@@ -62,9 +62,9 @@ class Recorded(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one transaction makes of some events: the documents that may differ, as they are at `last.place`.
+    """Some events for one transaction: the documents that they may change, as they are at `last.place`.
 
-    `first_ms` is the time of its first event; `standing` are the shared nodes that stand at its end.
+    `first_ms` is the time of its first event; `standing` are the shared nodes that exist at its end.
     """
 
     start: Place
@@ -91,11 +91,11 @@ class Feed:
 
     @property
     def place(self) -> Place:
-        """Where the view stands."""
+        """The place of the view in the log."""
         return START if self.last is None else self.last.place
 
     def offer(self, offset: int, batch: Batch) -> int:
-        """Take a record that counts in; returns how many of its events are this cluster's."""
+        """Add a valid record; return the number of its events about this cluster."""
         count = 0
         last = len(batch.events)
         for number, event in enumerate(batch.events, start=1):
@@ -106,7 +106,7 @@ class Feed:
         return count
 
     def advance(self, place: Place) -> int:
-        """Fold what waits up to a place without showing it, since a tree has it already; returns how many events."""
+        """Fold waiting events up to a place without documents, which the tree already has; return their number."""
         count = 0
         scope = Scope()
         while self.waiting and self.waiting[0].place <= place:
@@ -115,16 +115,16 @@ class Feed:
         return count
 
     def advance_all(self) -> int:
-        """Fold everything that waits without showing it; returns how many events that were."""
+        """Fold all waiting events without their documents; return their number."""
         return self.advance(self.waiting[-1].place) if self.waiting else 0
 
     def next_group(self) -> Group | None:
-        """Fold as many events as fit one transaction and return their documents; None if nothing waits."""
+        """Fold as many events as fit one transaction and return their documents; None if no event waits."""
         if not self.waiting:
             return None
         start, scope, count = self.place, Scope(), 0
         first_ms = self.waiting[0].at_ms
-        # How many operations and bytes are left for certain; counted anew only when they seem to be used up.
+        # Lower bounds of the remaining operations and bytes; computed anew only when they seem to be used up.
         operations, left = MOST_OPERATIONS, MOST_BYTES
         while self.waiting:
             event = self.waiting[0].event
@@ -143,13 +143,13 @@ class Feed:
             self._fold(scope)
             count += 1
         assert self.last is not None, "an event was folded"
-        found = dict(documents(self.view, scope))
-        return Group(start, self.last, count, found, first_ms, standing(self.view))
+        contents = dict(documents(self.view, scope))
+        return Group(start, self.last, count, contents, first_ms, standing(self.view))
 
     def everything(self) -> dict[str, bytes | None]:
         """Return every document there is at `place`."""
-        found = documents(self.view, self.view.everything())
-        return {path: data for path, data in found if data is not None}
+        contents = documents(self.view, self.view.everything())
+        return {path: data for path, data in contents if data is not None}
 
     def _fold(self, scope: Scope) -> None:
         self.last = self.waiting.popleft()
@@ -157,7 +157,7 @@ class Feed:
 
 
 def weigh(view: ClusterView, scope: Scope) -> int:
-    """Estimate, rather too high, the bytes of the documents of a scope."""
+    """Return an upper estimate of the bytes of the documents in a scope."""
     state = view.state
     total = scope.most_operations * OPERATION_BYTES
     total += scope.accepted * _weigh_plan(view.accepted) + scope.queue * _weigh_plan(view.queue)
@@ -167,13 +167,14 @@ def weigh(view: ClusterView, scope: Scope) -> int:
         plan = state.plans.get(name)
         total += 0 if plan is None else _weigh_words(plan.by, plan.reason)
     for key in scope.partitions:
-        found = state.reassignments.get(key)
-        if found is not None:
-            block = found.block
-            total += BROKER_BYTES * (2 * len(found.target) + 2 * len(found.original))
+        reassignment = state.reassignments.get(key)
+        if reassignment is not None:
+            block = reassignment.block
+            total += BROKER_BYTES * (2 * len(reassignment.target) + 2 * len(reassignment.original))
             total += 0 if block is None else _weigh_words(block.detail)
     total += sum(
-        _weigh_heal_chunk(state.heal_chunks[one].assignments) for one in scope.heal_chunks & state.heal_chunks.keys()
+        _weigh_heal_chunk(state.heal_chunks[chunk_number].assignments)
+        for chunk_number in scope.heal_chunks & state.heal_chunks.keys()
     )
     if scope.freeze and state.freeze is not None:
         total += _weigh_words(state.freeze.by, state.freeze.reason)
@@ -181,7 +182,7 @@ def weigh(view: ClusterView, scope: Scope) -> int:
 
 
 def _most_operations(view: ClusterView, event: AnyEvent) -> int:
-    """Return how many changes of nodes one event may take."""
+    """Return the most changes of nodes that an event may need."""
     if type(event) in EVOLVING:
         return EVOLVING_OPERATIONS
     # The chunks that have not begun go at once.
@@ -189,7 +190,7 @@ def _most_operations(view: ClusterView, event: AnyEvent) -> int:
 
 
 def _weigh_next(view: ClusterView, scope: Scope, event: AnyEvent) -> int:
-    """Estimate, rather too high, the large documents that one more event would bring into the scope, in bytes."""
+    """Return an upper estimate of the bytes of the large documents that another event would add to the scope."""
     total = 0
     if type(event) in SPEAKING:
         # Its own words, since they may become a document's.
@@ -227,7 +228,9 @@ def _weigh_topic(view: ClusterView, topic: str) -> int:
 
 
 def _weigh_heal_chunk(assignments: Iterable[HealAssignment]) -> int:
-    entries = sum(ENTRY_BYTES + len(one.topic) + BROKER_BYTES * len(one.target) for one in assignments)
+    entries = sum(
+        ENTRY_BYTES + len(assignment.topic) + BROKER_BYTES * len(assignment.target) for assignment in assignments
+    )
     return min(CHUNK_LIMIT_BYTES, entries)
 
 

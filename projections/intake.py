@@ -1,8 +1,7 @@
-"""Commands from nodes: finds what operators wrote, sends it as commands, and answers beside it.
+"""Commands from nodes: find requests of operators, send them as commands, and write answers beside them.
 
-A request stays where it is until the log holds its outcome. So whoever takes over, also after a kill at any moment,
-knows by the node what is not done yet and by the log what is. Nothing here is decided: the order in which the log
-accepts is what counts (X5).
+A request stays until the log has its outcome. A successor, even after a kill at any time, therefore sees in the nodes
+which requests are open, and in the log which are done. The order of requests is the order in the log (X5).
 """
 
 import asyncio
@@ -58,7 +57,7 @@ from drover.projections.writer import ClusterWriter, Role
 
 LOOK_S = 0.5
 RETRY_S = 2.0
-# A document that has gone is looked at once more: whoever removes the whole tree asks for nothing.
+# A removed document is checked once more, because removing the whole tree is not a request.
 GONE_S = 0.2
 MOST_OUTCOMES = 10_000
 MOST_ERRORS = 100
@@ -79,7 +78,7 @@ class _Recorded(NamedTuple):
 
 
 class _Found(Enum):
-    """What is to be said of a path."""
+    """The verdict about a path."""
 
     NOTHING = "nothing"
     WRITTEN = "written"
@@ -104,7 +103,7 @@ class _Seen:
     is_whole: bool
 
     def judge(self, path: str) -> _Found:
-        """Tell what an operator did there; what may be a projector's work of this moment is left for the next time."""
+        """Return the verdict about a path; if a projector may just have written it, leave it for the next time."""
         node, mark = self.nodes.get(path), self.position.standing.get(path)
         # No projector touched it meanwhile: a document that comes to stand there once more has another mark.
         is_still = self.is_still or (mark is not None and self.later.standing.get(path) == mark)
@@ -138,7 +137,7 @@ class Intake:
         self._looking = asyncio.Lock()
 
     def recorded(self, offset: int, batch: Batch) -> None:
-        """Take note of what became of commands that came from nodes; the first word on each counts."""
+        """Collect the outcomes of commands from nodes; the first outcome of each counts."""
         place: Place | None = None
         for number, event in enumerate(batch.events, start=1):
             if event.cluster == self._cluster:
@@ -150,17 +149,17 @@ class Intake:
             # A repetition says something only where what it repeats is not remembered any more.
             if outcome.verdict != "duplicate" or outcome.id in self._asked:
                 self._record(outcome, batch.at_ms, place)
-        for kept in (self._outcomes, self._told):
-            while len(kept) > MOST_OUTCOMES:
-                del kept[next(iter(kept))]
+        for remembered in (self._outcomes, self._told):
+            while len(remembered) > MOST_OUTCOMES:
+                del remembered[next(iter(remembered))]
 
     def _record(self, outcome: Outcome, at_ms: int, place: Place | None) -> None:
-        """Keep the first word on a command."""
+        """Keep the first outcome of a command."""
         self._outcomes.setdefault(outcome.id, _Recorded(outcome, at_ms, place))
         self._asked.discard(outcome.id)
 
     async def run(self, writer: ClusterWriter, caught_up: asyncio.Event) -> None:
-        """Look again and again while this process writes the tree, for ever."""
+        """Look for requests while this process writes the tree, for ever."""
         await caught_up.wait()
         while True:
             await asyncio.sleep(self._look_s)
@@ -173,13 +172,13 @@ class Intake:
                 await asyncio.sleep(RETRY_S)
 
     async def see(self) -> None:
-        """See to everything at once, since it may be written over."""
+        """Handle every request at once, before nodes may be overwritten."""
         await self.look(at_once=True)
 
     async def look(self, *, at_once: bool = False) -> tuple[str, ...]:
-        """Send what is new and answer what has its outcome.
+        """Send new requests, and answer those that have an outcome.
 
-        Returns the documents of Drover that somebody has changed. With `at_once` nothing waits for its turn.
+        Returns Drover's documents that somebody has changed. With `at_once` no request waits for its turn.
         """
         async with self._looking:
             seen = await self._see()
@@ -236,11 +235,11 @@ class Intake:
         return tuple(f"{REQUESTS}/{name}" for _, name in chosen), len(due) <= MOST_REQUESTS
 
     async def _treat(self, path: str, seen: _Seen) -> bool:
-        """See to one path; returns whether its command is not decided yet."""
-        found = seen.judge(path)
-        if found is _Found.REMOVED:
+        """Handle a path; return whether its command is still undecided."""
+        verdict = seen.judge(path)
+        if verdict is _Found.REMOVED:
             return await self._take_removal(path, seen.position.standing[path])
-        if found is _Found.NOTHING:
+        if verdict is _Found.NOTHING:
             return False
         node, is_held = seen.nodes[path], path in seen.position.standing
         identity = identity_of(path, node)
@@ -284,7 +283,7 @@ class Intake:
         return True
 
     async def _is_removed(self, path: str, mark: str) -> bool:
-        """Tell a document that was removed from a tree that is being removed."""
+        """Whether only this document was removed, and not the whole tree."""
         await asyncio.sleep(GONE_S)
         around = [f"{self._base}{each}" for each in (*PARENTS, POSITION_PATH)]
         there = await self._store.examine([*around, f"{self._base}{path}"])
@@ -354,7 +353,7 @@ class Intake:
         return there is not None and answers(there.data, node)
 
     async def _tidy(self, seen: _Seen) -> None:
-        """Keep the last answers to requests only."""
+        """Remove all but the latest answers to requests."""
         old = [f"{self._base}{path}" for path in seen.errors[:-MOST_ERRORS]]
         there = await self._store.examine(old)
         if there:

@@ -1,7 +1,6 @@
-"""PURE: what Kafka would list of a topic's partitions as far as the log knows, and the steps that run.
+"""PURE: the partitions of a topic as Kafka would list them, according to the log, and their running steps.
 
-Both are kept as the encoded pieces of their documents: one partition that moves on does not have those of a thousand
-others written anew.
+Both are kept as encoded pieces of their documents, so that a change of one partition does not encode the others again.
 """
 
 from abc import ABC, abstractmethod
@@ -128,7 +127,7 @@ class TopicBatch(TopicPieces[BatchEntry]):
 
 
 def listing_of(reassignment: Reassignment | None, unmanaged: UnmanagedMove | None) -> Listing | None:
-    """Tell what Kafka's topic znode would show of a partition, as far as the log knows; Drover's own move first."""
+    """Return a partition as Kafka's topic znode would show it, according to the log; Drover's own move comes first."""
     if reassignment is None:
         return None if unmanaged is None else Listing(unmanaged.replicas, unmanaged.adding, unmanaged.removing)
     topic_id, step = reassignment.topic_id, reassignment.step
@@ -140,7 +139,7 @@ def listing_of(reassignment: Reassignment | None, unmanaged: UnmanagedMove | Non
 
 
 def step_of(reassignment: Reassignment) -> BatchEntry | None:
-    """Tell which step of a reassignment Kafka may be carrying out; None between two steps and while it waits."""
+    """Return the step of a reassignment that Kafka may be carrying out; None between steps and while it waits."""
     step = reassignment.step
     if reassignment.phase in _RESTORED:
         return BatchEntry(reassignment.current, reassignment.restoring or reassignment.destination)
@@ -150,7 +149,7 @@ def step_of(reassignment: Reassignment) -> BatchEntry | None:
 
 
 def is_shown_alike(before: Reassignment, after: Reassignment) -> bool:
-    """Tell whether listing and running step are certainly the same: most events of a step change its phase only."""
+    """Whether listing and running step are certainly the same, as most events of a step change only its phase."""
     return (
         before.step is after.step
         and before.current is after.current

@@ -1,4 +1,4 @@
-"""The store in memory: the same contract for tests, with the faults that a real one shows."""
+"""A store in memory with the same contract, for tests, including the faults of a real one."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from drover.projections.store import (
 
 
 class Fault(Enum):
-    """What happens to a transaction."""
+    """The fault of a transaction."""
 
     NOT_SENT = "not-sent"
     LOST_REQUEST = "lost-request"
@@ -66,7 +66,7 @@ class MemoryStore:
             parent = parent_of(node) or "/"
             if parent in names:
                 names[parent].add(node.rpartition("/")[2])
-        return {path: frozenset(found) for path, found in names.items()}
+        return {path: frozenset(children) for path, children in names.items()}
 
     async def subtree(self, top: str) -> Mapping[str, Znode]:
         """Return a node and everything below it."""
@@ -106,7 +106,7 @@ class MemoryStore:
         self.exposed.pop(path, None)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, because there is no connection."""
 
     def _identify(self, operation: Operation) -> None:
         match operation:

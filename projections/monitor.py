@@ -12,11 +12,11 @@ class Monitor(Protocol):
         ...
 
     def projection_failed(self, cluster: str, error: Exception) -> None:
-        """The store, or the log, did not do what was asked; it is tried again."""
+        """The store or the log has failed; it is tried again."""
         ...
 
     def projection_deleted(self, cluster: str, tree: str) -> None:
-        """Somebody had deleted the whole tree, or its position; it is made anew."""
+        """Somebody has deleted the whole tree or its position; it is created anew."""
         ...
 
     def projection_claimed(self, cluster: str, exposed: Mapping[str, Sequence[str]]) -> None:
@@ -24,5 +24,5 @@ class Monitor(Protocol):
         ...
 
     def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
-        """Somebody had changed these nodes; they are as they must be again."""
+        """Somebody has changed these nodes; they were restored."""
         ...

@@ -1,4 +1,4 @@
-"""PURE: which nodes of a cluster's tree are whose. The table in projections/README.md says the same.
+"""PURE: the owners of the nodes in a cluster's tree, as in the table of projections/README.md.
 
 * `PARENTS` hold others and have no data of their own; they are made with the tree.
 * `PROJECTED` nodes, and all that is below `SUBTREES`, are written by the projector alone: whatever else changes them is
@@ -58,7 +58,7 @@ FOREIGN_TOPS = frozenset(
 
 
 def is_projected(path: str) -> bool:
-    """Tell whether a node that the fold does not have must not stand there."""
+    """Whether a node must not exist unless the fold has it."""
     return path in PROJECTED or any(path.startswith(f"{top}/") for top in (*SUBTREES, *PROJECTED, *SHARED))
 
 
@@ -68,5 +68,5 @@ def parent_of(path: str) -> str:
 
 
 def depth_of(path: str) -> int:
-    """Count how deep a path is."""
+    """Return the depth of a path."""
     return path.count("/")

@@ -1,4 +1,4 @@
-"""Looks for what others changed in the tree: a few nodes at a time, all of them once in a while."""
+"""Detect changes by others in the tree: check a few nodes at a time, and all of them in each round."""
 
 import time
 from collections import deque
@@ -11,7 +11,7 @@ LOOKED_AT_A_TIME = 200
 
 
 class Patrol:
-    """Compares nodes with what is known of them; `verify_s` lies between the beginnings of two full rounds."""
+    """Compares nodes with their known content; a full round begins every `verify_s` seconds."""
 
     def __init__(self, tree: Tree, verify_s: float) -> None:
         self._tree = tree
@@ -27,15 +27,15 @@ class Patrol:
 
     @property
     def idle_s(self) -> float:
-        """How long ago the last look was, in seconds."""
+        """The seconds since the last check."""
         return time.monotonic() - self._looked
 
     def first(self, paths: Iterable[str]) -> None:
-        """Look at these next."""
+        """Check these nodes next."""
         self._ahead.extendleft(path for path in paths if path in self._tree.known)
 
     async def look(self) -> None:
-        """Compare the next nodes, if a round is under way or due; raises `ConflictError` for one that differs."""
+        """Compare the next nodes, if a round is under way or due. Raises `ConflictError` for a node that differs."""
         self._looked = time.monotonic()
         if not self._ahead:
             if time.monotonic() - self._began < self._verify_s:

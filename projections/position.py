@@ -1,4 +1,4 @@
-"""How far a tree follows the log: the one node that every transaction carries, and its order."""
+"""A tree's position in the log: the node that every transaction updates, and the order of positions."""
 
 import hashlib
 
@@ -59,7 +59,7 @@ def mark_of(data: bytes, place: Place, before: str | None = None) -> str:
 
 
 def is_marked(mark: str | None, data: bytes | None) -> bool:
-    """Tell whether these are the bytes that a mark was made of."""
+    """Whether a mark was made of these bytes."""
     return mark is not None and data is not None and _is_of(mark, _digest(data))
 
 
@@ -76,12 +76,12 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 def encode_position(position: Position) -> bytes:
-    """Write the position as canonical JSON."""
+    """Encode a position as canonical JSON."""
     return _encoder.encode(position)
 
 
 def decode_position(data: bytes) -> Position | None:
-    """Read a position; None for what is none, as after an edit by hand."""
+    """Decode a position; None if it is invalid, as after an edit by hand."""
     try:
         return _decoder.decode(data)
     except UNDECODABLE:

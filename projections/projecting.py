@@ -34,7 +34,7 @@ from drover.threads import in_daemon_thread
 
 MEASURE_S = 1.0
 SAMPLE_S = 5.0
-# A view that is further behind is not worth reading.
+# A tree that is further behind counts as not up to date.
 READY_LAG_S = 60.0
 STOP_S = 10.0
 # Of the nodes that others could write, so many are named in the log.
@@ -44,7 +44,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Reporter:
-    """Counts and logs what happens to the projection; the same fault again and again is logged once."""
+    """Counts and logs events of the projection; a repeated fault is logged once."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -57,7 +57,7 @@ class Reporter:
         self._metrics.projected(cluster, events, operations)
 
     def projection_failed(self, cluster: str, error: Exception) -> None:
-        """Something did not work; it is tried again."""
+        """The store or the log has failed; it is tried again."""
         kind = type(error).__name__
         self._metrics.projection_failed(cluster, kind)
         if self._said.get(cluster) != kind:
@@ -65,7 +65,7 @@ class Reporter:
             self._said[cluster] = kind
 
     def projection_deleted(self, cluster: str, tree: str) -> None:
-        """Others had deleted the tree."""
+        """Others have deleted the tree."""
         self._metrics.projection_drifted(cluster, 1)
         _log.warning("the tree in ZooKeeper was deleted by others and is made anew", cluster=cluster, tree=tree)
 
@@ -80,15 +80,15 @@ class Reporter:
         )
 
     def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:
-        """Others had changed these nodes."""
+        """Others have changed these nodes."""
         self._metrics.projection_drifted(cluster, len(paths))
         _log.warning("nodes in ZooKeeper were changed by others and are repaired", cluster=cluster, paths=list(paths))
 
 
 def serve_projection(settings: Settings, cluster: str | None) -> int:
-    """Project until SIGTERM or SIGINT; returns the exit code.
+    """Project until SIGTERM or SIGINT; return the exit code.
 
-    Raises `ConfigurationError` for settings that cannot be used, `CorruptLogError` for a corrupt log.
+    Raises `ConfigurationError` for unusable settings, and `CorruptLogError` for a corrupt log.
     """
     configure_logging(settings.worker.log_format)
     announce_plaintext(settings)
@@ -114,7 +114,7 @@ async def _serve(settings: Settings, cluster: str | None) -> None:
 
 
 class Projection:
-    """A projector on these settings, measured; `cluster` restricts it to one."""
+    """A projector with these settings and its metrics; `cluster` restricts it to one."""
 
     def __init__(self, settings: Settings, metrics: Metrics, cluster: str | None = None) -> None:
         self._settings = settings
@@ -164,7 +164,7 @@ class Projection:
                 await asyncio.wait(working)
 
     def checks(self) -> tuple[Check, ...]:
-        """Tell whether the log is read and every tree is near its end."""
+        """Return whether the log is read and every tree is near its end."""
         projector = self._projector
         if projector is None or not projector.caught_up.is_set():
             why = "reading" if projector is None or projector.last_error is None else projector.last_error
@@ -194,7 +194,7 @@ class Projection:
                 )
 
     async def _publish(self, connection: LogConnection, name: str) -> None:
-        """Tell `drover status` how far it is, through the progress topic; a lost sample does no harm."""
+        """Publish the lag for `drover status` on the progress topic; a lost sample does no harm."""
         while True:
             await asyncio.sleep(SAMPLE_S)
             producer = LogProducer(connection, f"{name}-samples")
@@ -218,9 +218,9 @@ class Projection:
 
 
 class ProjectionThread:
-    """The projection inside a worker: in a thread with a loop of its own, so that it holds up no decision.
+    """The projection inside a worker, in a thread with a loop of its own, so that it delays no decision.
 
-    Its faults never end the worker: it is logged, and shown beside the worker's own checks.
+    Its faults never end the worker; they are logged, and shown beside the worker's own checks.
     """
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
@@ -238,7 +238,7 @@ class ProjectionThread:
         self._thread.start()
 
     def end(self) -> None:
-        """Tell it to end; idempotent."""
+        """Start to end the projection, without waiting; idempotent."""
         if self._told_at is not None:
             return
         # Before these are looked at: a thread that has not made them yet will see it.
@@ -249,7 +249,7 @@ class ProjectionThread:
                 loop.call_soon_threadsafe(stop.set)
 
     async def close(self) -> None:
-        """End it; waits until `STOP_S` after it was told first. Idempotent."""
+        """End the projection; wait until `STOP_S` after the first call of `end`. Idempotent."""
         self.end()
         assert self._told_at is not None, "it has just been told"
         left_s = max(0.0, self._told_at + STOP_S - time.monotonic())
@@ -258,7 +258,7 @@ class ProjectionThread:
         await ended
 
     def notes(self) -> tuple[Check, ...]:
-        """Tell how the projection is; it never makes the worker unready, since no decision depends on it."""
+        """Return the state of the projection; it never makes the worker unready, because no decision depends on it."""
         if self._failed is not None:
             return (Check("projection", ok=True, detail=f"has ended: {self._failed}"),)
         return tuple(Check(f"projection {check.name}", ok=True, detail=check.detail) for check in self._checks)
@@ -292,7 +292,7 @@ class ProjectionThread:
 
 
 async def rebuild_tree(settings: Settings, cluster: str) -> Rebuilt:
-    """Write a cluster's tree again from the log; see `drover.projections.rebuild`."""
+    """Rebuild a cluster's tree from the log; see `drover.projections.rebuild`."""
     store = ZooKeeperStore(settings.zookeeper.options())
     root = settings.zookeeper.root
     try:
@@ -314,22 +314,22 @@ async def compare_tree(settings: Settings, cluster: str) -> Comparison:
 
 
 def writer_name(settings: Settings) -> str:
-    """Name this process in the position node, differently at every start."""
+    """Return the name of this process for the position node, different at every start."""
     return f"{settings.worker.full_name}-{secrets.token_hex(4)}"
 
 
 def lag_seconds(writer: ClusterWriter) -> float:
-    """Tell how old the oldest event is that is not in the tree."""
+    """Return the age of the oldest event that is not in the tree."""
     oldest_ms = writer.oldest_ms
     return 0.0 if oldest_ms is None else max(0.0, time.time() - oldest_ms / 1000)
 
 
 def _check(writer: ClusterWriter) -> Check:
     lag_s = lag_seconds(writer)
-    said = f"{writer.role}, {writer.backlog} events behind"
+    detail = f"{writer.role}, {writer.backlog} events behind"
     ok = writer.last_error is None and lag_s < READY_LAG_S
     return Check(
-        f"cluster {writer.cluster}", ok=ok, detail=f"{said}: {writer.last_error}" if writer.last_error else said
+        f"cluster {writer.cluster}", ok=ok, detail=f"{detail}: {writer.last_error}" if writer.last_error else detail
     )
 
 

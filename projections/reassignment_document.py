@@ -49,24 +49,24 @@ class ReassignmentDocument(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     version: int = 1
 
 
-def encode_reassignment(found: Reassignment) -> bytes:
-    """Write the document as canonical JSON."""
-    block, step, asked = found.block, found.step, found.asked
+def encode_reassignment(reassignment: Reassignment) -> bytes:
+    """Encode the document as canonical JSON."""
+    block, step, asked = reassignment.block, reassignment.step, reassignment.asked
     return _encoder.encode(
         ReassignmentDocument(
             blocked=UNSET if block is None else Blocked(block.detail, block.since_ms, block.why),
-            cancel=found.cancel_mode or UNSET,
-            current_replicas=found.current,
+            cancel=reassignment.cancel_mode or UNSET,
+            current_replicas=reassignment.current,
             held_off=UNSET
-            if found.held_off is None or asked is None
-            else HeldOff(asked.by, asked.mode, found.held_off),
-            number=found.number,
-            original_replicas=found.original,
-            plan=found.plan,
-            queued_ms=found.queued_ms,
-            replicas=found.target,
-            since_ms=found.since_ms,
-            state=found.phase,
+            if reassignment.held_off is None or asked is None
+            else HeldOff(asked.by, asked.mode, reassignment.held_off),
+            number=reassignment.number,
+            original_replicas=reassignment.original,
+            plan=reassignment.plan,
+            queued_ms=reassignment.queued_ms,
+            replicas=reassignment.target,
+            since_ms=reassignment.since_ms,
+            state=reassignment.phase,
             step=UNSET if step is None else step.number,
             step_replicas=UNSET if step is None else step.replicas,
         )
@@ -81,10 +81,10 @@ _numbered = msgspec.json.Decoder(_Numbered)
 
 
 def is_another(path: str, before: bytes, after: bytes) -> bool:
-    """Tell whether a node must be deleted and made again, since its czxid names another reassignment (R236-22)."""
+    """Whether a node must be deleted and created again, because its czxid names another reassignment (R236-22)."""
     if not path.startswith(f"{REASSIGNMENTS}/") or not before or not after:
         return False
     try:
         return _numbered.decode(before).number != _numbered.decode(after).number
     except UNDECODABLE:
-        return True  # somebody else wrote what is there
+        return True  # somebody else wrote the node

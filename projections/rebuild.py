@@ -1,9 +1,9 @@
-"""Making a tree anew from the log beside the old one, and switching.
+"""Rebuild a tree from the log beside the old one, and switch to it.
 
-ZooKeeper cannot rename, and readers know fixed paths. So the new tree is written in full beside the old one and read
-back; only then the old one is made equal to it, node by node, in transactions that carry the position. No document is
-missing at any moment: each is the old one or the new one, and the position says `building` until all are new. Whoever
-projects meanwhile is beaten, follows, and carries on behind.
+ZooKeeper cannot rename nodes, and readers use fixed paths. The new tree is therefore written beside the old one and
+read back; then the old one is made equal to it, node by node, in transactions that carry the position. Each document is
+always the old one or the new one, and the position says `building` until all are new. A projector that runs meanwhile
+loses a transaction, follows, and carries on from the new position.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ ATTEMPTS = 5
 
 
 class RebuildError(StoreError):
-    """The new tree could not be made, or not be switched to; the old one is as good as it was."""
+    """The new tree could not be built or switched to; the old one is unharmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What was made: how many nodes the new tree has, and up to where it follows the log."""
+    """The result: the number of nodes in the new tree, and its position in the log."""
 
     cluster: str
     nodes: int
@@ -35,7 +35,7 @@ class Rebuilt:
 
 
 async def rebuild(read: FeedReader, store: Store, root: str, cluster: str, writer: str, monitor: Monitor) -> Rebuilt:
-    """Make the tree of a cluster anew; raises `RebuildError` and what reading log and store raises."""
+    """Rebuild the tree of a cluster. Raises `RebuildError`, and the exceptions of log and store."""
     await Tree(store, root, cluster, writer).check()
     aside = f"{root}/{STAGING}"
     await remove(store, f"{aside}/{cluster}")
@@ -53,7 +53,7 @@ async def rebuild(read: FeedReader, store: Store, root: str, cluster: str, write
     for _ in range(ATTEMPTS):
         await live.load()
         if live.position is not None and live.position.place > feed.place:
-            # Somebody has gone on meanwhile: the tree must not go back.
+            # Another projector has moved the tree on, which must not go back.
             feed, shard = await read(cluster)
         try:
             await ClusterWriter(feed, shard, live, monitor, caught_up).make_anew(ends_if_denied=True)
@@ -65,8 +65,8 @@ async def rebuild(read: FeedReader, store: Store, root: str, cluster: str, write
 
 
 async def remove(store: Store, top: str) -> None:
-    """Remove a subtree; harmless if it is not there."""
-    found = await read_subtree(store, top)
-    gone = sorted(found, key=lambda path: path.count("/"), reverse=True)
-    for operations in transactions((Delete(path, found[path].version),) for path in gone):
+    """Remove a subtree, if it exists."""
+    nodes = await read_subtree(store, top)
+    gone = sorted(nodes, key=lambda path: path.count("/"), reverse=True)
+    for operations in transactions((Delete(path, nodes[path].version),) for path in gone):
         await store.write(operations)

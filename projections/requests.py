@@ -1,4 +1,4 @@
-"""Who answers what operators write to the nodes that are theirs as well; the writer asks before it writes over one."""
+"""The interface to the reader of operators' requests; the writer calls it before it overwrites a shared node."""
 
 from typing import Protocol
 
@@ -6,19 +6,19 @@ from drover.events.records import Batch
 
 
 class Requests(Protocol):
-    """Reads requests and sees to them; `drover.projections.intake` is the one that does."""
+    """Reads and handles requests; implemented by `drover.projections.intake`."""
 
     def recorded(self, offset: int, batch: Batch) -> None:
-        """Take note of what a record says about commands."""
+        """Collect the outcomes of commands in a record."""
         ...
 
     async def see(self) -> None:
-        """See to what stands there now, durably: after this it may be written over. Raises `DroverError`."""
+        """Handle the current requests durably, so that their nodes may be overwritten. Raises `DroverError`."""
         ...
 
 
 class NoRequests:
-    """Nobody reads them."""
+    """Requests are not read."""
 
     def recorded(self, offset: int, batch: Batch) -> None:
         """Note nothing."""

@@ -1,4 +1,4 @@
-"""Follows the log and feeds the writer of every cluster in it; the projector as one coroutine."""
+"""The projector: follows the log and feeds the writer of every cluster in it."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
@@ -54,7 +54,7 @@ class Projector:
         try:
             while True:
                 working = {following, *self._tasks.values()}
-                # With a pause, since a cluster may appear at any time.
+                # Wait with a timeout, because a cluster may appear at any time.
                 done, _ = await asyncio.wait(working, timeout=RETRY_S, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
@@ -66,7 +66,7 @@ class Projector:
 
     @property
     def positions(self) -> Mapping[int, int]:
-        """Up to where each shard is read."""
+        """The position of each shard."""
         return {} if self._log is None else self._log.positions
 
     async def _follow(self) -> None:
@@ -76,19 +76,19 @@ class Projector:
                     if self._log is None:
                         self._log = await open_log(reader, self._connection, self._cluster)
                     async with aclosing(read_log(reader, self._connection, self._log)) as reading:
-                        async for found in reading:
-                            await self._take(found)
+                        async for records in reading:
+                            await self._take(records)
                     self._caught_up()
                     async with aclosing(follow_log(reader, self._connection, self._log)) as following:
-                        async for found in following:
-                            await self._take(found)
+                        async for records in following:
+                            await self._take(records)
             except LogUnavailableError as error:
                 self.last_error = str(error)
                 await asyncio.sleep(RETRY_S)
 
-    async def _take(self, found: Collection[ValidRecord]) -> None:
+    async def _take(self, records: Collection[ValidRecord]) -> None:
         self.last_error = None
-        for valid in found:
+        for valid in records:
             # A set of names and not the events: most records are about one cluster only.
             for cluster in {event.cluster for event in valid.batch.events}:
                 if self._cluster in {None, cluster}:

@@ -56,7 +56,7 @@ class ConflictError(StoreError):
 
 
 class Znode(msgspec.Struct, frozen=True, gc=False):
-    """What stands at a path; `version` grows by one with each change of the data, from 0."""
+    """The node at a path; `version` starts at 0 and grows by one with each change of the data."""
 
     data: bytes
     version: int
@@ -81,14 +81,14 @@ UNREADABLE = Examined(data=None, version=ANY_VERSION, czxid=0, mzxid=0, mtime_ms
 
 
 class Create(msgspec.Struct, frozen=True, gc=False):
-    """Make a node that is not there; its parent must be."""
+    """Create a node that does not exist; its parent must exist."""
 
     path: str
     data: bytes
 
 
 class Set(msgspec.Struct, frozen=True, gc=False):
-    """Replace the data of a node that is there in this version."""
+    """Replace the data of a node that has this version."""
 
     path: str
     data: bytes
@@ -96,7 +96,7 @@ class Set(msgspec.Struct, frozen=True, gc=False):
 
 
 class Delete(msgspec.Struct, frozen=True, gc=False):
-    """Remove a node that is there in this version and has no children."""
+    """Delete a node that has this version and no children."""
 
     path: str
     version: int
@@ -150,26 +150,26 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go; idempotent."""
+        """Close the connection; idempotent."""
         ...
 
 
 def size_of(operation: Operation) -> int:
-    """Estimate what an operation adds to a transaction."""
+    """Estimate the bytes of an operation in a transaction."""
     data = b"" if isinstance(operation, Delete) else operation.data
     return len(operation.path) + len(data) + OPERATION_OVERHEAD_BYTES
 
 
 async def nodes_below(store: Store, tops: Sequence[str]) -> dict[str, Examined]:
     """Return everything below these nodes, by absolute path, without them; nothing is seen below an unreadable one."""
-    found: dict[str, Examined] = {}
+    below: dict[str, Examined] = {}
     level = list(tops)
     while level:
         names = await store.children(level)
         nodes = await store.examine([f"{path}/{name}" for path in level for name in sorted(names.get(path, ()))])
-        found.update(nodes)
+        below.update(nodes)
         level = [path for path, node in nodes.items() if node.data is not None]
-    return found
+    return below
 
 
 async def read_subtree(store: Store, top: str) -> dict[str, Znode]:

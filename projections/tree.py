@@ -93,10 +93,10 @@ class Tree:
         """Raise `ConfigurationError` unless the tree is Drover's or may become so. Changes nothing."""
         marks = [f"{place}{mark}" for place in self._foreign_places() for mark in FOREIGN_MARKS]
         # A cluster may have the name of such a mark: then that is a tree of Drover's.
-        found = [path for path, node in (await self._store.read(marks)).items() if _cluster_of(node.data) is None]
-        if found:
+        others = [path for path, node in (await self._store.read(marks)).items() if _cluster_of(node.data) is None]
+        if others:
             raise ConfigurationError(
-                f"{min(found)} belongs to a real Kafka cluster: Drover's view never goes into its tree; choose another "
+                f"{min(others)} belongs to a real Kafka cluster, in whose tree Drover writes no view: choose another "
                 "zookeeper.root"
             )
         above = [self.base[:place] for place, sign in enumerate(self.base) if sign == "/" and place]
@@ -133,16 +133,16 @@ class Tree:
         self._sent = None
         await self.check()
         self.position, self._version = await self.read_position()
-        found = dict(await self._store.read([f"{self.base}{path}" for path in PARENTS]))
+        nodes = dict(await self._store.read([f"{self.base}{path}" for path in PARENTS]))
         # What others put there may be a node that only they may read, and may have others below it.
         leaves = await self._store.examine([f"{self.base}{path}" for path in sorted(SHARED | PROJECTED)])
         readable = [path for path, node in leaves.items() if node.data is not None]
         leaves = {**leaves, **await nodes_below(self._store, readable)}
-        found.update((path, Znode(node.data or b"", node.version)) for path, node in leaves.items())
+        nodes.update((path, Znode(node.data or b"", node.version)) for path, node in leaves.items())
         for top in SUBTREES:
-            found.update(await read_subtree(self._store, f"{self.base}{top}"))
-        self.known = {path[len(self.base) :]: node for path, node in found.items()}
-        self.exposed = await self._exposures(found)
+            nodes.update(await read_subtree(self._store, f"{self.base}{top}"))
+        self.known = {path[len(self.base) :]: node for path, node in nodes.items()}
+        self.exposed = await self._exposures(nodes)
         # Those that have gone meanwhile are none any more.
         self._obstacles &= self.known.keys()
         self.kept = frozenset(
@@ -194,7 +194,7 @@ class Tree:
     def release(self, paths: Iterable[str]) -> None:
         """Forget shared nodes that the fold does not have: they are requests, and not the projector's to touch."""
         for path in paths:
-            below = [known for known in self.known if known.startswith(f"{path}/")]
+            below = [node_path for node_path in self.known if node_path.startswith(f"{path}/")]
             for each in (path, *below):
                 self.known.pop(each, None)
 

@@ -1,7 +1,7 @@
-"""The writer of one cluster's tree: takes it over, writes group after group, follows while another one writes.
+"""The writer of a cluster's tree: takes it over, writes group after group, and follows while another one writes.
 
-It never ends by itself. Whatever the store does is reported and tried again, at most every few seconds; nothing is
-dropped before it stands in the tree. What the tree is, is only ever concluded from its position.
+It never ends by itself. Faults of the store are reported and tried again, at most every few seconds; events are kept
+until they are in the tree. The tree's state is always derived from its position.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ DENIED_RETRY_S, LEAST_LOOKS = 5.0, 4
 
 
 class Role(StrEnum):
-    """What a projector is doing for a cluster."""
+    """The role of a projector for a cluster."""
 
     WAITING = "waiting"
     TAKING_OVER = "taking-over"
@@ -92,20 +92,20 @@ class ClusterWriter:
     # -- the log's side
 
     def offer(self, offset: int, batch: Batch) -> None:
-        """Take in a record that counts and has events of this cluster."""
+        """Add a valid record with events of this cluster."""
         if self._feed.offer(offset, batch):
             self._news.set()
 
     def answered(self, offset: int, batch: Batch) -> None:
-        """Take note of a record that counts and has outcomes of this cluster."""
+        """Add a valid record with outcomes of this cluster."""
         self._requests.recorded(offset, batch)
 
     def wake(self) -> None:
-        """Let it look again: the end of the log was reached."""
+        """Wake the writer, because the end of the log was reached."""
         self._news.set()
 
     def recheck(self, paths: Iterable[str]) -> None:
-        """Look at these nodes at once: somebody has changed them."""
+        """Check these nodes at once, because somebody has changed them."""
         self._patrol.first(paths)
         self._news.set()
 
@@ -116,7 +116,7 @@ class ClusterWriter:
 
     @property
     def backlog(self) -> int:
-        """How many events are not in the tree yet, as far as is known."""
+        """The known number of events that are not in the tree yet."""
         return len(self._feed.waiting) + sum(group.events for group in self._groups)
 
     @property
@@ -129,7 +129,7 @@ class ClusterWriter:
     # -- the task
 
     async def run(self) -> None:
-        """Keep the tree true, for ever."""
+        """Keep the tree up to date, for ever."""
         while True:
             try:
                 self.role = Role.TAKING_OVER
@@ -157,7 +157,7 @@ class ClusterWriter:
     # -- taking over
 
     async def _take_over(self) -> None:
-        """Read the tree, come to where it is, and repair what differs."""
+        """Read the tree, fold up to its position, and repair differences."""
         self._ahead = None, []
         before, _ = await self.tree.read_position()
         if before is not None and self._is_usable(before):
@@ -186,7 +186,7 @@ class ClusterWriter:
         return not position.building and (position.cluster, position.shard) == (self.cluster, self._shard)
 
     async def _reach(self, place: Place) -> None:
-        """Fold up to a place, waiting for the log to bring it."""
+        """Fold up to a place, waiting until the log reaches it."""
         deadline_s, looks = math.inf, 0
         while self._feed.place < place:
             self._groups.clear()
@@ -269,7 +269,7 @@ class ClusterWriter:
     # -- writing
 
     async def _write_on(self) -> None:
-        """Write whatever comes, until another writer is found to be faster."""
+        """Write new events until another writer wins."""
         while True:
             if not self._groups and not self._prepare():
                 await self._idle()
@@ -295,7 +295,7 @@ class ClusterWriter:
         return group is not None
 
     def _prepare_ahead(self, sent: Sequence[Operation]) -> None:
-        """Make the next group, and what it takes, while the store works on this one."""
+        """Prepare the next group and its operations while the store works on this one."""
         if len(self._groups) < 2:
             self._prepare()
         # What becomes of a node that operators write as well is known when it is done.
@@ -315,7 +315,7 @@ class ClusterWriter:
         events: int = 0,
         meanwhile: Callable[[], None] = nothing,
     ) -> None:
-        """Write until it is known to be done; raises `BeatenError` and `ConflictError` only."""
+        """Write until the transaction is known to be done. Raises only `BeatenError` and `ConflictError`."""
         done = False
         while not done:
             try:

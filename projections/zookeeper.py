@@ -74,13 +74,13 @@ class ZooKeeperStore:
 
     async def read(self, paths: Sequence[str]) -> Mapping[str, Znode]:
         """Return the nodes at these paths."""
-        found = await self._ask_each(paths, lambda client, path: client.get_async(path))
-        return {path: Znode(data or b"", stat.version) for path, (data, stat) in found.items()}
+        answers = await self._ask_each(paths, lambda client, path: client.get_async(path))
+        return {path: Znode(data or b"", stat.version) for path, (data, stat) in answers.items()}
 
     async def examine(self, paths: Sequence[str]) -> Mapping[str, Examined]:
         """Return the nodes at these paths, with their identity."""
         try:
-            found = await self._ask_each(paths, lambda client, path: client.get_async(path))
+            answers = await self._ask_each(paths, lambda client, path: client.get_async(path))
         except StoreDeniedError as error:
             if not isinstance(error.__cause__, NoAuthError):
                 raise
@@ -92,13 +92,13 @@ class ZooKeeperStore:
             return {paths[0]: UNREADABLE}
         return {
             path: Examined(data or b"", stat.version, stat.czxid, stat.mzxid, stat.mtime)
-            for path, (data, stat) in found.items()
+            for path, (data, stat) in answers.items()
         }
 
     async def children(self, paths: Sequence[str]) -> Mapping[str, frozenset[str]]:
         """Return the names below each of these paths."""
-        found = await self._ask_each(paths, lambda client, path: client.get_children_async(path))
-        return {path: frozenset(names) for path, names in found.items()}
+        answers = await self._ask_each(paths, lambda client, path: client.get_children_async(path))
+        return {path: frozenset(names) for path, names in answers.items()}
 
     async def subtree(self, top: str) -> Mapping[str, Znode]:
         """Return a node and everything below it; only what has children is asked for them.
@@ -109,15 +109,15 @@ class ZooKeeperStore:
         level = [top]
         while level:
             try:
-                found = await self._ask_each(level, lambda client, path: client.get_async(path))
+                answers = await self._ask_each(level, lambda client, path: client.get_async(path))
             except StoreDeniedError:
                 there = await self.examine(level)
                 hidden = {path: Znode(b"", node.version) for path, node in there.items() if node.data is None}
                 nodes.update(hidden)
                 level = [path for path in there if path not in hidden]
                 continue
-            nodes.update((path, Znode(data or b"", stat.version)) for path, (data, stat) in found.items())
-            holders = [path for path, (_, stat) in found.items() if stat.numChildren]
+            nodes.update((path, Znode(data or b"", stat.version)) for path, (data, stat) in answers.items())
+            holders = [path for path, (_, stat) in answers.items() if stat.numChildren]
             names = await self.children(holders)
             level = [f"{path.rstrip('/')}/{name}" for path in holders for name in sorted(names.get(path, ()))]
         return nodes
@@ -186,7 +186,7 @@ class ZooKeeperStore:
                 yield f"{entry.id.scheme}:{entry.id.id}"
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         client, self._client = self._client, None
         if client is not None:
             await asyncio.to_thread(_end, client)
@@ -216,7 +216,7 @@ class ZooKeeperStore:
         )
 
     async def _ask_each(self, paths: Sequence[str], ask: Callable[[Any, str], Any]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        answered: dict[str, Any] = {}
         for first in range(0, len(paths), READS_AT_A_TIME):
             some = paths[first : first + READS_AT_A_TIME]
             client = await self._connected()
@@ -233,8 +233,8 @@ class ZooKeeperStore:
                     if not isinstance(answer, NoNodeError):
                         raise answer
                     continue
-                found[path] = answer
-        return found
+                answered[path] = answer
+        return answered
 
     async def _connected(self) -> Any:
         async with self._connecting:
@@ -286,11 +286,11 @@ class ZooKeeperStore:
             client._call(Multi(data, nothing), result)  # noqa: SLF001 - kazoo's own `create` would put the chroot before it
             # Where this one is there, or may not be made, the next one shows what is missing.
             answers = await self._answer(client, result)
-            refusals.append(next((one for one in answers or () if isinstance(one, Exception)), None))
+            refusals.append(next((answer for answer in answers or () if isinstance(answer, Exception)), None))
         return refusals
 
     async def _answer(self, client: Any, result: Any) -> Any:
-        """Wait for kazoo's answer; raises what it raises, and TimeoutError."""
+        """Wait for kazoo's answer. Raises its exceptions, and `TimeoutError`."""
         future: asyncio.Future[Any] = self._loop.create_future()
         result.rawlink(functools.partial(self._hand_over, _settle, future))
         try:
@@ -324,9 +324,9 @@ def _settle(future: "asyncio.Future[Any]", result: Any) -> None:
 
 
 def made(options: ZooKeeperOptions) -> Any:
-    """Make kazoo's client; it is not started."""
+    """Create kazoo's client without starting it."""
     logger = logging.getLogger("drover.zookeeper")
-    # What goes wrong is said once, by whoever asked.
+    # kazoo's own log lines are dropped, because the caller reports each fault.
     logger.setLevel(logging.CRITICAL)
     auth = [("digest", f"{options.username}:{options.password}")] if options.username is not None else None
     return KazooClient(

@@ -34,10 +34,10 @@ def batch_applier(sink: Sink, checkpoint: Path, samples_topic: str) -> ApplyBatc
         if number > before.batch:
             frame = contributions(records, samples_topic, before.carry, keeps_history=sink.keeps_history)
             try:
-                found = frame.collect()
+                rows = frame.collect()
             except Py4JJavaError as error:
                 raise SparkJobError(in_one_line(str(error))) from None
-            part = part_of(Contribution(row[0], bytes(row[1])) for row in found)
+            part = part_of(Contribution(row[0], bytes(row[1])) for row in rows)
             sink.apply(identity, Applied(number, part, _now_ms()))
 
     return apply
@@ -53,8 +53,8 @@ def in_one_line(said: str) -> str:
     lines = [line.strip() for line in said.splitlines()]
     first = next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0] if lines else "")
     causes = [line for line in lines if line.startswith("Caused by: ")]
-    told = "; ".join([first, *causes[-1:]])
-    return f"{JAVA_SAID}{told[:MOST_SAID]}"
+    summary = "; ".join([first, *causes[-1:]])
+    return f"{JAVA_SAID}{summary[:MOST_SAID]}"
 
 
 def checkpoint_identity(directory: Path) -> str | None:

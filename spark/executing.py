@@ -45,9 +45,11 @@ def _fold(
     keeps_history: bool,  # noqa: FBT001 - bound by `partial`
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    for found in folded(records_in(batches), carry, keeps_history=keeps_history):
-        yield _arrow(found)
+    for contribution in folded(records_in(batches), carry, keeps_history=keeps_history):
+        yield _arrow(contribution)
 
 
-def _arrow(found: Contribution) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([found.table]), pa.array([found.rows], pa.binary())], schema=_SCHEMA)
+def _arrow(contribution: Contribution) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [pa.array([contribution.table]), pa.array([contribution.rows], pa.binary())], schema=_SCHEMA
+    )

@@ -1,4 +1,4 @@
-"""What lies in the job's directory; known to the job and to whoever reads the tables. Imports nothing of Spark."""
+"""The files in the job's directory, for the job and the readers of its tables, without imports of Spark."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The sign of life of a job, for whoever reads its tables: a file, written every second, that says what it does."""
+"""The heartbeat of a job for the readers of its tables: a file with the job's activity, written every second."""
 
 import threading
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ ALIVE_MS = 3_000
 
 
 class JobState(StrEnum):
-    """What a job does: Spark starts, or its queries run."""
+    """The activity of a job: Spark starts, or its queries run."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -43,18 +43,18 @@ class Heartbeat:
 @contextmanager
 def heartbeat(file: Path) -> Iterator[Heartbeat]:
     """Give signs of life during the block, also while it waits for Spark; afterwards the file is gone."""
-    one, over = Heartbeat(file), threading.Event()
+    beating, over = Heartbeat(file), threading.Event()
 
     def beat() -> None:
         while not over.wait(BEAT_S):
             with suppress(OSError):  # such as a full disk: there may be room again at the next beat
-                one.beat()
+                beating.beat()
 
-    one.beat()
+    beating.beat()
     thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
     thread.start()
     try:
-        yield one
+        yield beating
     finally:
         over.set()
         thread.join()
@@ -62,7 +62,7 @@ def heartbeat(file: Path) -> Iterator[Heartbeat]:
 
 
 def state_of_job(file: Path, now_ms: int) -> JobState | None:
-    """Return what a job does, by its last sign of life; None if there is none, or it is too old."""
+    """Return the activity in a job's last heartbeat; None if there is none, or it is too old."""
     try:
         is_alive = now_ms - file.stat().st_mtime * 1000 <= ALIVE_MS
         return JobState(file.read_text(encoding="ascii")) if is_alive else None

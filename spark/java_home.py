@@ -28,7 +28,7 @@ def java_home() -> Path:
     java, script = find_java(), _script()
     home = script.parents[1]
     if java.absolute() == script.absolute():
-        # Whoever started this process runs Spark, too, and has set JAVA_HOME: the script must not call itself.
+        # The parent process runs Spark, too, and has set JAVA_HOME to this script, which must not call itself.
         return home
     text = _SCRIPT.format(dropped=DROPPED, java=shlex.quote(str(java.absolute())))
     if not script.exists() or script.read_text(encoding="utf-8") != text:

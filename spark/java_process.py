@@ -14,12 +14,12 @@ from pyspark.java_gateway import launch_gateway
 
 from drover.errors import SparkJobError
 
-# Java tells its end to whoever talks to it before the system does.
+# A connection to Java ends before the system reports the end of its process.
 ENDS_WITHIN_S = 2.0
 
 
 def start_java(options: Mapping[str, str], output: Path) -> None:
-    """Start this process's Java with Spark's options, unless it has one; what it prints goes to a file.
+    """Start this process's Java with Spark's options, unless it runs; its output goes to a file.
 
     Spark's own log is another file. Here are the words of the virtual machine, of Python's workers, and the stack
     traces of what was under way when it was told to stop. Raises `SparkJobError` when it does not start.

@@ -1,4 +1,4 @@
-"""The job: one query per sink on the two topics, until it is told to stop; one that fails ends it, with its cause."""
+"""The job: a query per sink on the two topics, until a signal stops it; a query that fails ends it, with its cause."""
 
 import shutil
 import sqlite3
@@ -38,7 +38,7 @@ _LOST, _REASON = ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException"), "Reason: "
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """What the job is told.
+    """The options of the job.
 
     `directory` holds everything that the job keeps. `master` is Spark's (None: what spark-submit said, else two threads
     of this machine), `spark` are further settings of Spark. `keeps_history` adds the Parquet history; the tables keep
@@ -156,7 +156,7 @@ def _stop(queries: Sequence[StreamingQuery]) -> None:
 
 
 def _why(said: str, files: JobFiles) -> str:
-    """Say what ended the job: a Java that is gone, whoever noticed it, or what Spark says."""
+    """Return the reason why the job ended: Java has ended, or Spark's own message."""
     ended = end_of_java()
     if ended is not None:
         return f"{ended}; start the job again, it continues where it was (more in {files.java_log})"
@@ -166,7 +166,7 @@ def _why(said: str, files: JobFiles) -> str:
 def _cause(query: StreamingQuery, files: JobFiles) -> str:
     error = query.exception()
     text = "" if error is None else str(error)
-    said = root_cause(text)
+    reason = root_cause(text)
     if any(word in text for word in _LOST):
         reasons = [line.strip() for line in text.splitlines() if line.strip().startswith(_REASON)]
         checkpoint = files.checkpoint(query.name.removeprefix(_QUERY))
@@ -174,8 +174,8 @@ def _cause(query: StreamingQuery, files: JobFiles) -> str:
             "a topic no longer has all that the job had still to read, such as samples after a week: remove "
             f"{checkpoint} and start the job again, it makes the tables anew from the log"
         )
-        said = "; ".join([said.rstrip(";"), *reasons[:1], remedy])
-    return f"the query {query.name} failed: {said} (more in {files.spark_log})"
+        reason = "; ".join([reason.rstrip(";"), *reasons[:1], remedy])
+    return f"the query {query.name} failed: {reason} (more in {files.spark_log})"
 
 
 def root_cause(said: str) -> str:

@@ -1,4 +1,4 @@
-"""Contributions joined into tables, in memory; what the sinks do with files and what a batch does at once. Pure.
+"""PURE: join contributions into tables in memory, as the sinks do with files and a batch does at once.
 
 A part of the log is what one batch of the stream holds; `Part` is everything it adds, as any sink can write it.
 """
@@ -31,17 +31,17 @@ def part_of(contributions: Iterable[Contribution]) -> Part:
     rows: dict[str, list[Row]] = {name: [] for name in TABLES}
     carried: dict[str, bytes] = {}
     newest_ms = logged_ms = 0
-    for found in contributions:
-        if found.table == CARRY:
-            for name, value in rows_of(found):
+    for contribution in contributions:
+        if contribution.table == CARRY:
+            for name, value in rows_of(contribution):
                 assert name not in carried, f"the records of {name} came in several tasks"
                 carried[name] = value
-        elif found.table == NEWEST:
-            for newest, logged in rows_of(found):
+        elif contribution.table == NEWEST:
+            for newest, logged in rows_of(contribution):
                 newest_ms, logged_ms = max(newest_ms, newest), max(logged_ms, logged)
         else:
-            names = TABLES[found.table].names
-            rows[found.table] += (dict(zip(names, row, strict=True)) for row in rows_of(found))
+            names = TABLES[contribution.table].names
+            rows[contribution.table] += (dict(zip(names, row, strict=True)) for row in rows_of(contribution))
     return Part({name: tuple(of_table) for name, of_table in rows.items() if of_table}, carried, newest_ms, logged_ms)
 
 
@@ -49,17 +49,17 @@ def merge(table: Table, into: dict[Key, Row], rows: Iterable[Row]) -> dict[Key, 
     """Join rows into those that are there, by the table's keys; returns `into`."""
     for row in rows:
         key = tuple(row[name] for name in table.keys)
-        known = into.get(key)
-        if known is None or _begins_anew(table, known, row):
-            known = into[key] = dict.fromkeys(table.names) | {name: row[name] for name in table.keys}
+        present = into.get(key)
+        if present is None or _begins_anew(table, present, row):
+            present = into[key] = dict.fromkeys(table.names) | {name: row[name] for name in table.keys}
         for column in table.values:
-            known[column.name] = joined(column.merge, known[column.name], row[column.name])
+            present[column.name] = joined(column.merge, present[column.name], row[column.name])
     return into
 
 
-def _begins_anew(table: Table, known: Row, row: Row) -> bool:
+def _begins_anew(table: Table, present: Row, row: Row) -> bool:
     """Whether a row is about something else than the one that is there, of the same name."""
     if table.begins_by is None:
         return False
-    began, begins = known[table.begins_by], row[table.begins_by]
+    began, begins = present[table.begins_by], row[table.begins_by]
     return began is not None and begins is not None and began != begins

@@ -36,5 +36,5 @@ TABLES: Mapping[str, Table] = {
     **{table.name: table for table in LOG_TABLES},
     SAMPLES_TABLE.name: SAMPLES_TABLE,
 }
-# What is kept by a sink that keeps no history.
+# The tables of a sink that keeps no history.
 BOUNDED: Mapping[str, Table] = {name: table for name, table in TABLES.items() if not table.is_history}

@@ -193,10 +193,10 @@ def _prepare_environment() -> None:
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER_OPTIONS)
-    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if str(PROGRAM_ROOT) not in known:
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if str(PROGRAM_ROOT) not in entries:
         # What the driver adds to its own path does not reach the workers.
-        os.environ["PYTHONPATH"] = os.pathsep.join([str(PROGRAM_ROOT), *filter(None, known)])
+        os.environ["PYTHONPATH"] = os.pathsep.join([str(PROGRAM_ROOT), *filter(None, entries)])
 
 
 def _quiet(directory: Path) -> str:

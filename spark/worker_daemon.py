@@ -12,7 +12,7 @@ import drover.spark.executing  # noqa: F401 - for the workers that are forked fr
 
 # Imports pandas, which Spark's workers want before they call our functions.
 require_minimum_pandas_version()
-# No worker need look for garbage among what was imported, or copy its pages by doing so.
+# Workers need not collect garbage among imported modules, which would copy their memory pages.
 gc.freeze()
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from drover.cli.plan_file import PlanFile, lists_of
 from drover.cli.proposal import cost_line, note_lines, print_brokers
 from drover.cli.submission import checked
 from drover.client.views.proposal_rows import changed_brokers, least_time_s
-from drover.decide.decision import Decision
+from drover.decide.decision import Decision, OwnTopics
 from drover.decide.targets import refused_anywhere
 from drover.decide.trial import partitions_to_see, trial
 from drover.errors import ClusterError, ConfigurationError
@@ -113,7 +113,7 @@ def try_plan(settings: Settings, commands: Sequence[Alter], output: str) -> None
     """
     for command in commands:
         checked(command)
-    refuse_form(commands, settings.log.topics.own)
+    refuse_form(commands, _own_topics(settings))
     tried = try_now(settings, commands)
     estimate = tried.estimate
     show_commands(commands, output, {"estimate": None if estimate is None else estimate.document()})
@@ -126,7 +126,11 @@ def try_plan(settings: Settings, commands: Sequence[Alter], output: str) -> None
         raise Failure(f"the plan breaks {plural(len(problems), 'rule')}, named above", ExitCode.GUARDED)
 
 
-def refuse_form(commands: Sequence[Alter], own_topics: frozenset[str]) -> None:
+def _own_topics(settings: Settings) -> OwnTopics:
+    return OwnTopics(settings.log.topics.own, settings.worker.allow_drover_topics)
+
+
+def refuse_form(commands: Sequence[Alter], own_topics: OwnTopics) -> None:
     """Raise `Failure` for targets that are wrong in any cluster."""
     targets = [target for command in commands for target in command.partitions]
     _refuse([refusal for target in targets if (refusal := refused_anywhere(target, own_topics)) is not None])
@@ -167,7 +171,7 @@ async def _tried(settings: Settings, commands: Sequence[Alter]) -> Tried:
     cluster = commands[0].cluster
     state = await state_of(settings, cluster)
     seen = await _seen(settings, state, partitions_to_see(commands, state))
-    decisions = trial(commands, state, seen, settings.log.topics.own, time.time_ns() // 1_000_000)
+    decisions = trial(commands, state, seen, _own_topics(settings), time.time_ns() // 1_000_000)
     taken = {key for decision in decisions for key in decision.accepted}
     accepted = {
         target.key: target.replicas

@@ -1,1 +1,1 @@
-"""The door to a managed cluster: the port, the real driver on Kafka's Admin RPCs, and the simulated twin."""
+"""Access to a managed cluster: the port, and the driver on Kafka's Admin RPCs."""

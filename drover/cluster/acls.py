@@ -1,4 +1,4 @@
-"""Kafka's access control lists: one as a value, as the stock tool's arguments, and creating them."""
+"""Kafka's ACLs as values, and how to create them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ LITERAL = 3
 
 
 class Resource(IntEnum):
-    """What an ACL is about, with Kafka's own codes."""
+    """The kinds of resources of ACLs, with Kafka's own codes."""
 
     TOPIC = 2
     GROUP = 3
@@ -25,7 +25,7 @@ class Resource(IntEnum):
 
 
 class Operation(IntEnum):
-    """What an ACL allows, with Kafka's own codes.
+    """The operations of ACLs, with Kafka's own codes.
 
     Reading or writing a topic includes describing it, altering includes describing, altering configs includes
     describing configs.
@@ -50,7 +50,7 @@ CLUSTER_NAME = "kafka-cluster"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Acl:
-    """One user may do one operation on one resource, from anywhere; the name `*` is every resource of the kind."""
+    """Allows a user an operation on a resource, from any host; the name `*` means every resource of the kind."""
 
     user: str
     resource: Resource
@@ -59,10 +59,10 @@ class Acl:
 
 
 async def create_acls(bootstrap: str, acls: Sequence[Acl], client_options: Mapping[str, object]) -> None:
-    """Create these ACLs; those that are there already stay. Brokers follow within moments, not at once.
+    """Create these ACLs; existing ones stay. Brokers apply them a moment later.
 
     Raises:
-        ConfigurationError: Kafka refuses one, which it says.
+        ConfigurationError: Kafka refuses an ACL.
         ClusterUnavailableError, OutcomeUnknownError: no answer; repeating is harmless.
     """
     lane = Lane("acls", bootstrap, client_options, TIMEOUT_MS)
@@ -87,5 +87,5 @@ async def create_acls(bootstrap: str, acls: Sequence[Acl], client_options: Mappi
     for acl, result in zip(acls, response.results, strict=True):
         if result.error_code != NONE:
             raise ConfigurationError(
-                f"{bootstrap} does not take the ACL {acl}: Kafka error {result.error_code} ({result.error_message})"
+                f"{bootstrap} refuses the ACL {acl}: Kafka error {result.error_code} ({result.error_message})"
             )

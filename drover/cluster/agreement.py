@@ -1,4 +1,4 @@
-"""How List, Describe, List become one `Observation`; pure, and the same for the real and the simulated driver."""
+"""PURE: combine List, Describe, List into one `Observation`; the same for the real and the simulated driver."""
 
 from collections.abc import Collection, Mapping
 
@@ -12,14 +12,14 @@ Described = Mapping[TopicPartition, PartitionFacts | None]
 
 
 def agreed_moves(before: Moves, after: Moves) -> dict[TopicPartition, Move]:
-    """Keep the moves that both Lists show alike."""
+    """Return the moves that are equal in both Lists."""
     return {partition: move for partition, move in before.items() if after.get(partition) == move}
 
 
 def agreed_partitions(
     asked: Collection[TopicPartition], before: Moves, described: Described, after: Moves
 ) -> dict[TopicPartition, PartitionFacts | None]:
-    """Keep the asked partitions that were described and on which both Lists agree, each with its move."""
+    """Return the asked partitions that were described and on which both Lists agree, each with its move."""
     agreed: dict[TopicPartition, PartitionFacts | None] = {}
     for partition in sorted(set(asked)):
         move = before.get(partition)
@@ -33,5 +33,5 @@ def agreed_partitions(
 def with_known_min_isr(
     agreed: Mapping[TopicPartition, PartitionFacts | None], min_isr: Mapping[str, int]
 ) -> dict[TopicPartition, PartitionFacts | None]:
-    """Leave out partitions without a min ISR: the broker that was asked for configs does not know their topic yet."""
+    """Add min ISR; leave out partitions whose topic the broker that was asked for configs does not know yet."""
     return {partition: facts for partition, facts in agreed.items() if facts is None or partition.topic in min_isr}

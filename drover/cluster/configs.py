@@ -1,4 +1,4 @@
-"""Topic and broker configs of a real cluster: reading them, and making throttle changes."""
+"""Read topic and broker configs of a real cluster, and change throttles."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -52,7 +52,7 @@ async def topic_configs(
 
     Raises:
         ClusterAccessError: an ACL is missing.
-        ClusterUnavailableError: no answer, or Kafka refuses to show a topic's configs.
+        ClusterUnavailableError: no answer, or Kafka refuses to return a topic's configs.
     """
     if not topics:
         return {}
@@ -73,7 +73,7 @@ async def topic_configs(
 
 
 async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline) -> dict[int, BrokerRates]:
-    """Read the rates set on each broker that answers; a broker's own configs can be read from itself only.
+    """Read the rates set on each broker that answers; only a broker itself can return its dynamic configs.
 
     Raises:
         ClusterAccessError: an ACL is missing.
@@ -84,7 +84,7 @@ async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline)
         try:
             response = await lane.send(request, deadline, broker=broker)
         except ClusterUnavailableError:
-            return None  # it died a moment ago; dead brokers are left out
+            return None  # the broker has just died; dead brokers are left out
         described = messages.read_configs(response)[str(broker)]
         if _is_of_another_broker(described.result):
             await lane.refresh(deadline)
@@ -94,7 +94,7 @@ async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline)
         return parse_rates(described.own) if described.result.accepted else None
 
     ordered = sorted(set(brokers))
-    # All are waited for: a driver that is closed after the first refusal must have no call under way.
+    # Wait for all of them, so that no call is under way when a caller closes the driver after a refusal.
     answers = await asyncio.gather(*(one(broker) for broker in ordered), return_exceptions=True)
     rates: dict[int, BrokerRates] = {}
     for broker, answer in zip(ordered, answers, strict=True):
@@ -106,13 +106,13 @@ async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline)
 
 
 def _is_of_another_broker(answer: CallResult) -> bool:
-    """Whether a broker was asked for the configs of another one: it listens at an address that was the other's."""
+    """Whether another broker has answered, which now has the address of the broker that was asked."""
     return answer.code == INVALID_REQUEST and "nexpected broker id" in (answer.message or "")
 
 
-def _not_allowed(what: str, answer: CallResult) -> ClusterAccessError:
+def _not_allowed(action: str, answer: CallResult) -> ClusterAccessError:
     return ClusterAccessError(
-        f"Drover {what}: Kafka error {answer.code} ({answer.message}); `drover acls` prints the ACLs that are needed",
+        f"Drover {action}: Kafka error {answer.code} ({answer.message}); `drover acls` prints the ACLs that are needed",
         answer.code,
     )
 
@@ -122,11 +122,11 @@ async def change_throttles(
 ) -> Results:
     """Make throttle changes in order; changes of different resources are sent together.
 
-    Once a change of a resource is refused, its later changes are left out and get the same answer.
+    Once a change of a resource is refused, its later changes are not made and get the same answer.
 
     Raises:
-        ClusterUnavailableError: nothing was changed.
-        OutcomeUnknownError: something may have been changed; all changes are idempotent, so look or repeat.
+        ClusterUnavailableError: no change was made.
+        OutcomeUnknownError: a change may have been made; all changes are idempotent, so read the configs or repeat.
     """
     results: Results = {}
     for wave in waves(changes):
@@ -148,7 +148,7 @@ async def change_throttles(
 
 
 def _raise_what_is_known(problems: Sequence[ClusterUnavailableError | OutcomeUnknownError], results: Results) -> None:
-    """Raise for a wave that has problems: a change that did take effect makes the whole outcome unknown."""
+    """Raise the error of a wave with problems; if one of its changes took effect, the outcome is unknown."""
     problems = [*problems, *(_unknown(change, answer) for change, answer in results.items() if _is_unknown(answer))]
     if not problems:
         return
@@ -164,18 +164,24 @@ def _is_unknown(answer: CallResult) -> bool:
 
 
 def _unknown(change: ThrottleChange, answer: CallResult) -> OutcomeUnknownError:
-    return OutcomeUnknownError(f"{change}: Kafka error {answer.code} ({answer.message}); look before relying on it")
+    return OutcomeUnknownError(
+        f"{change}: Kafka error {answer.code} ({answer.message}); read the config before relying on it"
+    )
 
 
 async def _set_rates(lane: Lane, change: SetBrokerRates, live_brokers: Collection[int], deadline: Deadline) -> Results:
     broker = str(change.broker)
     request = messages.alter_configs_request(BROKER_RESOURCE, {broker: rate_operations(change.rates)})
     if change.broker not in live_brokers:
-        return {change: CallResult(BROKER_NOT_AVAILABLE, f"broker {broker} is not alive: only itself takes its rates")}
+        return {
+            change: CallResult(
+                BROKER_NOT_AVAILABLE, f"broker {broker} is not alive, and only the broker itself accepts its rates"
+            )
+        }
     try:
         response = await lane.send(request, deadline, broker=change.broker, changes=True)
     except ClusterUnavailableError as problem:
-        return {change: CallResult(BROKER_NOT_AVAILABLE, str(problem))}  # it died a moment ago; the others go on
+        return {change: CallResult(BROKER_NOT_AVAILABLE, str(problem))}  # the broker has just died; the others go on
     answer = messages.read_alter_configs(response)[broker]
     if _is_of_another_broker(answer):
         await lane.refresh(deadline)
@@ -186,7 +192,7 @@ async def _set_rates(lane: Lane, change: SetBrokerRates, live_brokers: Collectio
 
 
 async def _until_rates_show(lane: Lane, change: SetBrokerRates, deadline: Deadline) -> None:
-    """Wait a little until the broker shows the rates that the controller accepted; see `_until_visible`."""
+    """Wait briefly until the broker shows the rates that the controller has accepted; see `_until_visible`."""
     look_until = _look_until(deadline)
     while look_until.left_ms() > 0:
         shown = await broker_rates(lane, (change.broker,), deadline)
@@ -196,7 +202,7 @@ async def _until_rates_show(lane: Lane, change: SetBrokerRates, deadline: Deadli
 
 
 async def _change_lists(lane: Lane, changes: Sequence[ThrottleChange], deadline: Deadline) -> Results:
-    """Change the lists of several topics, each named once, in one request made from what is there now."""
+    """Change the lists of several topics, each named once, in one request based on their current values."""
     asked = {change.topic: change for change in changes if not isinstance(change, SetBrokerRates)}
     described = await topic_configs(lane, asked, LIST_KEYS, deadline)
     results: Results = {}
@@ -222,10 +228,10 @@ async def _change_lists(lane: Lane, changes: Sequence[ThrottleChange], deadline:
 
 
 async def _until_visible(lane: Lane, operations: Mapping[str, tuple[ConfigOperation, ...]], deadline: Deadline) -> None:
-    """Wait a little until brokers show what the controller accepted, because the next change starts from a read.
+    """Wait briefly until brokers show an accepted change, because the next change starts from a read.
 
-    Kafka has accepted the change already: if it does not show in time, that is no fault. Each look has as long as the
-    whole call: one that is given up takes the connection along, and the alters that are under way on it.
+    A change that is not visible in time is no fault, because Kafka has accepted it. Each read has the deadline of the
+    whole call: giving up a request would close its connection, and lose the alters under way on it.
     """
     look_until = _look_until(deadline)
     while operations and look_until.left_ms() > 0:
@@ -239,5 +245,5 @@ async def _until_visible(lane: Lane, operations: Mapping[str, tuple[ConfigOperat
 
 
 def _look_until(deadline: Deadline) -> Deadline:
-    """Return the moment from which on no further look begins."""
+    """Return the deadline after which no further read begins."""
     return Deadline.after_ms(min(int(_VISIBLE_WITHIN_S * 1000), deadline.left_ms()))

@@ -1,4 +1,4 @@
-"""The requests behind an `Inventory` and what is read from their answers; no I/O."""
+"""PURE: the requests for an `Inventory`, and decoding of their answers."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -11,16 +11,16 @@ from drover.facts import NONE
 from drover.inventory import LogDirectories, LogDirectory, RegisteredBroker
 
 FENCED_BROKERS_VERSION = 2
-"""The first version of DescribeCluster that names fenced brokers (KIP-1073)."""
+"""The first version of DescribeCluster that lists fenced brokers (KIP-1073)."""
 
 
 def brokers_request() -> Any:
-    """Ask for every registered broker, fenced ones included where the cluster knows how (KIP-1073)."""
+    """Request every registered broker, including fenced ones if the cluster supports it (KIP-1073)."""
     return DescribeClusterRequest(include_fenced_brokers=True)
 
 
 def read_brokers(response: Any, metadata: Metadata) -> dict[int, RegisteredBroker]:
-    """Read the registered brokers; those that Metadata shows are alive."""
+    """Return the registered brokers; those in Metadata are alive."""
     racks = {broker.broker_id: broker.rack for broker in response.brokers} | dict(metadata.racks)
     return {
         broker: RegisteredBroker(broker, rack, is_alive=broker in metadata.racks)
@@ -29,19 +29,19 @@ def read_brokers(response: Any, metadata: Metadata) -> dict[int, RegisteredBroke
 
 
 def read_registered(response: Any, metadata: Metadata) -> frozenset[int] | None:
-    """Read who is registered, fenced brokers included; None where the cluster does not name those, before 4.0."""
+    """Return the registered brokers, fenced ones included; None before Kafka 4.0, which does not list those."""
     if response.error_code != NONE or response.version < FENCED_BROKERS_VERSION:
         return None
     return frozenset(broker.broker_id for broker in response.brokers).union(metadata.racks)
 
 
 def every_directory_request() -> Any:
-    """Ask one broker for all its log directories and what is in them."""
+    """Request all log directories of a broker, with their replicas."""
     return DescribeLogDirsRequest(topics=None)
 
 
 def read_directories(response: Any) -> tuple[LogDirectory, ...]:
-    """Read the directories; -1 is Kafka's word for an unknown size. Only version 5 says what is cordoned (KIP-1066)."""
+    """Return the log directories; Kafka sends -1 for an unknown size, and cordoned directories from version 5 on."""
     return tuple(
         LogDirectory(
             path=directory.log_dir,
@@ -55,9 +55,9 @@ def read_directories(response: Any) -> tuple[LogDirectory, ...]:
 
 
 def read_log_directories(answers: Mapping[int, Any], asked: Collection[TopicPartition]) -> LogDirectories:
-    """Read what brokers answer to one request for these partitions; None is no answer.
+    """Return the sizes of these partitions' replicas from the answers of brokers; None stands for no answer.
 
-    A user who may not describe the cluster gets no directories, as if the broker had not answered.
+    A broker that denies the user Describe on the cluster counts as not answering.
     """
     responses = {broker: response for broker, response in answers.items() if response is not None}
     held = {broker: read_log_dirs(response) for broker, response in responses.items()}
@@ -70,7 +70,7 @@ def read_log_directories(answers: Mapping[int, Any], asked: Collection[TopicPart
 
 
 def by_partition(held: Mapping[int, Mapping[TopicPartition, int]]) -> dict[TopicPartition, dict[int, int]]:
-    """Turn what each broker holds into who holds each partition."""
+    """Regroup replica sizes by partition instead of by broker."""
     turned: dict[TopicPartition, dict[int, int]] = {}
     for broker, sizes in sorted(held.items()):
         for partition, size in sizes.items():

@@ -1,4 +1,4 @@
-"""The real driver: observes and changes a managed cluster through Kafka's Admin RPCs. It decides nothing."""
+"""The driver of real clusters: observes and changes a managed cluster with Kafka's Admin RPCs; it decides nothing."""
 
 import asyncio
 import time
@@ -37,21 +37,21 @@ from drover.inventory import Inventory, LogDirectories, LogDirectory, named_brok
 from drover.traits import BrokerVersion
 
 MIN_ISR_MAX_AGE_S = 30.0
-"""For how long a topic's min.insync.replicas is cached."""
+"""How long a topic's min.insync.replicas is cached."""
 
 MIN_ISR = "min.insync.replicas"
 NO_SUCH_TOPIC = frozenset(
     {UNKNOWN_TOPIC_OR_PARTITION, 17}
-)  # 17 is INVALID_TOPIC_EXCEPTION: no topic can have that name
+)  # 17 is INVALID_TOPIC_EXCEPTION, for a name that no topic can have
 
 
 class KafkaDriver:
     """A `ClusterDriver` on a real cluster, over PLAINTEXT unless `client_options` says otherwise.
 
     `bootstrap` is `host:port,host:port`; `client_options` are kafka-python's own (`security_protocol`, `ssl_cafile`,
-    `sasl_mechanism`, ...). Calls, observations and byte samples have connections of their own, so that what is slow
-    or hangs delays nothing else; nothing is sent to another cluster than the one that was observed last. Brokers may
-    die and return; it reconnects by itself. Use it from one event loop.
+    `sasl_mechanism`, ...). Calls, observations and byte samples have connections of their own, so that a slow or
+    hanging request does not delay the others. Requests only go to the cluster that was observed last. It reconnects to
+    brokers that die and return. Use it from one event loop.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class KafkaDriver:
         if response.error_code in configs.OUTCOME_UNKNOWN_CODES:
             raise OutcomeUnknownError(
                 f"cluster {self.cluster_name} answered an alter of {len(requests)} partitions with Kafka error"
-                f" {response.error_code} ({response.error_message}): look before repeating it"
+                f" {response.error_code} ({response.error_message}): observe the cluster before repeating it"
             )
         return messages.read_alter(response, requests)
 
@@ -155,7 +155,7 @@ class KafkaDriver:
         if response.error_code in configs.OUTCOME_UNKNOWN_CODES:
             raise OutcomeUnknownError(
                 f"cluster {self.cluster_name} answered an election of {len(partitions)} leaders with Kafka error"
-                f" {response.error_code}: look before repeating it"
+                f" {response.error_code}: observe the cluster before repeating it"
             )
         return messages.read_elect(response, partitions)
 
@@ -208,7 +208,7 @@ class KafkaDriver:
         )
 
     async def broker_rates(self, brokers: Collection[int]) -> Mapping[int, BrokerRates]:
-        """See `ClusterDriver.broker_rates`; a live broker that does not answer in time is left out like a dead one."""
+        """See `ClusterDriver.broker_rates`; live brokers that do not answer in time are left out, too."""
         deadline = self._deadline()
         live = (await self._metadata(self._calls, (), deadline)).racks
         return await configs.broker_rates(self._calls, brokers & live.keys(), deadline)
@@ -245,7 +245,7 @@ class KafkaDriver:
 
     async def _list(self, deadline: Deadline) -> Listing:
         started_ms = _now_ms()
-        # What is left of the time is for a question about the controller.
+        # Use the rest of the time to find out whether only the controller is missing.
         asking = Deadline.after_ms(deadline.left_ms() * 3 // 4)
         try:
             response = await self._observations.send(messages.list_request(), asking)
@@ -264,7 +264,7 @@ class KafkaDriver:
     async def _without_controller(
         self, problem: ClusterUnavailableError, deadline: Deadline
     ) -> ClusterUnavailableError:
-        """Say whether brokers answer by themselves where a question for the controller has got no answer."""
+        """Return the error for an unanswered request to the controller; it says whether the brokers answer."""
         try:
             brokers = (await self._metadata(self._observations, (), deadline)).racks
         except ClusterUnavailableError:
@@ -279,7 +279,7 @@ class KafkaDriver:
         fresh = {name: entry for name, entry in self._min_isr.items() if now_s - entry[0] < MIN_ISR_MAX_AGE_S}
         missing = [name for name in topics if name not in fresh]
         described = await configs.topic_configs(self._observations, missing, (MIN_ISR,), deadline)
-        # Another call may have let go of what was fresh when this one began.
+        # Another call may have dropped entries that were fresh when this one began.
         min_isrs = fresh | {
             name: (now_s, int(topic_configs.effective[MIN_ISR])) for name, topic_configs in described.items()
         }
@@ -290,11 +290,11 @@ class KafkaDriver:
         try:
             response = await self._samples.send(messages.versions_request(), deadline, broker=broker)
         except ClusterUnavailableError:
-            return None  # it died a moment ago, or hangs
+            return None  # the broker has just died, or hangs
         return messages.read_versions(response) if response.error_code == NONE else None
 
     async def _described_by(self, broker: int, request: Any, deadline: Deadline) -> Any | None:
-        """Return a broker's answer to DescribeLogDirs; None if it died a moment ago, or hangs."""
+        """Return a broker's answer to DescribeLogDirs; None if it has just died, or hangs."""
         try:
             return await self._samples.send(request, deadline, broker=broker)
         except ClusterUnavailableError:
@@ -308,13 +308,14 @@ class KafkaDriver:
             return None, {}
         if response.error_code in configs.NOT_AUTHORIZED:
             raise ClusterAccessError(
-                f"cluster {self.cluster_name} does not show its log directories: the user needs Describe on the cluster"
+                f"cluster {self.cluster_name} does not return its log directories: the user needs the ACL Describe on "
+                "the cluster (`drover acls`)"
             )
         return inventory_requests.read_directories(response), messages.read_log_dirs(response)
 
 
 def _described(partitions: Collection[TopicPartition], metadata: Metadata) -> Described:
-    """Return what Metadata shows of the asked partitions; a topic with any other error than absence is left out."""
+    """Return the asked partitions from Metadata; topics with an error other than absence are left out."""
     described: dict[TopicPartition, PartitionFacts | None] = {}
     for partition in partitions:
         topic = metadata.topics.get(partition.topic)

@@ -1,7 +1,7 @@
-"""Kafka protocol requests that Drover sends and what it reads from the responses; no I/O, raw error codes throughout.
+"""PURE: the Kafka protocol requests that Drover sends, and decoding of the responses, with raw error codes.
 
-Built from protocol classes because kafka-python's own methods drop what Drover needs: the message of each partition in
-AlterPartitionReassignments, KIP-860's flag, and error codes that are not turned into exceptions.
+Uses kafka-python's protocol classes, because its own methods drop the error message of each partition in
+AlterPartitionReassignments and KIP-860's flag, and turn error codes into exceptions.
 """
 
 from base64 import urlsafe_b64encode
@@ -40,7 +40,7 @@ DYNAMIC_SOURCE = {TOPIC_RESOURCE: 1, BROKER_RESOURCE: 2}  # DYNAMIC_TOPIC_CONFIG
 
 @dataclass(frozen=True, slots=True)
 class DescribedTopic:
-    """One topic of a Metadata response; `code` is Kafka's, and without a topic there are no partitions."""
+    """A topic of a Metadata response; `code` is Kafka's error code, and a missing topic has no partitions."""
 
     code: int
     topic_id: str
@@ -50,7 +50,7 @@ class DescribedTopic:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """One Metadata response: the live brokers with their racks, and the topics that were asked for."""
+    """A Metadata response: the live brokers with their racks, and the requested topics."""
 
     kafka_cluster_id: str
     racks: Mapping[int, str | None]
@@ -68,7 +68,7 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class DescribedConfigs:
-    """One resource of a DescribeConfigs response: every value, and those that are set dynamically on the resource."""
+    """A resource of a DescribeConfigs response: every value, and those that are set dynamically on the resource."""
 
     result: CallResult
     effective: Mapping[str, str]
@@ -76,14 +76,14 @@ class DescribedConfigs:
 
 
 def topic_id_text(topic_id: UUID | None) -> str:
-    """Write a topic id as `kafka-topics --describe` does: 22 characters of URL-safe base64, or nothing."""
+    """Format a topic id as `kafka-topics --describe` does, in URL-safe base64; empty without an id."""
     if topic_id is None:
         return ""
     return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
 def metadata_request(topics: Collection[str] | None) -> Any:
-    """Ask for the brokers and for these topics, which are never created by asking; None asks for all there are."""
+    """Request the brokers and these topics, without creating any; None requests all topics."""
     if topics is None:
         return MetadataRequest(topics=None, allow_auto_topic_creation=False)
     named = [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(set(topics))]
@@ -91,7 +91,7 @@ def metadata_request(topics: Collection[str] | None) -> Any:
 
 
 def read_metadata(response: Any) -> Metadata:
-    """Read a Metadata response."""
+    """Decode a Metadata response."""
     return Metadata(
         kafka_cluster_id=response.cluster_id,
         racks={broker.node_id: broker.rack for broker in sorted(response.brokers, key=lambda entry: entry.node_id)},
@@ -115,12 +115,12 @@ def _read_topic(topic: Any) -> DescribedTopic:
 
 
 def versions_request() -> Any:
-    """Ask one broker for its API versions and features; version 3 is the first with features (2.4)."""
+    """Request a broker's API versions and features; version 3 (Kafka 2.4) is the first with features."""
     return ApiVersionsRequest(client_software_name="drover", client_software_version="1", min_version=3)
 
 
 def read_versions(response: Any) -> BrokerVersion:
-    """Read what a broker's software supports, and which features are in force."""
+    """Decode the versions that a broker supports, and the features in force."""
     supported = {feature.name: feature.max_version for feature in response.supported_features or ()}
     finalized = {feature.name: feature.max_version_level for feature in response.finalized_features or ()}
     fetch = next((api.max_version for api in response.api_keys if api.api_key == FETCH_API), 0)
@@ -133,7 +133,7 @@ def read_versions(response: Any) -> BrokerVersion:
 
 
 def alter_request(requests: Sequence[AlterRequest]) -> Any:
-    """Alter or cancel; a change of the replication factor is always allowed (KIP-860's flag, version 1)."""
+    """Alter or cancel moves; allows changes of the replication factor (KIP-860's flag, version 1)."""
     ordered = sorted(requests, key=lambda request: request.partition)
     return AlterPartitionReassignmentsRequest(
         timeout_ms=CONTROLLER_TIMEOUT_MS,
@@ -152,7 +152,7 @@ def alter_request(requests: Sequence[AlterRequest]) -> Any:
 
 
 def read_alter(response: Any, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:
-    """Read every partition's answer; a refusal of the whole request is the answer of each of its partitions."""
+    """Decode every partition's answer; a refusal of the whole request is the answer of each of its partitions."""
     if response.error_code != NONE:
         whole = CallResult(response.error_code, response.error_message)
         return {request.partition: whole for request in requests}
@@ -166,7 +166,7 @@ def read_alter(response: Any, requests: Sequence[AlterRequest]) -> dict[TopicPar
 
 
 def elect_request(partitions: Collection[TopicPartition]) -> Any:
-    """Ask for an election of preferred leaders."""
+    """Request an election of preferred leaders."""
     return ElectLeadersRequest(
         election_type=PREFERRED_ELECTION,
         topic_partitions=[
@@ -178,7 +178,7 @@ def elect_request(partitions: Collection[TopicPartition]) -> Any:
 
 
 def read_elect(response: Any, partitions: Collection[TopicPartition]) -> dict[TopicPartition, CallResult]:
-    """Read every partition's answer; a refusal of the whole request is the answer of each of its partitions."""
+    """Decode every partition's answer; a refusal of the whole request is the answer of each of its partitions."""
     if response.error_code != NONE:
         whole = CallResult(response.error_code)
         return dict.fromkeys(partitions, whole)
@@ -192,12 +192,12 @@ def read_elect(response: Any, partitions: Collection[TopicPartition]) -> dict[To
 
 
 def list_request() -> Any:
-    """Ask for every partition that is moving."""
+    """Request every partition that is moving."""
     return ListPartitionReassignmentsRequest(timeout_ms=CONTROLLER_TIMEOUT_MS, topics=None)
 
 
 def read_list(response: Any) -> dict[TopicPartition, Move]:
-    """Read the moves, ordered by partition."""
+    """Decode the moves, ordered by partition."""
     moves = {
         TopicPartition(topic.name, partition.partition_index): Move(
             replicas=tuple(partition.replicas),
@@ -211,7 +211,7 @@ def read_list(response: Any) -> dict[TopicPartition, Move]:
 
 
 def log_dirs_request(partitions: Collection[TopicPartition]) -> Any:
-    """Ask one broker for the sizes of its replicas of these partitions."""
+    """Request the sizes of a broker's replicas of these partitions."""
     return DescribeLogDirsRequest(
         topics=[
             (topic, [partition.partition for partition in group])
@@ -221,7 +221,7 @@ def log_dirs_request(partitions: Collection[TopicPartition]) -> Any:
 
 
 def read_log_dirs(response: Any) -> dict[TopicPartition, int]:
-    """Read the bytes per replica; a replica that is on its way to another directory counts where it is now."""
+    """Decode the bytes per replica; a replica that moves to another directory counts where it is now."""
     sizes: dict[TopicPartition, int] = {}
     for directory in response.results:
         for topic in directory.topics:
@@ -232,13 +232,13 @@ def read_log_dirs(response: Any) -> dict[TopicPartition, int]:
 
 
 def configs_request(kind: int, names: Collection[str], keys: Sequence[str] | None) -> Any:
-    """Ask for config keys of resources of one kind; None asks for all keys."""
+    """Request config keys of resources of one kind; None requests all keys."""
     wanted = None if keys is None else list(keys)
     return DescribeConfigsRequest(resources=[(kind, name, wanted) for name in sorted(set(names))])
 
 
 def read_configs(response: Any) -> dict[str, DescribedConfigs]:
-    """Read the configs per resource name."""
+    """Decode the configs per resource name."""
     described: dict[str, DescribedConfigs] = {}
     for resource in response.results:
         own_source = DYNAMIC_SOURCE[resource.resource_type]
@@ -263,7 +263,7 @@ def alter_configs_request(kind: int, operations: Mapping[str, Sequence[ConfigOpe
 
 
 def read_alter_configs(response: Any) -> dict[str, CallResult]:
-    """Read the answer per resource name."""
+    """Decode the answer per resource name."""
     return {
         answer.resource_name: CallResult(answer.error_code, answer.error_message or None)
         for answer in response.responses

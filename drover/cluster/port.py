@@ -15,7 +15,7 @@ MAX_PARTITIONS_PER_ELECTION = 1000
 
 @dataclass(frozen=True, slots=True)
 class ClusterIdentity:
-    """Kafka's own cluster id and the brokers that are registered and not fenced now, with their racks."""
+    """Kafka's own cluster id, and the brokers that are registered and not fenced, with their racks."""
 
     kafka_cluster_id: str
     racks: Mapping[int, str | None]
@@ -23,9 +23,9 @@ class ClusterIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Every partition that was moving, whoever asked for it, as one ListPartitionReassignments showed it.
+    """Every moving partition in a ListPartitionReassignments response, no matter who started the move.
 
-    `started_ms` is the observer's monotonic clock just before the List was sent.
+    `started_ms` is the observer's monotonic clock just before the request was sent.
     """
 
     started_ms: int
@@ -34,7 +34,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class AlterRequest:
-    """One partition of an AlterPartitionReassignments call; `replicas=None` cancels that partition's move."""
+    """A partition of an AlterPartitionReassignments call; `replicas=None` cancels its move."""
 
     partition: TopicPartition
     replicas: tuple[int, ...] | None
@@ -42,7 +42,7 @@ class AlterRequest:
 
 @dataclass(frozen=True, slots=True)
 class SetBrokerRates:
-    """Set both throttle rates on one broker; None deletes the dynamic value. Idempotent."""
+    """Set both throttle rates on a broker; None deletes the dynamic value. Idempotent."""
 
     broker: int
     rates: BrokerRates
@@ -60,8 +60,8 @@ class AddThrottledReplicas:
 class RemoveThrottledReplicas:
     """Subtract entries from a topic's throttled replica lists; an empty list is deleted. Idempotent.
 
-    `kept` are entries of Drover's that stay. A list that has some is not deleted, even if the broker that shows it is
-    behind and does not show them.
+    `kept` are Drover's entries that stay. A list with such entries is not deleted, even if a broker that is behind does
+    not show them.
     """
 
     topic: str
@@ -75,9 +75,9 @@ ThrottleChange = SetBrokerRates | AddThrottledReplicas | RemoveThrottledReplicas
 class ClusterDriver(Protocol):
     """A managed cluster.
 
-    Every method raises `ClusterUnavailableError` when nothing can have happened and `OutcomeUnknownError` when
-    something may have. A refusal by Kafka for one partition or resource is a `CallResult`, never an exception.
-    Deadlines: a call never takes longer than the driver's `call_timeout_ms` (4 s by default).
+    Every method raises `ClusterUnavailableError` if the call had no effect, and `OutcomeUnknownError` if it may have
+    had one. A refusal by Kafka for one partition or resource is a `CallResult`, never an exception. A call never takes
+    longer than the driver's `call_timeout_ms` (4 s by default).
     """
 
     async def identify(self) -> ClusterIdentity:
@@ -85,29 +85,30 @@ class ClusterDriver(Protocol):
         ...
 
     async def list_moves(self) -> Listing:
-        """Send one ListPartitionReassignments of everything."""
+        """Send one ListPartitionReassignments for all partitions."""
         ...
 
     async def observe(
         self, partitions: Collection[TopicPartition], *, since: Listing | None = None, with_min_isr: bool = False
     ) -> Observation:
-        """List, Describe the topics of `partitions`, List again; see `Observation` for what is kept.
+        """List, Describe the topics of `partitions`, and List again; see `Observation` for the result.
 
-        `since`, a listing that this driver made, is the first List; none is sent then, and the observation began when
-        that List did. It may be of any age; partitions that have changed since are left out. So are, with
-        `with_min_isr`, those whose topic is new to the broker that is asked for its configs. The deadline begins with
-        this call. The `cluster` field is the name the driver was made with.
+        `since`, a listing of this driver of any age, replaces the first List, and the observation then began with it;
+        partitions that have changed since are left out. `with_min_isr` also leaves out partitions whose topic is new to
+        the broker that is asked for configs. The deadline begins with this call. The `cluster` field is the driver's
+        name for the cluster.
         """
         ...
 
     async def partition_counts(self, topics: Collection[str]) -> Mapping[str, int | None]:
-        """How many partitions each topic has; None for a topic that does not exist."""
+        """Return the number of partitions of each topic; None for a topic that does not exist."""
         ...
 
     async def alter(self, requests: Sequence[AlterRequest]) -> Mapping[TopicPartition, CallResult]:
         """Send one AlterPartitionReassignments (at most 1,000 partitions, each once), 3 s controller timeout.
 
-        A replication factor change is always allowed on the wire: steps need it, and the policy was applied before.
+        The request always allows changes of the replication factor, because steps need them; Drover's own policy was
+        applied before.
         """
         ...
 
@@ -116,9 +117,9 @@ class ClusterDriver(Protocol):
         ...
 
     async def elect_leaders(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, CallResult]:
-        """Send one ElectLeaders (at most 1,000 partitions): the first of each list leads if it is in sync and lives.
+        """Send one ElectLeaders (at most 1,000 partitions): the first replica leads if it is alive and in sync.
 
-        The election is never unclean. Code 0 or 84 (ELECTION_NOT_NEEDED) says that the first of the list leads now, 80
+        The election is never unclean. Code 0 or 84 (ELECTION_NOT_NEEDED) means that the first replica leads now, 80
         (PREFERRED_LEADER_NOT_AVAILABLE) that it cannot. Idempotent.
         """
         ...
@@ -130,32 +131,32 @@ class ClusterDriver(Protocol):
     async def log_directories(self, topics: Collection[str]) -> LogDirectories:
         """Send DescribeLogDirs to the live brokers for the replicas of these topics.
 
-        A broker that does not answer in time is left out like a dead one. Without topics it only tells the directories.
+        Brokers that do not answer in time are left out like dead ones. Without topics it returns only the directories.
         """
         ...
 
     async def inventory(self) -> Inventory:
-        """Look at the whole cluster once, for a planner; see `Inventory`.
+        """Read the whole cluster once, for a planner; see `Inventory`.
 
-        The only method whose cost follows the size of the cluster: give the driver a long `call_timeout_ms`. A live
-        broker that does not answer in time has no directories, and no bytes.
+        Give the driver a long `call_timeout_ms`, because only this method's cost grows with the size of the cluster. A
+        live broker that does not answer in time has neither directories nor bytes in the result.
         """
         ...
 
     async def broker_rates(self, brokers: Collection[int]) -> Mapping[int, BrokerRates]:
-        """The throttle rates set dynamically on each broker itself (not the cluster default); dead ones left out."""
+        """Return the dynamic throttle rates of each broker itself, not the cluster default; dead ones are left out."""
         ...
 
     async def throttled_replicas(self, topics: Collection[str]) -> Mapping[str, ThrottledReplicas]:
-        """The throttled replica lists of each existing topic."""
+        """Return the throttled replica lists of each existing topic."""
         ...
 
     async def change_throttles(self, changes: Sequence[ThrottleChange]) -> Mapping[ThrottleChange, CallResult]:
         """Make the changes, one call per broker so that a dead one does not affect the others; collect every answer.
 
-        Changes of one topic or broker happen in their order. Once one of them is refused, the later ones are not made
-        and get the same answer. All of them together have the time limit of one call. A broker that is not alive is
-        answered with code 8 (BROKER_NOT_AVAILABLE), entries for a `*` with code 40 (INVALID_CONFIG).
+        Changes of one topic or broker are made in order. Once one of them is refused, the later ones are not made and
+        get the same answer. All of them together have the deadline of one call. The answer for a dead broker is code 8
+        (BROKER_NOT_AVAILABLE), and for entries added to a `*` code 40 (INVALID_CONFIG).
         """
         ...
 

@@ -1,11 +1,11 @@
-"""Addresses that did not let this process in lately: whoever can ask another broker asks that one first.
+"""Addresses at which this process has recently failed to connect, so that its clients try other brokers first.
 
-A broker that hangs costs a second and a half each time. Every client of a process would find that out for itself.
+Each attempt at a hanging broker costs a second and a half; without this, every client of the process would repeat it.
 """
 
 import time
 
-# For so long others are preferred.
+# How long other addresses are preferred.
 REMEMBERED_S = 5.0
 
 Address = tuple[str, int]
@@ -13,17 +13,17 @@ _until: dict[Address, float] = {}
 
 
 def note_failure(address: Address) -> None:
-    """Note that a connection to this host and port did not become usable."""
+    """Record that a connection to this host and port did not become usable."""
     _until[address] = time.monotonic() + REMEMBERED_S
 
 
 def has_failed_lately(address: Address) -> bool:
-    """Whether that was so within the last `REMEMBERED_S` seconds."""
+    """Whether a connection to this address has failed within the last `REMEMBERED_S` seconds."""
     return _until.get(address, 0.0) > time.monotonic()
 
 
 def servers_to_ask(bootstrap: str) -> list[str]:
-    """Leave out servers that did not let us in lately, as long as there are others: the client picks one by chance."""
+    """Return the bootstrap servers without recent failures, or all if each has failed; the client picks at random."""
     servers = bootstrap.split(",")
     return [server for server in servers if not has_failed_lately(_address(server))] or servers
 

@@ -1,7 +1,7 @@
-"""Workarounds for kafka-python 3.0.12: it leaks sockets, waits for ever, and hides why a connection failed.
+"""Workarounds for kafka-python 3.0.12, which leaks sockets, waits for ever, and hides why a connection failed.
 
-A direct connection closes its socket when it fails, instead of leaving it to the garbage collector; registered through
-kafka-python's own extension point for proxies: `proxy_url="direct://"` selects it.
+A direct connection closes its socket when it fails, instead of leaving it to the garbage collector. It is registered
+through kafka-python's extension point for proxies; `proxy_url="direct://"` selects it.
 """
 
 import ssl
@@ -18,11 +18,11 @@ from drover.cluster.recent_failures import note_failure
 
 DIRECT = "direct://"
 HANDSHAKE_S = 1.5
-"""How long a broker that has accepted a connection may take to agree on TLS."""
+"""The time for the TLS handshake after a broker has accepted a connection."""
 
 
 class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python ships no types
-    """A socket that connects as kafka-python does without a proxy."""
+    """A socket that connects directly, as kafka-python does without a proxy."""
 
     SCHEMES = ("direct",)
 
@@ -38,14 +38,14 @@ class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python ships
 
 
 class ClosingTransport(KafkaSSLTransport):  # type: ignore[misc]  # untyped base class: kafka-python ships no types
-    """TLS as kafka-python does it, but its handshake ends, and closes the socket if it fails.
+    """kafka-python's TLS, with a timeout for the handshake, which closes the socket if it fails.
 
-    kafka-python has no limit for this step alone: behind a broker that hangs there, or is gone without a word, its
-    bootstrap never came to the next server, and the broker was not connected to again when it had returned.
+    kafka-python has no timeout for this step: with a broker that hangs in it, bootstrapping never reaches the next
+    server, and the client never reconnects to the broker after its return.
     """
 
     async def handshake(self) -> None:
-        """Agree on TLS, or close the socket."""
+        """Do the TLS handshake, or close the socket."""
         timeout_at = time.monotonic() + HANDSHAKE_S
         is_agreed = False
         try:
@@ -62,15 +62,15 @@ class ClosingTransport(KafkaSSLTransport):  # type: ignore[misc]  # untyped base
                 self.close()
 
 
-# For every client of this process: kafka-python has no extension point for what speaks TLS.
+# Replaced for every client of this process, because kafka-python has no extension point for TLS transports.
 connecting.KafkaSSLTransport = ClosingTransport
 
 
 def watch_handshakes(manager: Any, on_failure: Callable[[Exception], None]) -> None:
-    """Report why connections fail before they are usable; the client itself says only that it could not bootstrap.
+    """Report why connections fail before they are usable; the client's own error has no reason.
 
     `manager` is a client's connection manager; `on_failure` is called on its I/O thread. Each connection gets an
-    attribute `made_to`, the host and port that it was made to.
+    attribute `made_to` with its host and port.
     """
     connect = manager.get_connection
 
@@ -89,19 +89,19 @@ def watch_handshakes(manager: Any, on_failure: Callable[[Exception], None]) -> N
 
 
 def address_of(node: Any) -> tuple[str, int]:
-    """Return the host and port of a broker as Metadata names them."""
+    """Return the host and port of a broker in Metadata."""
     return node.host, node.port
 
 
 def move_brokers(manager: Any, moved: Mapping[int, Any]) -> None:
-    """Have a client ask these brokers, by id, at new addresses; runs on its I/O thread."""
+    """Let a client use new addresses for these brokers, by id; runs on its I/O thread."""
     manager.cluster._brokers = {**manager.cluster._brokers, **moved}  # noqa: SLF001  # it has no public way
     for broker in moved:
         manager.reset_backoff(broker)
 
 
 def _reading_to_the_end(transport: Any) -> Any:
-    """Deliver a broker's last bytes: kafka-python drops what it reads together with the end of the stream."""
+    """Deliver a broker's last bytes; kafka-python drops bytes that it reads together with the end of the stream."""
     receive = transport._sock_recv  # noqa: SLF001 - a broker that refuses a password says so and hangs up
 
     def receive_words_first() -> tuple[bytes, Exception | None]:
@@ -113,14 +113,14 @@ def _reading_to_the_end(transport: Any) -> Any:
 
 
 def refusal(problem: Exception) -> str | None:
-    """Return what was refused if trying again cannot help: a wrong password or certificate stays wrong."""
+    """Return the reason of a permanent failure, such as a wrong password or certificate; None if a retry may help."""
     if isinstance(problem, SaslAuthenticationFailedError):
         return "refuses the user or the password"
     if isinstance(problem, UnsupportedSaslMechanismError):
-        return "does not take this sasl_mechanism"
-    cause = problem.__context__  # kafka-python raises an error of its own while it handles this one
+        return "does not support this sasl_mechanism"
+    cause = problem.__context__  # kafka-python raises an error of its own while it handles the original one
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"has a certificate that is not to be trusted ({cause.verify_message})"
+        return f"has a certificate that is not trusted ({cause.verify_message})"
     if isinstance(cause, ssl.SSLError):
-        return f"does not speak TLS as asked ({cause.reason})"
+        return f"does not speak TLS ({cause.reason})"
     return None

@@ -1,6 +1,6 @@
-"""Kafka's throttle settings as text: names, parsing, and operations that leave others' entries alone.
+"""PURE: Kafka's throttle settings as text: names, parsing, and operations that leave others' entries alone.
 
-Pure; both drivers use it, so that the real and the simulated cluster answer alike.
+Both drivers use this module, so that the real and the simulated cluster answer alike.
 """
 
 import re
@@ -15,14 +15,14 @@ LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"
-MAX_VALUE_BYTES = 32_767  # a broker drops the connection when a longer string comes in (seen on 4.3.1)
+MAX_VALUE_BYTES = 32_767  # a broker closes the connection on a longer string (measured on 4.3.1)
 INVALID_CONFIG = 40  # Kafka's own code for a value that it rejects
 
 _ENTRY = re.compile(r"\d+:\d+")
 
 
 class OperationKind(IntEnum):
-    """What IncrementalAlterConfigs does with a value; the numbers are Kafka's."""
+    """The operations of IncrementalAlterConfigs; the numbers are Kafka's."""
 
     SET = 0
     DELETE = 1
@@ -32,7 +32,7 @@ class OperationKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigOperation:
-    """One operation on one config key; `value` is None exactly for DELETE."""
+    """An operation on a config key; only DELETE has no `value`."""
 
     key: str
     kind: OperationKind
@@ -40,19 +40,19 @@ class ConfigOperation:
 
 
 def parse_entries(value: str | None) -> tuple[str, ...]:
-    """Read a throttled replica list as Kafka writes it; no value and an empty value both mean no entries."""
+    """Parse a throttled replica list in Kafka's format; a missing or empty value has no entries."""
     return tuple(entry.strip() for entry in (value or "").split(",") if entry.strip())
 
 
 def parse_throttled(configs: Mapping[str, str]) -> ThrottledReplicas:
-    """Read both lists from the configs that are set on a topic itself."""
+    """Parse both lists from the configs that are set on a topic itself."""
     return ThrottledReplicas(
         leader=parse_entries(configs.get(LEADER_REPLICAS)), follower=parse_entries(configs.get(FOLLOWER_REPLICAS))
     )
 
 
 def parse_rates(configs: Mapping[str, str]) -> BrokerRates:
-    """Read both rates from the configs that are set on a broker itself."""
+    """Parse both rates from the configs that are set on a broker itself."""
     leader, follower = configs.get(LEADER_RATE), configs.get(FOLLOWER_RATE)
     return BrokerRates(
         leader_bytes_per_second=None if leader is None else int(leader),
@@ -61,20 +61,20 @@ def parse_rates(configs: Mapping[str, str]) -> BrokerRates:
 
 
 def well_formed(value: str) -> bool:
-    """Tell whether Kafka accepts this list: `*` alone, or entries `partition:broker`."""
+    """Whether Kafka accepts this list: `*` alone, or entries `partition:broker`."""
     entries = parse_entries(value)
     return entries == (EVERY_REPLICA,) or all(_ENTRY.fullmatch(entry) for entry in entries)
 
 
 def resource_of(change: ThrottleChange) -> tuple[str, str]:
-    """Name the one config resource a change touches; Kafka takes each at most once per request."""
+    """Return the config resource of a change; Kafka accepts each resource at most once per request."""
     if isinstance(change, SetBrokerRates):
         return "broker", str(change.broker)
     return "topic", change.topic
 
 
 def waves(changes: Sequence[ThrottleChange]) -> list[list[ThrottleChange]]:
-    """Split changes so that a wave names a resource at most once and each resource's changes keep their order."""
+    """Split changes into waves that name each resource at most once and keep the order of its changes."""
     split: list[list[ThrottleChange]] = []
     times_seen: dict[tuple[str, str], int] = {}
     for change in dict.fromkeys(changes):
@@ -89,13 +89,13 @@ def waves(changes: Sequence[ThrottleChange]) -> list[list[ThrottleChange]]:
 def left_out(
     wave: Sequence[ThrottleChange], before: Mapping[ThrottleChange, CallResult]
 ) -> dict[ThrottleChange, CallResult]:
-    """Answer what is not made, because an earlier change of the same resource was refused, with that refusal."""
+    """Return the changes to skip because an earlier change of their resource was refused, with that refusal."""
     refused = {resource_of(change): answer for change, answer in before.items() if not answer.accepted}
     return {change: refused[resource_of(change)] for change in wave if resource_of(change) in refused}
 
 
 def has_taken_effect(operations: Sequence[ConfigOperation], configs: Mapping[str, str]) -> bool:
-    """Tell whether configs that were read show what the operations did."""
+    """Whether the configs show the effect of the operations."""
     for operation in operations:
         there, given = set(parse_entries(configs.get(operation.key))), set(parse_entries(operation.value))
         if operation.kind is OperationKind.APPEND and not given <= there:
@@ -108,7 +108,7 @@ def has_taken_effect(operations: Sequence[ConfigOperation], configs: Mapping[str
 
 
 def rate_operations(rates: BrokerRates) -> tuple[ConfigOperation, ...]:
-    """Make one operation per key: set a value, or delete the key if there is none."""
+    """Return an operation per key: set the value, or delete the key if there is none."""
     pairs = ((LEADER_RATE, rates.leader_bytes_per_second), (FOLLOWER_RATE, rates.follower_bytes_per_second))
     return tuple(
         ConfigOperation(key, OperationKind.DELETE)
@@ -121,10 +121,10 @@ def rate_operations(rates: BrokerRates) -> tuple[ConfigOperation, ...]:
 def list_operations(
     change: AddThrottledReplicas | RemoveThrottledReplicas, current: ThrottledReplicas
 ) -> tuple[ConfigOperation, ...] | CallResult:
-    """Plan a list change against what is there now: operations to send (maybe none), or a refusal made here.
+    """Return the operations, possibly none, for a list change on the current lists, or a refusal.
 
-    Entries are appended and subtracted, never overwritten, so that other operators' entries stay. What Kafka
-    would refuse or fail on is refused here with its own INVALID_CONFIG: an append to `*`, and a list too long.
+    Entries are appended and subtracted, never overwritten, so that other operators' entries stay. An append to `*` and
+    a list that is too long, which Kafka cannot handle, are refused here with Kafka's own INVALID_CONFIG.
     """
     staying_entries = change.kept if isinstance(change, RemoveThrottledReplicas) else NO_REPLICAS
     sides = (
@@ -159,16 +159,16 @@ def list_operations(
 
 
 def _append(key: str, entries: tuple[str, ...]) -> list[ConfigOperation]:
-    """Append all entries: Kafka takes each once, and the broker that showed the list may be behind."""
+    """Append all entries, because the list may come from a broker that is behind; Kafka ignores duplicates."""
     return [ConfigOperation(key, OperationKind.APPEND, ",".join(dict.fromkeys(entries)))] if entries else []
 
 
 def _subtract(
     key: str, present: tuple[str, ...], entries: tuple[str, ...], staying: tuple[str, ...]
 ) -> list[ConfigOperation]:
-    """Subtract what is there. Kafka would keep an emptied list as an empty value: it is deleted instead.
+    """Subtract the entries that are present, and delete a list that becomes empty, since Kafka would keep it.
 
-    Not if some entries stay, which a broker that is behind does not show: a deletion would take them as well.
+    A list with `staying` entries is never deleted, even if a broker that is behind does not show them.
     """
     gone = [entry for entry in dict.fromkeys(entries) if entry in present]
     if not gone:

@@ -1,7 +1,4 @@
-"""What Drover needs for its own topics: describe and create them on the Kafka that holds the log.
-
-It knows no topic's name or settings.
-"""
+"""Describe and create topics on the Kafka that holds the log; the callers know their names and settings."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +18,7 @@ TIMEOUT_MS = 10_000
 class TopicDescription:
     """A topic as its Kafka shows it.
 
-    `replication_factor` is the smallest of its partitions; `configs` are the effective values, defaults included.
+    `replication_factor` is the smallest among its partitions; `configs` are the effective values, defaults included.
     """
 
     topic_id: str
@@ -34,7 +31,7 @@ class TopicDescription:
 class TopicSpec:
     """A topic to create; `configs` are set on the topic itself.
 
-    `assignments` names the replicas of each partition by number; left out, Kafka chooses them.
+    `assignments` holds the replicas of each partition by number; without it, Kafka chooses them.
     """
 
     name: str
@@ -54,7 +51,7 @@ async def describe_topics(
 
     Raises:
         ClusterAccessError: an ACL is missing.
-        ClusterUnavailableError: no answer in time, or Kafka refuses to show a topic.
+        ClusterUnavailableError: no answer in time, or Kafka refuses to describe a topic.
     """
     lane, deadline = Lane("topics", bootstrap, client_options or {}, timeout_ms), Deadline.after_ms(timeout_ms)
     try:
@@ -93,12 +90,12 @@ async def create_topics(
     client_options: Mapping[str, object] | None = None,
     timeout_ms: int = TIMEOUT_MS,
 ) -> dict[str, CallResult]:
-    """Create topics and return Kafka's answer for each; code 36 (TOPIC_ALREADY_EXISTS) says that it was there before.
+    """Create topics and return Kafka's answer for each; code 36 (TOPIC_ALREADY_EXISTS) is that of an existing topic.
 
-    Idempotent. Brokers may not show the topics at once: describe until they do.
+    Idempotent. Brokers may not show the topics at once; describe them until they do.
 
     Raises:
-        ClusterUnavailableError: nothing was created.
+        ClusterUnavailableError: no topic was created.
         OutcomeUnknownError: topics may have been created; describe them or create them again.
     """
     if not specs:
@@ -108,7 +105,7 @@ async def create_topics(
         topics=[
             CreateTopicsRequest.CreatableTopic(
                 name=spec.name,
-                # Kafka wants -1 for both where the replicas are named.
+                # Kafka requires -1 for both if the replicas are given.
                 num_partitions=-1 if spec.assignments else spec.partitions,
                 replication_factor=-1 if spec.assignments else spec.replication_factor,
                 assignments=sorted(spec.assignments.items()),

@@ -1,8 +1,8 @@
-"""One connection lane to a cluster: sends Kafka protocol requests through kafka-python and returns their outcomes.
+"""A lane of connections to a cluster: sends Kafka protocol requests through kafka-python and returns their outcomes.
 
-The only place that touches kafka-python's insides. Its KafkaAdminClient already runs all I/O on a thread of its own and
-takes work from other threads, so nothing here blocks: requests are handed to that thread and awaited as asyncio
-futures. It does not know what the requests mean.
+Only this module touches kafka-python's internals. KafkaAdminClient runs all I/O on a thread of its own and accepts work
+from other threads, so that this module never blocks: it hands requests to that thread and awaits them as asyncio
+futures. It does not interpret the requests.
 """
 
 import asyncio
@@ -32,52 +32,52 @@ from drover.threads import deliver, in_daemon_thread
 from drover.time_limits import time_limit
 
 CONNECT_ATTEMPT_MS = 1500
-"""How long one broker may take to accept a connection before the next one is tried."""
+"""The time for a broker to accept a connection before the next one is tried."""
 
 CONTROLLER_PAUSE_S = 0.1
-"""How long to wait before the controller is looked for again."""
+"""The pause before the controller is looked up again."""
 
 MAX_CLIENTS_CLOSING = 4
-"""How many replaced clients may still be closing; with more than that, none is replaced."""
+"""The most replaced clients that may still be closing; with more, no client is replaced."""
 
 _ITEMS = ("topics", "results", "responses")
-"""Under which name an answer without a code of its own lists what it answers."""
+"""The names of the item lists of answers without an error code of their own."""
 
-# Kafka's client logs every refused connection; without a handler Python would print that to the operator's terminal.
+# kafka-python logs every refused connection; without a handler Python would print that to the operator's terminal.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
 
 Result = TypeVar("Result")
 
 
 class NotSentError(KafkaError):  # type: ignore[misc]  # kafka-python ships no types
-    """No broker took the request: it never left, or it only reads and nobody answered."""
+    """The request had no effect: it was not sent, or it only reads and got no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The moment on the monotonic clock by which a call must be over."""
+    """The time on the monotonic clock by which a call must end."""
 
     ends_at: float
 
     @classmethod
     def after_ms(cls, duration_ms: int) -> "Deadline":
-        """Return the deadline that is so far away from now."""
+        """Return the deadline after this duration from now."""
         return cls(time.monotonic() + duration_ms / 1000)
 
     def left_s(self) -> float:
-        """Return the seconds that are left, never below zero."""
+        """Return the remaining seconds, at least zero."""
         return max(0.0, self.ends_at - time.monotonic())
 
     def left_ms(self) -> int:
-        """Return the milliseconds that are left, never below zero."""
+        """Return the remaining milliseconds, at least zero."""
         return int(self.left_s() * 1000)
 
 
 class Lane:
-    """Requests to one cluster over connections of their own, made lazily and replaced when they fail.
+    """Requests to a cluster over connections of their own, made lazily and replaced when they fail.
 
-    Brokers handle one request per connection at a time, so what must not wait for a slow one needs another lane.
-    A client whose brokers are all gone, or that does not answer at all, is replaced: no new `Lane` is ever needed.
+    Brokers handle one request per connection at a time, so requests that must not wait for a slow one need another
+    lane. A client that hangs or whose brokers are all gone is replaced, so that a `Lane` can be used for ever.
     """
 
     def __init__(
@@ -100,23 +100,23 @@ class Lane:
         self._must_be: str | None = None
 
     def must_be(self, kafka_cluster_id: str) -> None:
-        """Send nothing to another cluster from now on.
+        """Refuse to send requests to another cluster from now on.
 
-        Lanes look the bootstrap servers up at times of their own: a name may lead to another cluster by then, while
-        the one that it led to before still serves a lane that has found it.
+        Lanes look up the bootstrap servers at different times, and a name may by then lead to another cluster, while an
+        older lane is still connected to the previous one.
         """
         self._must_be = kafka_cluster_id
 
     def learn_addresses(self, metadata: Any) -> None:
-        """Ask brokers at the addresses that this Metadata response names from now on.
+        """Use the broker addresses of this Metadata response from now on, unless another cluster sent it.
 
-        Kafka's client keeps for five minutes what it knows: two brokers that have swapped their addresses would be
-        taken for each other. What another cluster says is ignored.
+        kafka-python keeps addresses for five minutes, and would mistake two brokers that have swapped theirs for each
+        other.
         """
         client = self._client
         if client is None:
             return
-        manager = client._manager  # noqa: SLF001  # the one door to its insides
+        manager = client._manager  # noqa: SLF001  # the only access to its internals
         cluster = manager.cluster
         if metadata.cluster_id != cluster.cluster_id:
             return
@@ -130,24 +130,24 @@ class Lane:
             manager.call_soon(lambda: move_brokers(manager, moved))
 
     async def refresh(self, deadline: Deadline) -> None:
-        """Ask a broker for the addresses of all, because one was not found where it should be."""
+        """Ask a broker for all addresses, because another broker was not at its known address."""
         if self._client is not None:
             await self._refresh(self._client, deadline)
 
     async def send(self, request: Any, deadline: Deadline, *, broker: int | None = None, changes: bool = False) -> Any:
-        """Send one protocol request and return the decoded response.
+        """Send a protocol request and return the decoded response.
 
         Args:
             request: a kafka-python protocol object; its version is negotiated.
             deadline: when to give up, connecting included.
-            broker: the one broker that must answer; else the controller if Kafka names one, else any.
+            broker: the broker that must answer; by default the controller if it is known, else any broker.
             changes: whether the request changes something, which decides the error.
 
         Raises:
-            ConfigurationError: kafka-python rejects the client options.
-            ClusterAccessError: the cluster refuses the password, or its certificate is not trusted.
-            ClusterUnavailableError: it was not sent, it only reads and got no answer, no controller took it in time, or
-                another cluster is there.
+            ConfigurationError: kafka-python rejects the client options. ClusterAccessError: the cluster refuses the
+            password, or its certificate is not trusted. ClusterUnavailableError: it was not sent, it only reads and got
+            no answer, no controller accepted it in time,
+                or another cluster answers.
             OutcomeUnknownError: it changes something, was sent, and got no answer.
         """
         while True:
@@ -156,7 +156,7 @@ class Lane:
             answer = await self._exchange(client, request, deadline, broker, changes=changes)
             if broker is not None or not _came_from_another(answer):
                 return answer
-            # It was not done. The client would keep the controller that it knows for five minutes.
+            # The request had no effect. The client would keep its outdated controller for five minutes.
             if deadline.left_s() < CONTROLLER_PAUSE_S:
                 self._replace(client)
                 raise self._fault(request, "its controller has moved, and no broker names the new one", changed=False)
@@ -164,38 +164,38 @@ class Lane:
             await self._refresh(client, deadline)
 
     def _check_identity(self, client: KafkaAdminClient, request: Any) -> None:
-        """Refuse a client that has found another cluster; the next call looks the bootstrap servers up again."""
-        cluster_id = client._manager.cluster.cluster_id  # noqa: SLF001  # its public call asks a broker again
+        """Refuse a client that is connected to another cluster; the next call looks up the bootstrap servers again."""
+        cluster_id = client._manager.cluster.cluster_id  # noqa: SLF001  # the public method would ask a broker again
         if self._must_be is not None and cluster_id not in (None, self._must_be):
             self._replace(client)
-            reason = f"the Kafka cluster {cluster_id} is there, and not {self._must_be}, which is being watched"
-            raise self._fault(request, f"{reason}: see where the names of the bootstrap servers lead", changed=False)
+            reason = f"Kafka cluster {cluster_id} answers instead of {self._must_be}, which was observed before"
+            raise self._fault(request, f"{reason}: check the addresses of the bootstrap servers", changed=False)
 
     async def _exchange(
         self, client: KafkaAdminClient, request: Any, deadline: Deadline, broker: int | None, *, changes: bool
     ) -> Any:
-        exchange = _Exchange(client._manager, request, broker, deadline, changes=changes)  # noqa: SLF001  # the one door to its insides
+        exchange = _Exchange(client._manager, request, broker, deadline, changes=changes)  # noqa: SLF001  # the only access to its internals
         try:
             async with time_limit(deadline.left_s()):
                 return await _on_io_thread(client, exchange.run)
         except TimeoutError:
             was_sent = exchange.abandon()
-            self._replace(client)  # it should have given up already: do not queue behind it
+            self._replace(client)  # it should have timed out already: do not queue behind it
             raise self._fault(request, "no answer in time", changed=changes and was_sent) from None
         except (KafkaError, OSError) as problem:
             if isinstance(problem, NotSentError) and broker is None:
-                self._replace(client)  # every broker it knows is gone: start again from the bootstrap list
+                self._replace(client)  # all brokers that it knows are gone: start again from the bootstrap servers
             raise self._fault(request, repr(problem), changed=changes and exchange.was_sent) from problem
 
     async def _refresh(self, client: KafkaAdminClient, deadline: Deadline) -> None:
-        """Ask a broker who the controller is; what goes wrong is found by the next request."""
-        cluster = client._manager.cluster  # noqa: SLF001  # the one door to its insides
+        """Ask a broker for the controller; if that fails, the next request reports the fault."""
+        cluster = client._manager.cluster  # noqa: SLF001  # the only access to its internals
         with contextlib.suppress(KafkaError, OSError, TimeoutError):
             async with time_limit(deadline.left_s()):
                 await _on_io_thread(client, cluster.refresh_metadata)
 
     async def close(self) -> None:
-        """Close the client and wait for its thread for a moment; idempotent."""
+        """Close the client and wait briefly for its thread; idempotent."""
         self._closed = True
         client: KafkaAdminClient | None = self._client
         self._client = None
@@ -216,10 +216,10 @@ class Lane:
                     return await asyncio.shield(opening)
             except (KafkaError, OSError, TimeoutError) as problem:
                 if not is_ours and self._may_try_again(deadline):
-                    continue  # it was somebody else's, who had less time
+                    continue  # another caller with an earlier deadline had started it
                 raise ClusterUnavailableError(
-                    f"no broker of {self._bootstrap} let Drover in ({problem!r}): check that the cluster runs and that"
-                    " its bootstrap servers and security options are right"
+                    f"Drover cannot connect to any broker of {self._bootstrap} ({problem!r}): check that the cluster"
+                    " runs and that its bootstrap servers and security options are right"
                 ) from problem
         return self._client
 
@@ -227,7 +227,7 @@ class Lane:
         return not self._closed and deadline.left_ms() > 0
 
     def _adopt(self, opening: "asyncio.Future[KafkaAdminClient]") -> None:
-        """Keep a client that has been made, even if the caller has given up."""
+        """Keep a client once it has been created, even if the caller has given up."""
         if opening.cancelled() or opening.exception() is not None:
             return
         self._client = opening.result()
@@ -235,7 +235,7 @@ class Lane:
             self._replace(opening.result())
 
     def _bootstrapped(self, deadline: Deadline) -> KafkaAdminClient:
-        """Make a client, in short attempts: a bootstrap server that hangs must not use up the whole call."""
+        """Create a client in short attempts, so that a hanging bootstrap server does not use up the whole deadline."""
         while True:
             made: list[KafkaNetClient] = []
             failures: list[Exception] = []
@@ -244,7 +244,7 @@ class Lane:
                 made: list[KafkaNetClient] = made, failures: list[Exception] = failures, **configs: object
             ) -> KafkaNetClient:
                 made.append(KafkaNetClient(**configs))
-                watch_handshakes(made[-1]._manager, failures.append)  # noqa: SLF001  # the one door to its insides
+                watch_handshakes(made[-1]._manager, failures.append)  # noqa: SLF001  # the only access to its internals
                 return made[-1]
 
             try:
@@ -257,7 +257,7 @@ class Lane:
             except KafkaConfigurationError as problem:
                 raise ConfigurationError(f"client options for {self._bootstrap}: {problem}") from problem
             except KafkaError as problem:
-                for half_made in made:  # its constructor leaves its I/O thread running when it fails
+                for half_made in made:  # a constructor that fails leaves its I/O thread running
                     half_made.close()
                 if (refused := next(filter(None, map(refusal, failures)), None)) is not None:
                     raise ClusterAccessError(
@@ -271,7 +271,7 @@ class Lane:
         self._closing = [thread for thread in self._closing if thread.is_alive()]
         current = self._client
         if current is None or current is not client or len(self._closing) >= MAX_CLIENTS_CLOSING:
-            return  # it was replaced already, or too many hang: keep what we have
+            return  # it was replaced already, or too many clients hang
         self._client = None
         _closed, thread = in_daemon_thread(f"{self._purpose}-close", current.close)
         self._closing.append(thread)
@@ -279,12 +279,14 @@ class Lane:
     def _fault(self, request: Any, reason: str, *, changed: bool) -> ClusterError:
         failure = f"{type(request).__name__} to {self._bootstrap}: {reason}"
         if changed:
-            return OutcomeUnknownError(f"{failure}; it may have taken effect, so look before repeating it")
+            return OutcomeUnknownError(
+                f"{failure}; it may have taken effect, so observe the cluster before repeating it"
+            )
         return ClusterUnavailableError(failure)
 
 
 class _Exchange:
-    """One request on its way; `run` runs on the client's I/O thread, `abandon` on any other."""
+    """A request under way; `run` runs on the client's I/O thread, `abandon` on any other."""
 
     def __init__(self, manager: Any, request: Any, broker: int | None, deadline: Deadline, *, changes: bool) -> None:
         self._manager = manager
@@ -297,14 +299,14 @@ class _Exchange:
         self.was_sent = False
 
     def abandon(self) -> bool:
-        """Give up; return whether the request had been sent. It will not be sent afterwards."""
+        """Give up, so that the request is not sent any more; return whether it had been sent."""
         with self._lock:
             self._abandoned = True
             return self.was_sent
 
     async def run(self) -> Any:
-        """Ask the first broker that accepts a connection; only a reading request goes on to the next one."""
-        problem: object = "the cluster's metadata names no broker"
+        """Send the request to the first broker that accepts a connection; only reads are retried on the next one."""
+        problem: object = "the cluster's metadata lists no broker"
         cluster = self._manager.cluster
         if self._broker is not None and cluster.broker_metadata(self._broker) is None:
             await self._manager.wait_for(self._manager.call_soon(cluster.refresh_metadata), self._deadline.left_ms())
@@ -318,7 +320,7 @@ class _Exchange:
                 if self._abandoned or self._deadline.left_ms() == 0:
                     raise NotSentError("the deadline passed while connecting")
                 self.was_sent = True
-            # Kafka's client gives up a little earlier than the caller, so that only the connection is lost.
+            # kafka-python times out a little before the caller, so that only the connection is lost, not the client.
             timeout_ms = max(1, int(self._deadline.left_ms() * (0.5 if self._repeatable else 0.95)))
             try:
                 return await connection.send_request(self._request, request_timeout_ms=timeout_ms)
@@ -336,7 +338,7 @@ class _Exchange:
         controller = None if cluster.controller is None else cluster.controller.node_id
 
         def rank(broker: int) -> tuple[bool, bool, bool, bool, int]:
-            connection = self._manager._conns.get(broker)  # noqa: SLF001  # the one door to its insides
+            connection = self._manager._conns.get(broker)  # noqa: SLF001  # the only access to its internals
             connected = connection is not None and connection.connected and not connection.paused
             unconfirmed = not connected and (connection is not None or self._manager.connection_delay(broker) > 0)
             return (
@@ -353,7 +355,7 @@ class _Exchange:
         timeout_ms = min(CONNECT_ATTEMPT_MS, self._deadline.left_ms())
         connection = self._manager.get_connection(broker, timeout_ms=timeout_ms)
         if connection.made_to != address_of(self._manager.cluster.broker_metadata(broker)):
-            # Another broker may listen there by now, and answer in its place.
+            # Another broker may listen at the old address by now.
             connection.close(KafkaConnectionError(f"broker {broker} has another address now"))
             with contextlib.suppress(KafkaError):
                 await self._manager.wait_for(connection.close_future, timeout_ms)
@@ -365,9 +367,10 @@ class _Exchange:
 
 
 def _came_from_another(answer: Any) -> bool:
-    """Whether a broker that is not the controller has answered, and so did nothing; some answers say it per item.
+    """Whether a broker that is not the controller has answered, so that the request had no effect.
 
-    In ZooKeeper mode the answer to ElectLeaders says it of each partition, and of the whole that all is well.
+    Some answers say so per item. In ZooKeeper mode, the answer to ElectLeaders says so per partition, while its own
+    code is 0.
     """
     elections = getattr(answer, "replica_election_results", None)
     if elections:
@@ -380,20 +383,20 @@ def _came_from_another(answer: Any) -> bool:
 
 
 def _on_io_thread(client: KafkaAdminClient, work: Callable[[], Any]) -> "asyncio.Future[Any]":
-    """Run a coroutine function on the client's I/O thread and hand its result to this loop."""
+    """Run a coroutine function on the client's I/O thread, and return its result as a future of this loop."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[Any] = loop.create_future()
-    done = client._manager.call_soon(work)  # noqa: SLF001  # the one door to its insides
+    done = client._manager.call_soon(work)  # noqa: SLF001  # the only access to its internals
     done.add_callback(lambda value: deliver(loop, answer, lambda: answer.set_result(value)))
     done.add_errback(lambda problem: deliver(loop, answer, lambda: answer.set_exception(_as_error(client, problem))))
     return answer
 
 
 def _as_error(client: KafkaAdminClient, problem: BaseException) -> BaseException:
-    """Return the fault that ended a call; for a client that was closed meanwhile, always one of its connection.
+    """Return the error of a call; for a client that was closed meanwhile, always a connection error.
 
-    A client that is closed throws `GeneratorExit` into calls in flight, which in a task of ours would pass supervisors
-    unseen; or they meet its closed event loop as a `RuntimeError`, which would be taken for a broken invariant.
+    Closing a client ends its calls in flight with `GeneratorExit`, which supervisors of our tasks would not see, or
+    with a `RuntimeError` of its closed event loop, which would look like a broken invariant.
     """
-    is_closed = client._closed  # noqa: SLF001  # kafka-python shows it nowhere else
+    is_closed = client._closed  # noqa: SLF001  # no public attribute shows it
     return KafkaConnectionError("the client was closed meanwhile") if is_closed else problem

@@ -1,1 +1,1 @@
-"""What a command leads to: command, state and facts make events, or a refusal."""
+"""Decisions: from a command, the state and facts to events, or a refusal."""

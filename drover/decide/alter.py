@@ -66,7 +66,7 @@ def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
 def _told_throttle(
     command: Alter, unchanged: Sequence[TopicPartition], state: ClusterState, *, is_set: bool
 ) -> tuple[str, ...]:
-    """Say the throttle back; or that it is not set, and how to set that of the plans that move its partitions."""
+    """Repeat the throttle in a remark; or say that it is not set, and how to set that of the plans concerned."""
     rate, name = command.throttle_bytes_per_second, command.plan_name
     if rate is None:
         return ()
@@ -81,7 +81,7 @@ def _told_throttle(
 
 
 def _told_unregistered(command: Alter, accepted: Sequence[TopicPartition], facts: Facts) -> tuple[str, ...]:
-    """Name the brokers without which lists were taken."""
+    """Name the unregistered brokers that were dropped from lists."""
     if not command.drops_unregistered:
         return ()
     taken = frozenset(accepted)
@@ -124,7 +124,7 @@ def looks_for_alter(command: Alter, state: ClusterState) -> Looks:
 
 
 def moves(command: Alter) -> bool:
-    """Whether a partition is to go somewhere, and not only to be stopped."""
+    """Whether a partition gets a target, and is not only stopped."""
     return any(target.replicas is not None for target in command.partitions)
 
 
@@ -161,7 +161,7 @@ def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision
 
 
 def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged: bool) -> tuple[AnyEvent, ...]:
-    """Open or extend the plan. One with nothing accepted extends it, but changes nothing of it."""
+    """Open or extend the plan; a command without accepted partitions does not change the plan's properties."""
     name = command.plan_name
     plan = state.plans.get(name)
     if plan is None and not joins:
@@ -228,14 +228,14 @@ def _decide_partition(target: PartitionTarget, command: Alter, state: ClusterSta
 
 
 def _ahead_of_the_queue(decided: PartitionDecision, key: TopicPartition, state: ClusterState) -> PartitionDecision:
-    """Let an earlier entry of the partition go: at its turn it would undo what is asked for now."""
+    """Withdraw an earlier queue entry of the partition, which would later undo this command."""
     if decided.refusal is not None or key not in state.queue:
         return decided
     return replace(decided, events=(leave(key, QueueExit.REPLACED, state.name), *decided.events))
 
 
 def _stop(target: PartitionTarget, asked: Asking, state: ClusterState) -> PartitionDecision:
-    """R455-1: null is KIP-455's way to cancel, which keeps what is in sync (R455-9); an entry in the queue goes too."""
+    """Stop a move (R455-1), which keeps the replicas in sync (R455-9), and withdraw a queue entry."""
     key = target.key
     active = state.reassignments.get(key)
     withdrawn = withdraw((key,), state.name) if key in state.queue else ()

@@ -1,4 +1,4 @@
-"""Deciding about reports of failed and returned brokers."""
+"""Decide reports of failed and returned brokers."""
 
 from drover.decide.decision import Decision, Facts, refuse
 from drover.events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
@@ -59,7 +59,7 @@ def _alive_remarks(broker: int, facts: Facts) -> tuple[str, ...]:
 
 
 def _unknown(broker: int, state: ClusterState, facts: Facts) -> Decision | None:
-    """Refuse what is said about a broker that nobody has seen: any number can be reported as failed."""
+    """Refuse a report about a broker that was never seen, because a report may name any number."""
     if broker in {*facts.live_brokers, *facts.unreachable, *state.known_brokers, *state.absent_brokers}:
         return None
     if any(broker in one.original or broker in one.current for one in state.reassignments.values()):
@@ -73,7 +73,7 @@ def _unknown(broker: int, state: ClusterState, facts: Facts) -> Decision | None:
 
 
 def decide_broker_returned(command: BrokerReturned, state: ClusterState, facts: Facts) -> Decision:
-    """R46-2: forget the failure; a return from before the failure is an old report and has no effect."""
+    """End the failure (R46-2); a return dated before the failure is outdated and has no effect."""
     failed_at_ms = state.failed_brokers.get(command.broker)
     if failed_at_ms is None:
         return Decision(remarks=(f"broker {command.broker} was not reported as failed",))
@@ -97,7 +97,7 @@ def decide_broker_returned(command: BrokerReturned, state: ClusterState, facts: 
 
 
 def _bounded(at_ms: int, facts: Facts) -> tuple[int, tuple[str, ...]]:
-    """Take the broker's time of the report where the client's is later."""
+    """Return the time of a report, at most the broker's time of its record."""
     if facts.appended_ms is None or at_ms <= facts.appended_ms:
         return at_ms, ()
     ahead_s = (at_ms - facts.appended_ms) / 1000

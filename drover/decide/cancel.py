@@ -37,7 +37,7 @@ def decide_cancel(command: Cancel, state: ClusterState, _facts: Facts) -> Decisi
 
 
 def looked_through(command: Cancel, state: ClusterState) -> int:
-    """Return how many entries of the state the decision looks through."""
+    """Return the number of entries of the state that the decision visits."""
     if command.partitions is not None:
         return len(command.partitions)
     if command.queued is not None:
@@ -46,7 +46,7 @@ def looked_through(command: Cancel, state: ClusterState) -> int:
 
 
 def _ending_heal(command: Cancel, state: ClusterState, decision: Decision) -> Decision:
-    """X12: a cancel of everything also drops the chunks of a heal that have not begun."""
+    """Drop the chunks of a heal that have not begun, as part of a cancel of everything (X12)."""
     if not command.all or state.heal is None:
         return decision
     why, dropped = HealEnd.CANCELLED, len(state.heal_chunks)

@@ -34,7 +34,7 @@ from drover.state.reassignment import Reassignment
 
 
 class Fields(TypedDict):
-    """Who asks, as fields of an event."""
+    """The author and reason of a cancellation, as fields of an event."""
 
     by: str
     reason: str
@@ -43,7 +43,7 @@ class Fields(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Who asks for a cancellation, and why; by which command, if its outcome is in the same record."""
+    """The author and reason of a cancellation, and its command if that is decided in the same record."""
 
     by: str
     reason: str
@@ -154,7 +154,7 @@ def replace_target(
 
 @dataclass(frozen=True, slots=True)
 class Succession:
-    """What must be recorded around the end of a reassignment, in the same record."""
+    """The events around the end of a reassignment, for the same record."""
 
     before: tuple[ReassignmentEvent, ...] = ()
     after: tuple[ReassignmentEvent, ...] = ()
@@ -213,7 +213,7 @@ def _queued(
 
 
 def withdraw_cancel(reassignment: Reassignment, asked: Asking, cluster: str) -> tuple[ReassignmentEvent, ...]:
-    """Give up a rollback or stop that is held off; nothing follows where none is."""
+    """Withdraw a rollback or stop that is held off, if there is one."""
     if reassignment.held_off is None:
         return ()
     return (CancelWithdrawn(**event_name(cluster, reassignment.key), **asked.fields),)
@@ -222,7 +222,7 @@ def withdraw_cancel(reassignment: Reassignment, asked: Asking, cluster: str) -> 
 def withdraw_replacement(
     reassignment: Reassignment, why: WithdrawalReason, asked: Asking, cluster: str
 ) -> tuple[ReassignmentEvent, ...]:
-    """Give up the target that waits for the end of a reassignment; returns nothing if there is none."""
+    """Withdraw the target that waits for the end of a reassignment, if there is one."""
     if reassignment.replacement is None:
         return ()
     name = event_name(cluster, reassignment.key)

@@ -22,7 +22,7 @@ from drover.state.cluster import ClusterState
 
 
 def decide_request_refused(command: commands.RequestRefused, _state: ClusterState, _facts: Facts) -> Decision:
-    """Refuse what was asked for in ZooKeeper, in the words of its intake: the log keeps why."""
+    """Refuse a request from ZooKeeper with the reason of the intake, so that the log has the reason."""
     return refuse(command.code, f"{command.path}: {command.detail}")
 
 

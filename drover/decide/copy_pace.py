@@ -70,7 +70,7 @@ def pace(samples: Sequence[SizeSample], leader: int, broker: int) -> CopyPace | 
 
 
 def rate_in_words(bytes_per_second: int) -> str:
-    """Write a rate for a person, in decimal units."""
+    """Format a rate for people, in decimal units."""
     if bytes_per_second >= 1_000_000:
         return f"{bytes_per_second / 1_000_000:.1f} MB/s"
     return f"{bytes_per_second / 1000:.1f} kB/s" if bytes_per_second >= 1000 else f"{bytes_per_second} B/s"

@@ -17,6 +17,13 @@ def _nothing(_key: TopicPartition) -> PartitionFacts | None:
     return None
 
 
+class OwnTopics(Struct, frozen=True):
+    """The topics of Drover itself, and whether the workers' settings let commands move them."""
+
+    names: frozenset[str] = frozenset()
+    may_move: bool = False
+
+
 class Facts(Struct, frozen=True):
     """What the cluster showed just before the decision, and what is Drover's own.
 
@@ -32,7 +39,7 @@ class Facts(Struct, frozen=True):
     live_brokers: frozenset[int] = frozenset()
     min_isr: Mapping[str, int] = field(default_factory=dict)
     unavailable: str | None = None
-    own_topics: frozenset[str] = frozenset()
+    own_topics: OwnTopics = OwnTopics()
     recent: Callable[[TopicPartition], PartitionFacts | None] = _nothing
     appended_ms: int | None = None
     decided_ms: int = 0

@@ -1,4 +1,4 @@
-"""Deciding to freeze and unfreeze a cluster: each requester holds a freeze of their own."""
+"""Decide to freeze and unfreeze a cluster; each requester has a freeze of their own."""
 
 from collections.abc import Iterable
 
@@ -14,7 +14,7 @@ MAX_FREEZES = 100
 
 
 def decide_freeze(command: Freeze, state: SchedulingState, _facts: Facts) -> Decision:
-    """Let nothing new start (R236-9); has no effect for a requester whose freeze holds already."""
+    """Freeze the cluster, so that no new work starts (R236-9); no effect if the requester has a freeze already."""
     freezes = state.freezes
     if any(freeze.by == command.by for freeze in freezes):
         return Decision(remarks=(f"{state.name} was frozen by {command.by} already, and remains so",))

@@ -1,4 +1,4 @@
-"""Deciding what operators ask of healing: start it now, leave a broker alone, stop."""
+"""Decide operators' commands about healing: start now, skip a broker, stop."""
 
 from drover.decide.cancellation import Asking, cancel
 from drover.decide.decision import Decision, Facts, refuse
@@ -12,7 +12,7 @@ from drover.state.healing import RunningChunk
 
 
 def decide_heal(command: HealCommand, state: ClusterState, _facts: Facts) -> Decision:
-    """Note what is wanted for one absence of a broker; it holds until the broker is back."""
+    """Record the operator's choice for an absence of a broker; it applies until the broker is back."""
     if state.limits.healing is None:
         detail = f"healing is not set up for {state.name}: add [clusters.{state.name}.healing] and restart the workers"
         return refuse(RefusalCode.HEALING_OFF, detail)
@@ -46,7 +46,7 @@ def _end(state: ClusterState) -> tuple[AnyEvent, ...]:
 
 
 def _stop(command: HealCommand, state: ClusterState) -> Decision:
-    """R46-5: chunks that have not begun are cancelled; the running one ends, unless it is to be taken back as well."""
+    """Cancel the chunks that have not begun (R46-5); the running one ends, unless it is to be rolled back, too."""
     heal, running = state.heal, state.heal_running
     meant = () if heal is None else heal.brokers
     at_work = set(meant) | set(() if running is None else running.brokers)

@@ -1,4 +1,4 @@
-"""Rollbacks and stops that a guard holds off, as far as is known when their command is decided."""
+"""Rollbacks and stops that a guard holds off, according to the last observation before their decision."""
 
 from msgspec.structs import replace
 

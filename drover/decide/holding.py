@@ -1,4 +1,4 @@
-"""Deciding to hold a broker, so that no further copy goes into it or out of it, and to release it."""
+"""Decide to hold a broker, so that no further copy goes into it or out of it, and to release it."""
 
 from drover.decide.decision import Decision, Facts, refuse
 from drover.decide.unseen import telling_unseen
@@ -33,7 +33,7 @@ def _hold(command: HoldBroker, state: SchedulingState) -> Decision:
 
 
 def decide_release(command: ReleaseBroker, state: SchedulingState, _facts: Facts) -> Decision:
-    """Release a broker, whoever holds it; has no effect on one that is not held."""
+    """Release a broker, no matter who holds it; no effect on a broker that is not held."""
     if command.broker not in state.held_brokers:
         return Decision(remarks=(f"broker {command.broker} was not held",))
     event = BrokerReleased(cluster=state.name, broker=command.broker, by=command.by, reason=command.reason)

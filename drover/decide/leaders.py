@@ -1,4 +1,4 @@
-"""Deciding about the list of brokers that should not lead, and about balances of leaders."""
+"""Decide commands about the list of brokers that should not lead, and about balances of leaders."""
 
 import math
 from collections.abc import Mapping
@@ -149,7 +149,7 @@ def expire(state: LeadershipState, over: Mapping[int, str]) -> BlacklistSet:
 
 
 def next_expiry_ms(state: LeadershipState) -> int | None:
-    """Tell when (log time) the next broker's time is over; None if none has an end."""
+    """Return when (log time) the next broker leaves the list; None if none has an end."""
     return min((one.until_ms for one in state.listings.values() if one.until_ms is not None), default=None)
 
 
@@ -169,7 +169,7 @@ def _set(
 
 
 def _is_known(known: Listing | None, entry: ListedBroker | None) -> bool:
-    """Whether an entry says nothing new of a broker that is listed already."""
+    """Whether an entry adds nothing to the listing of a broker."""
     given = (None, None, False) if entry is None else (entry.topics, entry.until_ms, entry.until_in_sync)
     before = (None, None, False) if known is None else (known.topics, *known.ends)
     return before == given and (entry is None or entry.for_ms is None)

@@ -1,4 +1,4 @@
-"""Deciding to change limits while moves run: all that a command names, or nothing."""
+"""Decide to change limits while moves run: all limits of a command, or none."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""The nearest list that Kafka accepts, where a list from earlier names brokers that are not registered any more."""
+"""The nearest list that Kafka accepts, if an earlier list names brokers that are no longer registered."""
 
 from collections.abc import Iterator, Sequence
 
@@ -29,6 +29,6 @@ def _fit(seen: PartitionFacts, brokers: Brokers) -> Iterator[int]:
 
 
 def nearest_remark(missing: Sequence[int]) -> str:
-    """Say which brokers the lists were taken without."""
+    """Name the brokers that were dropped from the lists."""
     names = ", ".join(map(str, sorted(missing)))
     return f"broker {names} is not registered with Kafka any more: its replicas do not come back"

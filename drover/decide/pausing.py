@@ -1,4 +1,4 @@
-"""Deciding to pause a plan and to resume it."""
+"""Decide to pause a plan and to resume it."""
 
 from drover.decide.decision import Decision, Facts, refuse
 from drover.events.commands import PausePlan, ResumePlan
@@ -24,7 +24,7 @@ def decide_pause(command: PausePlan, state: PlansState, _facts: Facts) -> Decisi
 
 
 def decide_resume(command: ResumePlan, state: PlansState, _facts: Facts) -> Decision:
-    """Let steps of a plan begin again, whoever paused it; has no effect on one that is not paused."""
+    """Let steps of a plan begin again, no matter who paused it; no effect on a plan that is not paused."""
     name = command.plan
     if name not in state.plans:
         return refuse(RefusalCode.UNKNOWN_PLAN, f"there is no plan {name} in {state.name}", plan=name)

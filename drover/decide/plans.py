@@ -1,4 +1,4 @@
-"""Deciding about throttles: of a plan, and of the cluster for plans without one of their own."""
+"""Decide throttles: of a plan, and of the cluster for plans without one of their own."""
 
 from drover.decide.decision import Decision, Facts, refuse
 from drover.events.commands import Throttle
@@ -47,7 +47,7 @@ def _decide_cluster(command: Throttle, state: PlansState) -> Decision:
 
 
 def told_rate(plan: str, rate: int, bound: int | None = None) -> str:
-    """Say a throttle back, so that a mistake of units is seen."""
+    """Repeat a throttle in a remark, so that a mistake of units is noticed."""
     rise = "" if bound is None else f", and Drover may raise it to {bound:,}"
     return f"plan {plan} is throttled to {rate:,} bytes per second per broker{rise}"
 

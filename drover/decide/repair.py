@@ -1,4 +1,4 @@
-"""Deciding a repair command: moves that Kafka can never end are taken over and cancelled, whoever started them."""
+"""Decide a repair command: take over and cancel moves that Kafka can never end, no matter who started them."""
 
 from drover.decide.decision import Decision, Facts, Looks, refuse, refuse_partition
 from drover.decide.unmanaged_moves import adopt_stuck, is_repairable

@@ -1,4 +1,4 @@
-"""KIP-455's arithmetic: what a target adds and removes, and what a cancel leaves."""
+"""KIP-455's arithmetic: the replicas that a target adds and removes, and those that a cancel leaves."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""KIP-236's guards: when a partition may be taken back to its original replicas, and how close if some are gone."""
+"""KIP-236's guards: when a partition may be rolled back, and to which list if some original replicas are gone."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from drover.facts import PartitionFacts
 from drover.state.reassignment import Block, Reassignment
 from drover.unreachable import unreachable_in_words
 
-# An original replica whose broker is dead for so long is not waited for any more. Restarts take less.
+# A rollback no longer waits for an original replica whose broker is dead for this long; restarts take less time.
 GONE_MS = 600_000
 
 
@@ -62,7 +62,7 @@ def has_original_in_sync(reassignment: Reassignment, facts: PartitionFacts) -> b
 
 
 def guard_block(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> Block:
-    """Say what a move waits for that must be cancelled, and may not be now; see `skip_reason`."""
+    """Say why a move that must be cancelled has to wait; see `skip_reason`."""
     missing = ", ".join(str(broker) for broker in reassignment.fallback if broker not in facts.isr)
     detail = f"it can be cancelled when replicas {missing} are in the ISR: bring them back"
     return Block(Blocker.ORIGINALS_OUT_OF_SYNC, detail, guard.at_ms)

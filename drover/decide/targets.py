@@ -12,7 +12,7 @@ from drover.decide.cancellation import (
     withdraw_cancel,
     withdraw_replacement,
 )
-from drover.decide.decision import Facts, PartitionDecision, refuse_partition
+from drover.decide.decision import Facts, OwnTopics, PartitionDecision, refuse_partition
 from drover.decide.leader_order import deprioritise
 from drover.decide.order_endings import is_reorder, now_canonical
 from drover.decide.verdict import gone_by_a_new_topic
@@ -25,6 +25,9 @@ from drover.facts import PartitionFacts
 from drover.state.cluster import ClusterState
 from drover.state.reassignment import Reassignment
 from drover.unreachable import unreachable_in_words
+
+# A topic of Drover's own keeps at least so many: with fewer, the loss of two brokers could lose the log.
+LEAST_OWN_REPLICAS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +125,9 @@ def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, fa
 
 
 def refuse_form(new: NewTarget, facts: Facts) -> Refusal | None:
-    """Refuse what is wrong in any cluster."""
+    """Refuse a target that is wrong in any cluster."""
     invalid = RefusalCode.INVALID_REPLICA_ASSIGNMENT
-    if new.key.topic in facts.own_topics and not new.allow_drover_topics:
-        detail = f"{new.key.topic} is Drover's own: set allow_drover_topics if that is meant"
+    if new.key.topic in facts.own_topics.names and (detail := _why_not_own_topic(new, facts.own_topics)) is not None:
         return refuse_partition(new.key, RefusalCode.DROVER_TOPIC, detail)
     if not new.replicas:
         return refuse_partition(new.key, invalid, f"{new.key}: the replica list is empty")
@@ -134,7 +136,22 @@ def refuse_form(new: NewTarget, facts: Facts) -> Refusal | None:
     return None
 
 
-def refused_anywhere(target: PartitionTarget, own_topics: frozenset[str]) -> Refusal | None:
+def _why_not_own_topic(new: NewTarget, own_topics: OwnTopics) -> str | None:
+    """Say why a topic of Drover's own may not be moved to these replicas; None if it may.
+
+    A sender of commands must not be able to thin out the log, which only workers may write.
+    """
+    topic = f"{new.key.topic} is Drover's own"
+    if not own_topics.may_move:
+        return f"{topic}: workers move it only with worker.allow_drover_topics = true in their settings"
+    if not new.allow_drover_topics:
+        return f"{topic}: set allow_drover_topics if that is meant"
+    if len(new.replicas) < LEAST_OWN_REPLICAS:
+        return f"{topic}: it keeps at least {LEAST_OWN_REPLICAS} replicas, and {list(new.replicas)} has fewer"
+    return None
+
+
+def refused_anywhere(target: PartitionTarget, own_topics: OwnTopics) -> Refusal | None:
     """Say why a partition of an alter would be refused in any cluster; None if that depends on the cluster."""
     if target.replicas is None:
         return None
@@ -214,7 +231,7 @@ def _refuse_situation(new: NewTarget, seen: PartitionFacts, canonical: tuple[int
 
 
 def refuse_incarnation(key: TopicPartition, asserted: str | None, present: str) -> Refusal | None:
-    """Refuse what was meant for a topic of this name that is gone (promise 10)."""
+    """Refuse a target for a deleted topic of the same name (promise 10)."""
     if asserted in {None, present}:
         return None
     detail = (

@@ -1,4 +1,4 @@
-"""Deciding to delete throttles that another tool has left."""
+"""Decide to delete throttles that another tool has left behind."""
 
 from collections.abc import Sequence
 

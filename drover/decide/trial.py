@@ -1,10 +1,10 @@
-"""PURE: what an owner would decide about commands now, without deciding it."""
+"""PURE: predict what an owner would decide about commands now."""
 
 from collections.abc import Sequence
 
 from drover.brokers import unreachable_brokers
 from drover.decide.commands import decide, looks_for
-from drover.decide.decision import Decision, Facts
+from drover.decide.decision import Decision, Facts, OwnTopics
 from drover.events.commands import AnyCommand
 from drover.events.partitions import TopicPartition
 from drover.facts import Observation
@@ -13,12 +13,12 @@ from drover.state.cluster import ClusterState
 
 
 def partitions_to_see(commands: Sequence[AnyCommand], state: ClusterState) -> frozenset[TopicPartition]:
-    """List the partitions that an owner would observe before it decides these commands."""
+    """Return the partitions that an owner would observe before it decides these commands."""
     return frozenset(key for command in commands for key in looks_for(command, state).worth)
 
 
 def trial(
-    commands: Sequence[AnyCommand], state: ClusterState, seen: Observation, own_topics: frozenset[str], at_ms: int
+    commands: Sequence[AnyCommand], state: ClusterState, seen: Observation, own_topics: OwnTopics, at_ms: int
 ) -> tuple[Decision, ...]:
     """Decide commands in their order, each on what those before it would make of the state; `state` stays as it is.
 

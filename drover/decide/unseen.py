@@ -1,4 +1,4 @@
-"""PURE: remarks about brokers that nobody has seen, which commands may name before the brokers come."""
+"""PURE: remarks about brokers that were never seen, which commands may name before the brokers join."""
 
 from collections.abc import Collection
 

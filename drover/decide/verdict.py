@@ -29,12 +29,12 @@ from drover.facts import PartitionFacts
 from drover.inventory import LogDirectory
 from drover.state.reassignment import Block, ExpiredCalls, Reassignment, Step
 
-# The author of what nobody asked for.
+# The author of actions that Drover takes by itself.
 DROVER = "drover"
 
 
 class EventName(TypedDict):
-    """The keyword arguments that say which reassignment an event is about."""
+    """The keyword arguments that identify an event's reassignment."""
 
     cluster: str
     topic: str
@@ -102,7 +102,7 @@ UNCONFIRMED = Verdict(unconfirmed=True)
 
 
 def event_name(cluster: str, key: TopicPartition) -> EventName:
-    """Name a partition as its events do."""
+    """Return the fields that identify a partition in its events."""
     return {"cluster": cluster, "topic": key.topic, "partition": key.partition}
 
 

@@ -1,1 +1,1 @@
-"""How events change the state: a module for each slice, the rules of the log (R1-R9), and snapshots."""
+"""The fold of events into the state: a module for each slice, the rules of the log (R1-R9), and snapshots."""

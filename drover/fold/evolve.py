@@ -55,7 +55,8 @@ def apply(state: ClusterState, event: AnyEvent, at_ms: int) -> None:
     if evolving is None:
         APPLYING[type(event)](state, event, at_ms)
     else:
-        # The most frequent by far. The plain pair finds what a TopicPartition does, and is made in half the time.
+        # The most frequent events by far. A plain pair equals a TopicPartition as a key, and takes half the time to
+        # make.
         moving: dict[Any, Reassignment] = state.reassignments
         about: Any = event  # one partition, see EVOLVING
         before = moving[about.topic, about.partition]
@@ -69,8 +70,8 @@ def apply_all(state_of: Callable[[str], ClusterState], events: Iterable[AnyEvent
         if event.cluster != name:
             name = event.cluster
             state = state_of(name)
-        # The bodies of `apply` and `ReassignmentState.change`: a replay spends its time here. It never
-        # asks for `moves`, which would make the index.
+        # The bodies of `apply` and `ReassignmentState.change`, inlined because a replay spends its time here. They do
+        # not use `moves`, which would build the index.
         evolving = _EVOLVING.get(type(event))
         if evolving is None:
             APPLYING[type(event)](state, event, at_ms)

@@ -1,4 +1,4 @@
-"""The fold of failed and absent brokers, and of what is done about them."""
+"""The fold of failed and absent brokers, and of healing."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -33,7 +33,7 @@ def _returned(state: HealingState, event: BrokerReturnRecorded, _at_ms: int) -> 
 
 
 def _noted(state: HealingState, event: healing.BrokerOutageNoted, at_ms: int) -> None:
-    """R46-1: the time of the first record counts, unless the clock of that record was ahead of this one's."""
+    """Record an absence with the time of its first record, unless that record's clock was ahead (R46-1)."""
     if event.broker not in state.absent_brokers:
         state.healed_brokers.pop(event.broker, None)
     known = state.absent_brokers.get(event.broker, Absence(at_ms))
@@ -127,7 +127,7 @@ def _chunk_ended(state: HealingState, event: healing.HealChunkEnded, _at_ms: int
 
 
 def _note_healed(state: HealingState, running: RunningChunk, partitions: int) -> None:
-    """Add the partitions of a chunk to what was replaced in this absence of its brokers."""
+    """Add the partitions of a chunk to those that were healed in this absence of its brokers."""
     for broker in running.brokers:
         healed, absence = state.healed_brokers.get(broker), state.absent_brokers.get(broker)
         if healed is None and absence is not None:
@@ -146,9 +146,9 @@ def _heal_ended(state: HealingState, event: healing.HealEnded, _at_ms: int) -> N
 
 
 def _rolled_back(state: ClusterState, event: ReassignmentRolledBack, _at_ms: int) -> None:
-    """Note what gives way: a target waits for its end, or nobody asked for a rollback.
+    """Record a partition of the chunk that gave way: a target waits for its end, or no rollback was requested.
 
-    In the second case nothing has been moved yet. The list stays as it is, unless the next event queues another target.
+    In the second case no replica has moved yet. The list stays as it is, unless the next event queues another target.
     """
     running = state.heal_running
     if running is None:
@@ -161,12 +161,12 @@ def _rolled_back(state: ClusterState, event: ReassignmentRolledBack, _at_ms: int
 
 
 def _queued(state: ClusterState, event: ReassignmentQueued, _at_ms: int) -> None:
-    """Note the target to which a partition of the chunk has given way."""
+    """Record the target to which a partition of the chunk has given way."""
     if state.heal_superseded and event.key in state.heal_superseded:
         state.heal_superseded[event.key] = event.target
 
 
-# What this capability keeps of reassignments; called before their own rules, with the state as it was.
+# Rules of healing for events of reassignments; called before those of reassignments, with the state before the event.
 BEFORE_REASSIGNMENTS: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     ReassignmentRolledBack: _rolled_back,
     ReassignmentQueued: _queued,

@@ -1,8 +1,7 @@
-"""Every record of a shard that breaks a rule of the log: an inspection goes on where a reader must stop.
+"""Find every record of a shard that breaks a rule of the log; an inspection goes on where a reader must stop.
 
-It runs `drover.fold.log` as long as no rule is broken. A record that breaks one is named, and the next record is
-compared with what is in the log. The state is derived as long as no event can be missing or false; after that, only the
-rules that need no state are checked.
+It runs `drover.fold.log` while no rule is broken. After a record that breaks one, it goes on from the record itself. It
+derives the state as long as no event can be missing or false; after that, it checks only the rules that need no state.
 """
 
 from msgspec import Struct
@@ -14,9 +13,9 @@ from drover.events.records import Acquire, Batch, Genesis, Record
 from drover.fold.evolve import apply_all
 from drover.fold.log import Fault, Folded, RecordVerdict, Rule, ShardFold
 
-# After one of these an event is missing or false, so later decisions were made on another state.
+# After a break of these rules an event is missing or false, so that later decisions were based on another state.
 _STATE_IS_LOST = frozenset({Rule.SCHEMA, Rule.SEQUENCE, Rule.STATE_HASH})
-# What `drover.fold.evolve.apply` raises for an event that no decision could have written.
+# The exceptions of `drover.fold.evolve.apply` for an event that no decision could have written.
 _IMPOSSIBLE = (AssertionError, KeyError)
 
 
@@ -49,7 +48,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
 
 class Inspection:
-    """Inspects one shard, record by record, from its first one on."""
+    """Inspects a shard record by record, from the first one."""
 
     def __init__(self, shard: int, shards: int) -> None:
         self._fold = ShardFold(shard, shards)
@@ -59,7 +58,7 @@ class Inspection:
         self._records = self._batches = self._findings = self._state_hashes = self._unchecked_hashes = 0
 
     def see(self, offset: int, payload: bytes) -> tuple[Finding, ...]:
-        """Inspect the next record; returns what is wrong with it. Offsets must rise, and may skip."""
+        """Inspect the next record and return its faults. Offsets must rise, and may have gaps."""
         self._records += 1
         faults: tuple[Fault, ...] = ()
         if self._is_derived:
@@ -83,7 +82,7 @@ class Inspection:
         return tuple(Finding(self._fold.shard, offset, fault.rule, fault.what) for fault in faults)
 
     def summary(self) -> Summary:
-        """Sum up what was seen so far."""
+        """Summarize the inspection so far."""
         fold = self._fold
         return Summary(
             shard=fold.shard,
@@ -103,7 +102,7 @@ class Inspection:
             self._state_hashes += folded.record.state_hash is not None
 
     def _judge(self, offset: int, payload: bytes) -> tuple[Fault, ...]:
-        """Judge a record that the fold rejects, or that comes after one that it rejected."""
+        """Judge a record that the fold rejects, or that follows a rejected one."""
         try:
             record: Record = decode_record(payload)
         except UndecodableError as error:

@@ -1,7 +1,7 @@
-"""The ids of commands that were decided, so that a repetition has no effect (R5): for 7 days, and no more than so many.
+"""The ids of decided commands, remembered for 7 days, so that a repeated command has no effect (R5).
 
-The register is bounded per cluster and per source. The oldest id of the source that holds the most gives way first: a
-source that floods a cluster shortens its own memory, and the ids of all others are kept for the whole 7 days.
+The register is bounded per cluster and per source. The source with the most ids loses its oldest one first, so that a
+source that floods a cluster shortens only its own memory.
 """
 
 import struct
@@ -15,7 +15,7 @@ import msgspec
 IDENTITY_RETENTION_MS = 7 * 24 * 3600 * 1000
 MOST_PER_CLUSTER = 50_000
 MOST_PER_SOURCE = 20_000
-# Who asks is what a client claims, so that there may be any number of names: they share so many places.
+# The number of sources. Authors are claims of clients, of which there may be any number, so they share the sources.
 SOURCES = 256
 _PLACE = struct.Struct(">QQBB")
 
@@ -104,7 +104,7 @@ class KnownCommands:
         return twin
 
     def get(self, identity: Identity) -> KnownCommand | None:
-        """Return what is known of an id, which may be older than 7 days; None if nothing is."""
+        """Return the command with this id, which may be older than 7 days; None if it is unknown."""
         commands = self._clusters.get(identity[0])
         return None if commands is None else commands.get(identity[1])
 
@@ -124,7 +124,7 @@ class KnownCommands:
             commands.add(id_, known)
 
     def expire(self, at_ms: int) -> None:
-        """Forget what is more than 7 days old at this log time."""
+        """Forget the commands that are more than 7 days old at this log time."""
         horizon_ms = at_ms - IDENTITY_RETENTION_MS
         for name in tuple(self._clusters):
             self._clusters[name].expire(horizon_ms)

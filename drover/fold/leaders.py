@@ -34,7 +34,7 @@ def _set(state: LeadershipState, event: BlacklistSet, at_ms: int) -> None:
 
 
 def _listing(known: Listing | None, entry: ListedBroker | None, event: BlacklistSet, at_ms: int) -> Listing:
-    """Make what is known of one broker; it stays listed by whom and since when it was if nothing about it changes."""
+    """Return the listing of a broker; author and start stay the same if the entry does not change."""
     if entry is None:
         entry = ListedBroker(broker=0)
     until_ms = entry.until_ms
@@ -48,7 +48,7 @@ def _listing(known: Listing | None, entry: ListedBroker | None, event: Blacklist
 
 
 def _give_up_leaving_alone(state: LeadershipState, before: Mapping[int, Listing]) -> None:
-    """Whoever changes the list for a broker asks anew what an order that somebody else changed had answered."""
+    """Reconsider lists that were left alone, because the list of brokers for their topics has changed."""
     changed = {
         broker for broker in before.keys() | state.listings.keys() if before.get(broker) != state.listings.get(broker)
     }

@@ -1,4 +1,4 @@
-"""The log's validity rules R1 to R9 as one fold; every reader of a shard runs exactly this."""
+"""The log's rules of validity, R1 to R9, as one fold that every reader of a shard runs."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -14,7 +14,7 @@ from drover.fold.known import KnownCommand, KnownCommands, source_of
 from drover.state.cluster import ClusterState
 from drover.state.hashing import CURRENT_FORM, OLDEST_FORM, state_hash
 
-# Ids that are too old are looked for once a minute of log time.
+# The interval, in log time, at which expired ids are removed.
 EXPIRY_EVERY_MS = 60_000
 
 
@@ -51,7 +51,7 @@ class Fault(NamedTuple):
 
 
 class Folded(msgspec.Struct, frozen=True, gc=False):
-    """One record, judged; `record` is None for one that is void and cannot be read."""
+    """A judged record; `record` is None for a void record that cannot be decoded."""
 
     offset: int
     verdict: RecordVerdict
@@ -59,14 +59,14 @@ class Folded(msgspec.Struct, frozen=True, gc=False):
 
 
 class Damage(NamedTuple):
-    """A record that stops every reader of its shard, until an acquire names it: where, and what is wrong with it."""
+    """A record that stops every reader of its shard until an acquire names it: its offset, and its fault."""
 
     offset: int
     what: str
 
 
 class ShardState:
-    """The clusters of one shard as the log says they are; a cluster appears with its first event."""
+    """The clusters of a shard, as the log has them; a cluster appears with its first event."""
 
     __slots__ = ("clusters",)
 
@@ -155,12 +155,12 @@ class ShardFold:
         return twin
 
     def take_over(self, other: "ShardFold") -> None:
-        """Become what `other` is, which must not be used any more."""
+        """Take over the content of `other`, which must not be used afterwards."""
         for field in ShardFold.__slots__:
             setattr(self, field, getattr(other, field))
 
     def fold(self, offset: int, payload: bytes) -> Folded | None:
-        """Judge one record and apply it; None for one that was folded before."""
+        """Judge a record and apply it; None for a record that was folded before."""
         if offset < self.position:
             return None
         self.position = offset + 1
@@ -179,7 +179,7 @@ class ShardFold:
         return self._after_damage(offset, record, self.damage)
 
     def fold_on(self, offset: int, payload: bytes) -> Folded | None:
-        """Do what `fold` does, and pass over damage, which `damage` tells; None for the damaged record as well."""
+        """Fold a record like `fold`, but continue after damage, which `damage` reports; None for the damaged record."""
         try:
             return self.fold(offset, payload)
         except CorruptLogError:
@@ -204,7 +204,7 @@ class ShardFold:
         return Folded(offset, RecordVerdict.VOID, record)
 
     def _judge(self, offset: int, record: Record, payload: bytes) -> RecordVerdict:
-        # Nearly all are batches, and they are told by their type: `isinstance` takes ten times as long with structs.
+        # Compare types, because nearly all records are batches, and `isinstance` is ten times slower with structs.
         if type(record) is Batch:
             return self._batch(offset, record, payload)
         if type(record) is Acquire:
@@ -230,7 +230,7 @@ class ShardFold:
             self.stale_acquires += 1
             return RecordVerdict.STALE_ACQUIRE
         if record.resumes_after is not None and self.damage is None:
-            # An administrator's word about damage that is not there.
+            # An administrator's acquire for damage that does not exist.
             self.stale_acquires += 1
             return RecordVerdict.STALE_ACQUIRE
         self.epoch, self.token, self.owner = record.epoch, record.token, record.owner
@@ -253,11 +253,11 @@ class ShardFold:
         return RecordVerdict.VALID
 
     def apply(self, _offset: int, record: Batch) -> None:
-        """Let a valid batch's events have their effects; who wants to see each of them extends this."""
+        """Apply the events of a valid batch; subclasses that need each event extend this."""
         apply_all(self.state.cluster, record.events, record.at_ms)
 
     def follow(self, offset: int, record: Batch, payload: bytes) -> None:
-        """Make this batch the last valid one without applying it, whatever it breaks; for `drover.fold.inspection`."""
+        """Make this batch the last valid one without judging or applying it; for `drover.fold.inspection`."""
         self.sequence = record.sequence
         self.chain = chain_hash(payload)
         self.chain_offset = offset
@@ -265,7 +265,7 @@ class ShardFold:
         self.at_ms = record.at_ms
 
     def faults(self, offset: int, record: Batch) -> list[Fault]:
-        """Name each rule that the next batch under the current token breaks (R6); it is never ignored.
+        """Return each rule that the next batch under the current token breaks (R6).
 
         Raises `UnknownSchemaError` for a state hash of a form that a newer Drover made.
         """

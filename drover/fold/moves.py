@@ -16,7 +16,7 @@ from drover.state.moves import ReassignmentState
 from drover.state.phase import Phase, Stage, phase_of
 from drover.state.reassignment import LATE_MS, Asked, Block, ExpiredCalls, Reassignment, Replacement, Step
 
-# Looking up an enum's member takes longer than the rest of some of these functions.
+# Bound here, because looking up an enum's member takes longer than the rest of some of these functions.
 _STEP, _CANCEL = Call.STEP, Call.CANCEL
 _PENDING, _ROLLING_BACK, _PREPARED = Phase.PENDING, Phase.ROLLING_BACK, Phase.PREPARED
 _FAILED = reassignments.ReassignmentFailed
@@ -24,7 +24,7 @@ _IN_BOTH_LISTS = Blocker.BROKER_IN_BOTH_LISTS
 
 _INTENDED = {call: phase_of(call, Stage.INTENDED) for call in Call}
 _RUNNING = {call: phase_of(call, Stage.RUNNING) for call in Call}
-# Where a call that did not take effect leaves the reassignment: its slot is kept in every case.
+# The phase after a call that did not take effect; the reassignment keeps its slot.
 _BEFORE = {Call.STEP: Phase.PREPARED, Call.CANCEL: Phase.ROLLING_BACK, Call.RESTORE: Phase.CANCELLING}
 
 
@@ -90,7 +90,7 @@ def _apply_withdrawn(state: ReassignmentState, event: reassignments.ReplacementW
 
 
 def _apply_late(state: ReassignmentState, event: reassignments.LateChangeFound, at_ms: int) -> None:
-    """A late effect is corrected once and then forgotten: a second time it is not Drover's."""
+    """Forget a late effect, which is corrected only once; a second occurrence is not Drover's."""
     state.expired_calls.pop(event.key, None)
     before = state.reassignments.get(event.key)
     if before is not None:
@@ -104,7 +104,7 @@ def _apply_ending(state: ReassignmentState, event: Ending, at_ms: int) -> None:
     if before.step is not None and type(event) is not _FAILED:
         state.leave_list(before.key, event.replicas, at_ms)
     if before.replacement is not None:
-        # The next event says whether it is accepted; it no longer waits.
+        # The waiting target no longer waits; the next event says whether it is accepted.
         stop_waiting(state, before.replacement.plan, at_ms)
     if state.expired_calls or before.unresolved_targets:
         _remember(state, before, event, at_ms)
@@ -338,7 +338,7 @@ EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]]
     reassignments.ReassignmentBlocked: _blocked,
     reassignments.ReassignmentUnblocked: _unblocked,
 }
-# Events that concern more than the one reassignment, which may not exist.
+# Events that affect more than their reassignment, or that have none.
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     reassignments.ReassignmentQueued: _apply_queued,
     reassignments.ReassignmentAdopted: _apply_adopted,

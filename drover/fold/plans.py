@@ -1,4 +1,4 @@
-"""The fold of plans: what they are, how many of their reassignments are under way, and how those ended."""
+"""The fold of plans: their properties, and the counts of their reassignments by result."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard, get_args
@@ -74,13 +74,13 @@ def end_move(state: PlansState, name: str, event: Ending, at_ms: int) -> None:
 
 
 def wait(state: PlansState, name: str) -> None:
-    """Count one more target of a plan that is to be accepted later."""
+    """Count another target of a plan that waits to be accepted."""
     plan = state.plans[name]
     state.put_plan(replace(plan, waiting=plan.waiting + 1))
 
 
 def stop_waiting(state: PlansState, name: str, at_ms: int, *, withdrawn: bool = False) -> None:
-    """Count one target less that is to be accepted later; `withdrawn` says that it never will be."""
+    """Count one waiting target less; `withdrawn` says that it will never be accepted."""
     plan = state.plans[name]
     _put(state, replace(plan, waiting=plan.waiting - 1, withdrawn=plan.withdrawn + withdrawn), at_ms)
 

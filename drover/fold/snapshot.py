@@ -1,4 +1,4 @@
-"""Snapshots: what a shard's fold is at one position, as bytes and back. An optimisation, never truth.
+"""Snapshots: encode and decode a shard's fold at a position. An optimisation; the log remains the truth.
 
 The body is a run of parts (clusters in slices, known commands in slices), compressed and cut into chunks. The manifest,
 written after them, holds the rest of the fold and what the chunks must be. A snapshot in
@@ -125,7 +125,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     void_records: int = 0
 
 
-# What a fold and a manifest both have.
+# The fields that a fold and a manifest have in common.
 FOLD_FIELDS = tuple(field for field in Manifest.__struct_fields__ if field in ShardFold.__slots__)
 
 _Part = CommandsPart | msgspec.Struct
@@ -180,7 +180,7 @@ def manifest_key(shard: int, slot: int) -> bytes:
 
 
 def encode_fold(fold: ShardFold) -> Image:
-    """Make an image of a fold that does not change meanwhile (`ShardFold.copy`).
+    """Encode a fold, which must not change meanwhile (`ShardFold.copy`).
 
     May run in a thread: no single step holds the interpreter for long, whatever the size of the state.
     """
@@ -228,7 +228,7 @@ def _slices(state: ClusterState) -> Iterator[_Part]:
 
 
 def decode_record(value: bytes) -> Chunk | Manifest | None:
-    """Decode a record of the snapshots topic; None for what this reader does not understand."""
+    """Decode a record of the snapshots topic; None if this version cannot read it."""
     try:
         record = _record_decoder.decode(value)
     except UNDECODABLE:
@@ -262,7 +262,7 @@ def restore(manifest: Manifest, chunks: Sequence[bytes]) -> ShardFold:
 
 
 def differences(one: ShardFold, other: ShardFold) -> tuple[str, ...]:
-    """Name what two folds differ in, as fields of `ShardFold`; nothing if they are equal."""
+    """Return the names of the fields of `ShardFold` in which two folds differ."""
     found = [field for field in FOLD_FIELDS if getattr(one, field) != getattr(other, field)]
     if not _is_same(list(one.known.items()), list(other.known.items())):
         found.append("known")

@@ -1,4 +1,4 @@
-"""The fold of the throttle ledger: what Drover has put on brokers and topics, and what it found there before."""
+"""The fold of the throttle ledger: Drover's throttles on brokers and topics, and the values before them."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ def _broker_intended(state: ThrottlingState, event: throttles.BrokerThrottleInte
 
 
 def _broker_set(state: ThrottlingState, event: throttles.BrokerThrottleSet, _at_ms: int) -> None:
-    """An entry leaves the ledger when nothing of Drover's is left in the cluster."""
+    """Remove an entry from the ledger once the cluster has no throttle of Drover's there."""
     entry = state.broker_throttles[event.broker]
     if entry.release:
         del state.broker_throttles[event.broker]
@@ -51,7 +51,7 @@ def _broker_changed(state: ThrottlingState, event: throttles.BrokerThrottleChang
 
 
 def _broker_adopted(state: ThrottlingState, event: throttles.BrokerThrottleAdopted, _at_ms: int) -> None:
-    """Take what is there for Drover's, over nothing: since no move needs it, it is released next."""
+    """Adopt existing rates as Drover's, with no previous value; no move needs them, so they are released next."""
     adopted = BrokerThrottle(baseline=NO_RATES, intended=event.found, pending=False, release=False)
     state.broker_throttles[event.broker] = adopted
 
@@ -80,7 +80,7 @@ def _topic_refused(state: ThrottlingState, event: throttles.TopicThrottleRefused
 def _refusal(
     before: ConfigRefusal | None, event: throttles.BrokerThrottleRefused | throttles.TopicThrottleRefused, at_ms: int
 ) -> ConfigRefusal:
-    """Keep since when Kafka refuses a write, also when its words change."""
+    """Return the refusal of a write; its start stays the same even if Kafka's message changes."""
     return ConfigRefusal(event.code, event.message, at_ms if before is None else before.since_ms)
 
 
@@ -93,7 +93,7 @@ def _topic_set(state: ThrottlingState, event: throttles.TopicThrottleSet, _at_ms
 
 
 def _topic_left(state: ThrottlingState, event: throttles.TopicThrottleLeft, _at_ms: int) -> None:
-    """Entries that were there before a change was refused are still Drover's to remove."""
+    """Leave a topic alone; its entries from before a refused change are still Drover's to remove."""
     known = state.topic_throttles.get(event.topic)
     present = known.present if event.refused and known is not None else NO_ENTRIES
     state.topic_throttles[event.topic] = TopicThrottle(present=present, left=True, topic_id=event.topic_id)

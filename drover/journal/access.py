@@ -1,7 +1,7 @@
-"""Why the log's Kafka did not do what was asked, in one sentence with the remedy.
+"""Error messages for a failing Kafka of the log: the reason and the remedy in one sentence.
 
-aiokafka logs why it cannot connect and then raises only that it cannot. Nobody should have to read a log to learn that
-a password is wrong, so the connection is tried once more by hand, on the way to the error message.
+aiokafka only logs the reason why it cannot connect, and raises an exception without it. To find the reason for the
+message, such as a wrong password, this module connects once more by hand.
 """
 
 import ssl
@@ -30,12 +30,12 @@ _AUTHENTICATION_ERRORS = (AuthenticationFailedError, SaslAuthenticationFailed, U
 
 
 def unreachable(connection: LogConnection, error: Exception) -> LogUnavailableError:
-    """Say that the log's Kafka did not do what was asked, and what to look at."""
+    """Return the error for a failed request to the log's Kafka, with the settings to check."""
     reason = str(error) or type(error).__name__
     if isinstance(error, AUTHORIZATION_ERRORS):
         return LogAccessError(
-            f"the log's Kafka at {connection.bootstrap} does not allow {connection.user} what was asked ({reason}): "
-            "`drover acls` prints the ACLs that are needed"
+            f"the log's Kafka at {connection.bootstrap} does not authorize {connection.user} ({reason}): "
+            "`drover acls` prints the ACLs that Drover needs"
         )
     return LogUnavailableError(
         f"the log's Kafka at {connection.bootstrap} did not answer ({reason}): check that it runs and that "
@@ -44,7 +44,7 @@ def unreachable(connection: LogConnection, error: Exception) -> LogUnavailableEr
 
 
 async def could_not_connect(connection: LogConnection, error: Exception) -> LogUnavailableError:
-    """Say why a client of the log could not start; `error` is what it raised."""
+    """Return the error for a client of the log that could not start; `error` is the client's exception."""
     for address in connection.bootstrap.split(","):
         host, _, port = address.rpartition(":")
         try:
@@ -58,16 +58,16 @@ async def could_not_connect(connection: LogConnection, error: Exception) -> LogU
             )
         except ssl.SSLCertVerificationError as refusal:
             return LogAccessError(
-                f"the certificate of the log's Kafka at {address} is not to be trusted ({refusal.verify_message}): "
+                f"the certificate of the log's Kafka at {address} is not trusted ({refusal.verify_message}): "
                 "check ssl_cafile in `[log.security]`"
             )
         except ssl.SSLError as refusal:
             return LogAccessError(
-                f"the log's Kafka at {address} does not speak TLS as asked ({refusal.reason}): check "
-                "security_protocol in `[log.security]`"
+                f"the log's Kafka at {address} does not speak TLS ({refusal.reason}): check security_protocol in "
+                "`[log.security]`"
             )
         except (OSError, KafkaError):
-            continue  # not there, or silent: the next one may tell
+            continue  # unreachable or silent: try the next address
         opened.close()
         break
     return unreachable(connection, error)

@@ -1,4 +1,4 @@
-"""Closing clients of the log's Kafka, whatever state it is in."""
+"""Close clients of the log's Kafka, even if brokers are down or hang."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -7,24 +7,24 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-# How often connections are looked at: one that is closing at two looks in a row is aborted.
+# The interval of checks: a connection that is closing at two checks in a row is aborted.
 CLOSE_S = 1.0
-# How long a producer that is closed may send what is left.
+# How long a producer may send its remaining records when it is closed.
 SEND_REST_S = 5.0
 
 
 async def close_consumers(*consumers: AIOKafkaConsumer) -> None:
-    """Let go of the connections of these consumers, also when cancelled meanwhile; idempotent.
+    """Close the connections of these consumers, even if the caller is cancelled meanwhile; idempotent.
 
-    While brokers are away aiokafka cancels requests of its own, passes that on as if whoever closes were cancelled, and
-    leaves its connections open. Where its fetching had failed, it raises that, and leaves them open as well. Whoever
-    closes is told neither: it says nothing about what was read, and would take the place of the error that does.
+    If brokers are down or a fetch has failed, aiokafka's `stop` raises `CancelledError` or the old error, and leaves
+    its connections open. This function closes them anyway and drops both exceptions, because they say nothing about the
+    records that were read and would hide the error that matters.
     """
     closing = asyncio.create_task(_close(consumers))
     try:
         await asyncio.shield(closing)
     except asyncio.CancelledError:
-        # Half closed, a consumer cannot be closed any more: `stop` does nothing the second time.
+        # Always finish: `stop` does nothing when it is called a second time.
         await asyncio.wait((closing,))
         raise
 
@@ -35,7 +35,7 @@ async def _close(consumers: Sequence[AIOKafkaConsumer]) -> None:
     ends = await asyncio.gather(*stops, return_exceptions=True)
     for client, end in zip(clients, ends, strict=True):
         if isinstance(end, BaseException):
-            # `stop` has left its connections open, and does nothing the second time.
+            # `stop` has left its connections open, and a second call would do nothing.
             await stop_client(client, client.close())
     for end in ends:
         if isinstance(end, Exception) and not isinstance(end, KafkaError):
@@ -43,16 +43,16 @@ async def _close(consumers: Sequence[AIOKafkaConsumer]) -> None:
 
 
 async def stop_producer(producer: AIOKafkaProducer, patience_s: float | None = None) -> None:
-    """Let a producer send what is left, for `SEND_REST_S` or as long as told, and let go of its connections.
+    """Let a producer send its remaining records for `SEND_REST_S` or `patience_s`, and close its connections.
 
-    An idempotent one tries again for ever what brokers refuse for now, as they do below min.insync.replicas, and
-    aiokafka waits for that as long.
+    Without a limit aiokafka would wait for ever: an idempotent producer retries for ever while brokers refuse records
+    for now, as they do below min.insync.replicas.
     """
     stopping = asyncio.ensure_future(stop_client(producer.client, producer.stop()))
     done, _ = await asyncio.wait((stopping,), timeout=SEND_REST_S if patience_s is None else patience_s)
     if not done:
-        # In this order: a request under way puts back what it could not write. aiokafka's own `fail_all` leaves
-        # exceptions that nobody retrieves, and fails for what was put back.
+        # Close the sender first, because a request under way puts back the records that it could not write. aiokafka's
+        # own `fail_all` fails for such records, and leaves exceptions that are never retrieved.
         await producer._sender.close()  # noqa: SLF001 - nothing public stops the sender while something is left
         rest = producer._message_accumulator  # noqa: SLF001 - nothing public drops what was not sent
         for batches in rest._batches.values():  # noqa: SLF001 - batches that wait to be sent are listed only here
@@ -65,8 +65,8 @@ async def stop_producer(producer: AIOKafkaProducer, patience_s: float | None = N
 async def stop_client(client: Any, stop: Coroutine[Any, Any, None]) -> None:
     """Run `stop`, which ends an aiokafka client, and abort connections that are still closing after 1 to 2 s.
 
-    Over TLS the broker has to confirm the end of a connection. asyncio waits 30 s for one that hangs, and aiokafka has
-    no setting for it. Raises what `stop` raises; where the caller is cancelled, `stop` goes on by itself.
+    Over TLS the broker must confirm the end of a connection. asyncio waits 30 s for a hanging broker, and aiokafka has
+    no setting for it. Raises the exceptions of `stop`; if the caller is cancelled, `stop` goes on in the background.
     """
     stopping = asyncio.ensure_future(stop)
     transports: set[asyncio.WriteTransport] = set()

@@ -1,4 +1,4 @@
-"""How to reach the Kafka that holds the log: shared by everything that opens an aiokafka client."""
+"""The connection settings of the log's Kafka, shared by all aiokafka clients."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,15 +17,15 @@ class LogConnection:
 
     @property
     def client_options(self) -> dict[str, Any]:
-        """The keyword arguments every aiokafka client of the log is made with."""
+        """The keyword arguments of every aiokafka client of the log."""
         return {"bootstrap_servers": self.bootstrap.split(","), **self.security}
 
     @property
     def user(self) -> str:
-        """Who the log's Kafka takes us for, in words."""
+        """The name of our user at the log's Kafka, for messages."""
         return str(self.security.get("sasl_plain_username") or "an unnamed user")
 
     @property
     def is_secured(self) -> bool:
-        """Whether the log's Kafka knows who we are, so that it may refuse us something."""
+        """Whether we authenticate at the log's Kafka, so that ACLs may apply to us."""
         return bool(self.security.get("security_protocol", "PLAINTEXT") != "PLAINTEXT")

@@ -1,9 +1,9 @@
-"""The consumer of aiokafka, made here only: it reads every record that a broker takes.
+"""An aiokafka consumer that reads every record that a broker accepts; the only place where consumers are created.
 
-Kafka does not look at the names of headers; aiokafka decodes them strictly, in the middle of a fetch. One record with a
-name that is not UTF-8 would end whoever reads its topic, and everyone who reads it after that. aiokafka has no setting
-for it, so `new_consumer` gives its fetcher another class for what a broker answers with. Only a batch in which a name
-cannot be decoded is read again, by aiokafka's reader in Python; in those names U+FFFD stands for each wrong byte.
+Kafka accepts header names that are not UTF-8, but aiokafka raises an exception in the middle of a fetch, so that a
+single such record would stop every reader of its topic for ever. aiokafka has no setting for this, so `new_consumer`
+replaces the class with which its fetcher reads the answers of brokers. Only a batch with such a name is read again, by
+aiokafka's reader in Python; U+FFFD then replaces each invalid byte.
 """
 
 import struct
@@ -17,19 +17,19 @@ from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import decode_varint
 
 _LENGTH = struct.Struct(">i")
-# A batch begins with its offset; its length, which follows, counts what comes after itself.
+# A batch begins with its offset and its length; the length counts the bytes after these two.
 _LENGTH_AT = 8
 _HEAD_BYTES = 12
 
 
 def new_consumer(**options: Any) -> AIOKafkaConsumer:
-    """Make a consumer with these options of aiokafka's."""
+    """Create a consumer with these options of aiokafka's."""
     fetcher.MemoryRecords = Fetched
     return AIOKafkaConsumer(**options)
 
 
 class Fetched:
-    """The batches that a broker answered with, as aiokafka's `MemoryRecords` gives them."""
+    """The batches in a broker's answer, with the interface of aiokafka's `MemoryRecords`."""
 
     def __init__(self, content: bytes) -> None:
         self._content = memoryview(content)
@@ -37,11 +37,11 @@ class Fetched:
         self._place = 0
 
     def size_in_bytes(self) -> int:
-        """Return the size of the answer, a last batch that was cut off included."""
+        """Return the size of the answer, including a last batch that was cut off."""
         return cast("int", self._batches.size_in_bytes())
 
     def has_next(self) -> bool:
-        """Whether another whole batch is there."""
+        """Whether another complete batch follows."""
         return cast("bool", self._batches.has_next())
 
     def next_batch(self) -> Any:
@@ -49,19 +49,19 @@ class Fetched:
         batch = self._batches.next_batch()
         begin = self._place
         self._place += _HEAD_BYTES + _LENGTH.unpack_from(self._content, begin + _LENGTH_AT)[0]
-        # Control batches are the broker's own; aiokafka takes their record in another way.
+        # Control batches come from the broker, and aiokafka reads their record in another way.
         return batch if batch.is_control_batch else _Batch(batch, self._content[begin : self._place])
 
 
 class _Batch:
-    """A batch of aiokafka's, all of whose records can be read."""
+    """A batch of aiokafka's whose records can all be read."""
 
     def __init__(self, batch: Any, content: memoryview) -> None:
         self._batch = batch
         self._content = content
 
     def __getattr__(self, name: str) -> Any:
-        """Know of itself what aiokafka's batch knows."""
+        """Delegate to aiokafka's batch."""
         return getattr(self._batch, name)
 
     def __iter__(self) -> Iterator[Any]:
@@ -75,9 +75,9 @@ class _Batch:
 
 
 def _rest_of(content: memoryview, given: int) -> Iterator[Any]:
-    """Read the records of a batch that follow the first ones."""
+    """Read the records of a batch after the first `given` ones."""
     batch: Any = iter(_DefaultRecordBatchPy(content))
-    # The reader has no public way to begin at a record, or to decode in another way. By now it has uncompressed.
+    # The reader has no public way to start at a record, or to decode leniently. Its buffer is uncompressed by now.
     place = batch._pos  # noqa: SLF001 - see above
     for _ in range(given):
         length, begin = decode_varint(batch._buffer, place)  # noqa: SLF001 - see above
@@ -88,7 +88,7 @@ def _rest_of(content: memoryview, given: int) -> Iterator[Any]:
 
 
 class _Lenient(bytearray):
-    """Bytes whose slices decode whatever they are."""
+    """Bytes whose slices can always be decoded."""
 
     def __getitem__(self, place: Any) -> Any:
         item = super().__getitem__(place)

@@ -1,4 +1,4 @@
-"""The log and what it says: every shard's fold, kept up with the tail, and appends that know what became of them."""
+"""The folds of all shards, kept up to date with the tail, and appends that return their verdict."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ REPLAY_RETRIES = 6
 class FoldedLog:
     """Every shard folded in this process.
 
-    `restore`, if there is anything to begin with, then `replay`; then `follow` runs as a task until it is cancelled.
-    A record that no reader may pass stops its own shard only (`ShardFold.damage`): `on_damaged` is told. Both raise
-    `CorruptLogError` where the log itself is not what it was. `on_folded` is told of every record after its effect.
+    Call `restore` if there are snapshots, then `replay`, and then run `follow` as a task until it is cancelled. A
+    damaged record stops its own shard only (`ShardFold.damage`) and is reported to `on_damaged`. `on_folded` gets every
+    record after its effect. `replay` and `follow` raise `CorruptLogError` if the log has lost or replaced records.
     """
 
     def __init__(
@@ -34,43 +34,43 @@ class FoldedLog:
         self._on_folded = on_folded
         self._on_damaged = on_damaged
         self._events_topic = events_topic
-        # Appends in flight. A record holds a token and a sequence number, so equal bytes are this very record.
+        # Appends in flight by payload: a payload is unique, because it contains a token and a sequence number.
         self._expected: dict[tuple[int, bytes], asyncio.Future[Folded]] = {}
 
     def restore(self, folds: Mapping[int, ShardFold]) -> None:
-        """Begin where these folds stand, each shard that is not among them at its first record."""
+        """Begin at the positions of these folds; other shards begin at their first record."""
         for fold in self.folds:
             fold.take_over(folds.get(fold.shard) or ShardFold(fold.shard, fold.shards))
         self.journal.seek([fold.position for fold in self.folds])
 
     async def replay(self) -> int:
-        """Fold everything up to the present ends and return where that is, in records of all shards."""
+        """Fold everything up to the current ends; return the sum of these ends."""
         ends = await self._ends()
         while not await self.journal.has_reached(ends):
             await self._fold_next()
         return sum(fold.position for fold in self.folds)
 
     async def follow(self) -> None:
-        """Fold whatever comes, for ever."""
+        """Fold new records, for ever."""
         while True:
             await self._fold_next()
 
     async def append(self, shard: int, record: Record, payload: bytes) -> Folded:
-        """Append one record and return how it was judged, by this process's own fold.
+        """Append a record and return the verdict of this process's own fold.
 
-        Raises what `Journal.append` raises, and `AppendUnknownError` when the tail does not bring the record back.
+        Raises the exceptions of `Journal.append`, and `AppendUnknownError` if the tail does not deliver the record.
         """
         expected: asyncio.Future[Folded] = asyncio.get_running_loop().create_future()
         self._expected[shard, payload] = expected
         try:
             offset = await self.journal.append(shard, payload, record_headers(record))
             if offset == self.folds[shard].position:
-                # Nobody wrote in between: no need to wait until the tail brings it.
+                # No other record came in between, so the tail need not deliver this one first.
                 self._fold(TailRecord(shard, offset, payload))
             async with time_limit(FOLD_TIMEOUT_S):
                 folded = await expected
         except TimeoutError as error:
-            raise AppendUnknownError(f"shard {shard}: an acknowledged record did not come back") from error
+            raise AppendUnknownError(f"shard {shard}: the tail did not deliver an acknowledged record") from error
         finally:
             del self._expected[shard, payload]
         if folded.offset != offset:
@@ -82,7 +82,7 @@ class FoldedLog:
         for record in records:
             await self._prove_contiguous(record)
             self._fold(record)
-        # A cold replay must leave the loop to others between two fetches.
+        # A cold replay must let other tasks run between two fetches.
         await asyncio.sleep(0)
 
     def _fold(self, record: TailRecord) -> None:
@@ -91,7 +91,7 @@ class FoldedLog:
         try:
             folded = fold.fold(record.offset, record.payload)
         except CorruptLogError as error:
-            assert fold.damage is not None, "the fold says where it stopped"
+            assert fold.damage is not None, "a fold that raises is damaged"
             if expected is not None and not expected.done():
                 expected.set_exception(error)
             self._on_damaged(record.shard, fold.damage)
@@ -118,6 +118,6 @@ class FoldedLog:
             try:
                 return await self.journal.ends()
             except LogUnavailableError:
-                # A cold start while a broker is down: its successor needs a moment.
+                # On a cold start while a broker is down, the election of a new leader takes a moment.
                 await asyncio.sleep(attempt)
         return await self.journal.ends()

@@ -11,7 +11,7 @@ from drover.journal.producer import LogProducer
 from drover.journal.reader import COMMAND_ISOLATION, LogReader
 from drover.journal.tail import LogTail, first_offset
 
-# The event log is judged by its own rules.
+# The event log has its own rules of validity, independent of Kafka's transactions.
 EVENT_ISOLATION = "read_uncommitted"
 
 
@@ -26,22 +26,22 @@ class KafkaJournal:
         self._tail = LogTail(connection, shards, f"{client_id}-tail")
 
     async def start(self) -> None:
-        """Connect producer and tail; raises what the one that cannot raises, once neither is connecting any more."""
+        """Connect producer and tail; if one fails, wait for the other before raising its exception."""
         for end in await asyncio.gather(self._producer.start(), self._tail.start(), return_exceptions=True):
             if end is not None:
                 raise end
 
     def seek(self, positions: Sequence[int]) -> None:
-        """Let the tail go on at these offsets."""
+        """Move the tail to these offsets."""
         self._tail.seek(positions)
 
     def reader(self, *, is_committed: bool = False) -> LogReader:
-        """Return a connection for finite readings."""
+        """Return a connection for finite reads."""
         return LogReader(self._connection, COMMAND_ISOLATION if is_committed else EVENT_ISOLATION)
 
     @asynccontextmanager
     async def aside(self) -> AsyncGenerator[LogProducer, None]:
-        """Return a connection for large records: what is sent on it shares no request with the log's."""
+        """Return a separate connection for large records, so that they share no request with the log's records."""
         producer = LogProducer(self._connection, f"{self._client_id}-aside")
         try:
             await producer.start()
@@ -64,7 +64,7 @@ class KafkaJournal:
         return self._producer.broker_time_ms()
 
     async def next_records(self) -> Sequence[TailRecord]:
-        """Return what the log has got since."""
+        """Return the new records of the log."""
         return await self._tail.next_records()
 
     async def ends(self) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ class KafkaJournal:
         return await self._tail.has_reached(ends)
 
     async def bounds(self, topic: str, at_least: Sequence[int] | None = None) -> tuple[tuple[int, int], ...]:
-        """Return first and end offset of each partition; asks again once, since a leader may just have died."""
+        """Return the first and end offset of each partition; retry once, because a leader may just have died."""
         try:
             return await self._tail.bounds(topic, at_least)
         except LogUnavailableError:

@@ -1,4 +1,4 @@
-"""What the rest of Drover needs of the Kafka that holds the log; `kafka.py` and `memory.py` both provide it."""
+"""The interface to the Kafka that holds the log; `kafka.py` and `memory.py` implement it."""
 
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -12,12 +12,12 @@ Headers = tuple[tuple[str, bytes], ...]
 
 
 class RecordTooLargeError(DroverError):
-    """A record is larger than the producer sends or the broker takes: known not to have been written."""
+    """A record is too large for the producer or the broker, and was not written."""
 
 
 @dataclass(frozen=True, slots=True)
 class TailRecord:
-    """One record of the event log as the tail delivers it."""
+    """A record of the event log, as the tail delivers it."""
 
     shard: int
     offset: int
@@ -25,10 +25,10 @@ class TailRecord:
 
 
 class Reading(Protocol):
-    """Finite readings of any of Drover's topics, one at a time; `LogReader` says what each does."""
+    """Finite reads of any of Drover's topics, one at a time; see `LogReader`."""
 
     async def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
-        """Count the partitions of topics, 0 for one that is not there."""
+        """Return the numbers of partitions of topics, 0 for a topic that does not exist."""
         ...
 
     async def end_offsets(self, topic: str, shards: Collection[int]) -> dict[int, int]:
@@ -36,25 +36,25 @@ class Reading(Protocol):
         ...
 
     def read(self, topic: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
-        """Read these shards from these offsets up to the end as it is now."""
+        """Read these shards from these offsets up to their current ends."""
         ...
 
 
 class Sending(Protocol):
-    """Producing beside the log, on a connection of its own, so that large records keep no decision waiting."""
+    """A producer with a connection of its own, so that large records do not delay decisions."""
 
     async def send(
         self, topic: str, value: bytes, *, partition: int | None = None, key: bytes | None = None, headers: Headers = ()
     ) -> int:
-        """Produce one record and return its offset; errors as `Journal.append`, and none of them is fatal here."""
+        """Produce a record and return its offset; raises as `Journal.append`, but no error is fatal here."""
         ...
 
 
 class Journal(Protocol):
     """The event log and the topics beside it.
 
-    Records of one shard are delivered in offset order, each once, from where `seek` set it on. Nothing here
-    judges them: `drover.journal.folding` does. Every method raises `LogUnavailableError` when Kafka does not answer in
+    Records of a shard are delivered once each, in offset order, from the position that `seek` has set. The journal does
+    not judge them; `drover.journal.folding` does. Every method raises `LogUnavailableError` if Kafka does not answer in
     time.
     """
 
@@ -65,22 +65,22 @@ class Journal(Protocol):
         ...
 
     def seek(self, positions: Sequence[int]) -> None:
-        """Let the tail go on at these offsets, one per shard."""
+        """Move the tail to these offsets, one per shard."""
         ...
 
     def reader(self, *, is_committed: bool = False) -> AbstractAsyncContextManager[Reading]:
-        """Return a connection for finite readings; with `is_committed` without what transactions aborted."""
+        """Return a connection for finite reads; `is_committed` leaves out records of aborted transactions."""
         ...
 
     def aside(self) -> AbstractAsyncContextManager[Sending]:
-        """Return a connection for large records that nobody waits for."""
+        """Return a separate connection for large records that no decision waits for."""
         ...
 
     async def append(self, shard: int, payload: bytes, headers: Headers) -> int:
-        """Append one record to a shard and return its offset once min ISR replicas hold it.
+        """Append a record to a shard and return its offset once min ISR replicas hold it.
 
-        Raises `AppendUnknownError` when the outcome is unknown: the process must exit and replay (R7). Raises
-        `RecordTooLargeError` when nothing was written.
+        Raises `AppendUnknownError` if the outcome is unknown, after which the process must exit and replay (R7), and
+        `RecordTooLargeError` if the record was not written.
         """
         ...
 
@@ -91,39 +91,39 @@ class Journal(Protocol):
         ...
 
     def broker_time_ms(self) -> int | None:
-        """Return the time of the log's brokers, by the last acknowledgement and how long ago that was.
+        """Return the time of the log's brokers, from the last acknowledgement and its age.
 
-        None while nothing has been appended, or where brokers do not say.
+        None before the first append, or if the brokers do not send timestamps.
         """
         ...
 
     async def next_records(self) -> Sequence[TailRecord]:
-        """Return what the log has got since; waits up to half a second, then returns nothing."""
+        """Return the new records of the log; wait for up to half a second if there are none."""
         ...
 
     async def ends(self) -> tuple[int, ...]:
-        """Return the end offset of every shard as it is now."""
+        """Return the current end offset of every shard."""
         ...
 
     async def has_reached(self, ends: Sequence[int]) -> bool:
-        """Whether everything before these offsets was delivered; markers at the end are not waited for."""
+        """Whether every record before these offsets was delivered; transaction markers do not count."""
         ...
 
     async def bounds(self, topic: str, at_least: Sequence[int] | None = None) -> tuple[tuple[int, int], ...]:
-        """Return first and end offset of each partition of a topic that has as many partitions as there are shards.
+        """Return the first and end offset of each partition of a topic with one partition per shard.
 
-        `at_least` are ends that are known to be there, one per shard: a lower one may be a stale leader's, and is asked
-        for again until it has lasted.
+        `at_least` are known ends, one per shard: a lower end may come from a stale leader, and is read again until a
+        stale leader cannot be the reason.
         """
         ...
 
     async def first_offset(self, topic: str, partition: int, at_least: int) -> int:
-        """Return the offset of the first record at or after `at_least` by one direct read, waiting until there is one.
+        """Return the offset of the first record at or after `at_least`, by a direct read; wait until there is one.
 
-        This proves an offset gap empty: transaction markers and aborted records take offsets but are no records.
+        This proves that a gap in the offsets holds only transaction markers and aborted records.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of connections; idempotent."""
+        """Close the connections; idempotent."""
         ...

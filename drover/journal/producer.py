@@ -1,4 +1,4 @@
-"""The idempotent producer of a worker: one record, one acknowledgement, and no guessing about the outcome (R7)."""
+"""The idempotent producer of a worker: one acknowledgement per record, and an error if the outcome is unknown (R7)."""
 
 import asyncio
 import time
@@ -14,14 +14,14 @@ from drover.journal.connection import LogConnection
 from drover.journal.port import Headers, RecordTooLargeError
 from drover.time_limits import time_limit
 
-# A leader that dies costs its broker session (9 s by default), a hung broker one request timeout on top: ten seconds
-# would end every worker at once, although nothing is lost.
+# The failover of a dead leader takes its broker session (9 s by default), and that of a hanging one a request timeout
+# more. With ten seconds, every such failover would end all workers at once.
 APPEND_TIMEOUT_S = 30.0
 REQUEST_TIMEOUT_MS = 5_000
-# aiokafka asks for ever for the id of a producer; brokers that have no controller run out of them.
+# aiokafka requests a producer id for ever; brokers without a controller run out of ids.
 START_TIMEOUT_S = 30.0
 MAX_REQUEST_BYTES = 8 * 1024 * 1024
-# What Kafka calls the kind of a timestamp that the broker made.
+# Kafka's code for timestamps that the broker sets.
 LOG_APPEND_TIME = 1
 _log = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ class LogProducer:
     def __init__(self, connection: LogConnection, client_id: str) -> None:
         self._connection = connection
         self._client_id = client_id
-        # The broker's time of the last record that it stamped, and when (monotonic) it told it.
+        # The broker's timestamp in its last acknowledgement, and when (monotonic) that arrived.
         self._told: tuple[int, float] | None = None
         self._producer = self._new_producer()
         self._renewing: asyncio.Task[None] | None = None
@@ -50,7 +50,7 @@ class LogProducer:
         )
 
     async def start(self) -> None:
-        """Connect; raises `LogUnavailableError` when no broker answers, or gives the producer an id."""
+        """Connect. Raises `LogUnavailableError` if no broker answers and gives the producer an id."""
         try:
             async with time_limit(START_TIMEOUT_S):
                 await self._producer.start()
@@ -61,11 +61,11 @@ class LogProducer:
     async def send(
         self, topic: str, value: bytes, *, partition: int | None = None, key: bytes | None = None, headers: Headers = ()
     ) -> int:
-        """Produce one record and return its offset once it is acknowledged by min ISR replicas.
+        """Produce a record and return its offset once min ISR replicas have acknowledged it.
 
-        Raises `RecordTooLargeError` when the client or a broker refused the size, and `LogAccessError` when an ACL is
-        missing: nothing was written. Raises `AppendUnknownError` for a timeout, any other error, and an answer without
-        an offset (Kafka said that it had seen the sequence before).
+        Raises `RecordTooLargeError` if the client or a broker refuses the size, and `LogAccessError` if an ACL is
+        missing; the record was not written then. Raises `AppendUnknownError` after a timeout, any other error, or an
+        acknowledgement without an offset (Kafka had seen the sequence number before).
         """
         where = topic if partition is None else f"{topic}/{partition}"
         try:
@@ -74,39 +74,39 @@ class LogProducer:
                     topic, value, key=key, partition=partition, headers=list(headers)
                 )
         except MessageSizeTooLargeError as error:
-            raise RecordTooLargeError(f"{where}: {len(value)} bytes are more than one record may have") from error
+            raise RecordTooLargeError(f"{where}: {len(value)} bytes are too many for one record") from error
         except AUTHORIZATION_ERRORS as error:
             raise unreachable(self._connection, error) from error
         except (KafkaError, TimeoutError) as error:
             if isinstance(error, OutOfOrderSequenceNumber):
                 self._begin_anew()
-            raise AppendUnknownError(f"{where}: not known whether the record was written: {error!r}") from error
+            raise AppendUnknownError(f"{where}: it is unknown whether the record was written: {error!r}") from error
         offset = int(answer.offset)
         if offset < 0:
-            raise AppendUnknownError(f"{where}: the broker acknowledged a record without telling its offset")
+            raise AppendUnknownError(f"{where}: the broker acknowledged a record without its offset")
         if answer.timestamp_type == LOG_APPEND_TIME:
             self._told = (int(answer.timestamp), time.monotonic())
         return offset
 
     def broker_time_ms(self) -> int | None:
-        """Return the time of the brokers: what the last acknowledgement told, and how long ago that was."""
+        """Return the time of the brokers: the timestamp of the last acknowledgement plus its age."""
         if self._told is None:
             return None
         told_ms, when = self._told
         return told_ms + int((time.monotonic() - when) * 1000)
 
     async def close(self) -> None:
-        """Send what is left, for some seconds at most, and let go; idempotent."""
+        """Send the remaining records for a few seconds at most, and close; idempotent."""
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.wait((self._renewing,))
         await stop_producer(self._producer)
 
     def _begin_anew(self) -> None:
-        """Let another producer take over, with sequence numbers of its own.
+        """Replace the producer by another one with its own sequence numbers.
 
-        aiokafka counts a record that a broker refuses, for a missing ACL or a clock that is far ahead, and goes on with
-        the next number. The broker then refuses everything for that partition until it has forgotten the producer.
+        After a broker refuses a record, for a missing ACL or a wrong clock, aiokafka goes on with the next sequence
+        number. The broker then refuses every record for that partition until it has forgotten the producer.
         """
         if self._renewing is None or self._renewing.done():
             self._renewing = asyncio.create_task(self._renew())
@@ -116,9 +116,9 @@ class LogProducer:
         try:
             async with time_limit(START_TIMEOUT_S):
                 await spare.start()
-            # What is on its way keeps its producer, for as long as anybody waits for it.
+            # Records under way stay with the old producer for as long as a caller waits for them.
             spare, self._producer = self._producer, spare
         except (KafkaError, OSError) as error:
-            _log.warning("another producer could not be started; the next refusal tries again", error=repr(error))
+            _log.warning("a new producer could not be started; the next refusal tries again", error=repr(error))
         finally:
             await stop_producer(spare, APPEND_TIMEOUT_S)

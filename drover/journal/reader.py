@@ -1,6 +1,6 @@
-"""Read Drover's topics without a group: everything up to the present end, or on and on from given positions.
+"""Read Drover's topics without a consumer group: up to the current end, or for ever from given positions.
 
-Reading only: nothing here produces, commits or judges. What a record counts for is `drover.fold.log`'s to say.
+This module does not produce, commit or judge records; `drover.fold.log` judges them.
 """
 
 import asyncio
@@ -22,15 +22,15 @@ from drover.journal.leaders import learn_leaders
 from drover.journal.silent_brokers import go_round_silent_brokers, saying_who_is_silent
 from drover.journal.stale_leader import RETRY_S, Suspicion
 
-# What a client aborted was never asked for, so commands are read committed.
+# Commands of aborted transactions do not count, so commands are read committed.
 COMMAND_ISOLATION = "read_committed"
 FETCH_BYTES = 8 * 1024 * 1024
-# For an answer of that size, and for a server that hangs before the next one is tried. aiokafka would wait 40 s.
+# Enough for a large answer, and short enough to try the next server if one hangs; aiokafka's default is 40 s.
 REQUEST_TIMEOUT_MS = 10_000
 POLL_MS = 500
-# Making records of what was fetched leaves the loop free for everything else in between.
+# The most records per poll, so that decoding them does not block the event loop for long.
 RECORDS_PER_POLL = 1000
-# A finite reading that gets nothing for so long will not get it later either.
+# A finite read that gets no record for this long has failed.
 STALL_S = 30.0
 
 
@@ -38,7 +38,7 @@ STALL_S = 30.0
 class LogRecord:
     """One record of a topic; `shard` is its partition, `payload` is empty for a tombstone.
 
-    `key` is empty for a record that has none. A header without a value, which Kafka allows, is left out.
+    `key` is empty for a record without a key. Headers without a value, which Kafka allows, are left out.
     """
 
     shard: int
@@ -49,16 +49,15 @@ class LogRecord:
     key: bytes = b""
 
     def header(self, name: str) -> str | None:
-        """Return a header as text, None if it is not there."""
+        """Return a header as text, or None if it is missing."""
         return next((value.decode(errors="replace") for key, value in self.headers if key == name), None)
 
 
 class LogReader:
-    """A connection that reads any of Drover's topics; an async context manager, one reading at a time.
+    """A connection that reads any of Drover's topics; an async context manager, one read at a time.
 
-    `isolation` is Kafka's: command topics are read committed, the log is judged by its own rules.
-    Raises `LogUnavailableError` when the log's Kafka does not answer, `ConfigurationError` for a topic that is not
-    there.
+    `isolation` is Kafka's: command topics are read committed; the log has its own rules. Raises `LogUnavailableError`
+    if the log's Kafka does not answer, and `ConfigurationError` for a topic that does not exist.
     """
 
     def __init__(self, connection: LogConnection, isolation: str = "read_uncommitted") -> None:
@@ -99,11 +98,11 @@ class LogReader:
         await close_consumers(self._consumer)
 
     async def partitions(self, topic: str) -> int:
-        """Count a topic's partitions; never creates it."""
+        """Return a topic's number of partitions without creating the topic."""
         return count_partitions(await self._metadata(), topic, self._connection)
 
     async def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
-        """Count the partitions of topics, 0 for one that is not there; never creates any."""
+        """Return the numbers of partitions of topics, 0 for a missing one, without creating any."""
         metadata = await self._metadata()
         return {topic: len(metadata.partitions_for_topic(topic) or ()) for topic in topics}
 
@@ -122,9 +121,9 @@ class LogReader:
         return {partition.partition: offset for partition, offset in ends.items()}
 
     async def start_offsets(self, topic: str, shards: Collection[int], since_ms: int | None = None) -> dict[int, int]:
-        """Return the first offset that is there, or the first one written at or after a moment, per shard.
+        """Return, per shard, the first available offset, or the first one written at or after a time.
 
-        A shard in which nothing is that recent is left out.
+        Shards without a record since that time are left out.
         """
         partitions = [KafkaPartition(topic, shard) for shard in shards]
         if since_ms is None:
@@ -135,9 +134,9 @@ class LogReader:
         return {partition.partition: at.offset for partition, at in offsets.items() if at is not None}
 
     async def _from_leaders(self, topic: str, shards: Collection[int], ask: Callable[[], Awaitable[Any]]) -> Any:
-        """Ask the leaders of these partitions; wait for the election of another one where one is silent.
+        """Ask the leaders of these partitions; if one is silent, wait for the election of another.
 
-        Raises `LogUnavailableError` when they have not answered for `STALL_S` seconds.
+        Raises `LogUnavailableError` if they do not answer for `STALL_S` seconds.
         """
         give_up_s = time.monotonic() + STALL_S
         async with saying_who_is_silent(self._consumer._client, topic, shards):  # noqa: SLF001 - see `__aenter__`
@@ -152,9 +151,9 @@ class LogReader:
                     raise unreachable(self._connection, error) from error
 
     async def read(self, topic: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
-        """Read these shards from these offsets up to the end as it is now; a shard's records come in its order.
+        """Read these shards from these offsets up to their current ends; each shard's records come in order.
 
-        Raises `LogUnavailableError` when nothing comes for `STALL_S` seconds although something is there.
+        Raises `LogUnavailableError` if no record arrives for `STALL_S` seconds although the end is not reached.
         """
         if not start:
             return
@@ -167,11 +166,11 @@ class LogReader:
             if fetched:
                 answered_s = time.monotonic()
             elif time.monotonic() - answered_s > STALL_S:
-                raise unreachable(self._connection, TimeoutError(f"nothing of {topic} came for {STALL_S:g} s"))
-            # Pause before the event loop runs again. Otherwise aiokafka sends another fetch, and since a broker answers
-            # the requests of a connection in order, the next ListOffsets waits for it, up to `POLL_MS`.
+                raise unreachable(self._connection, TimeoutError(f"no record of {topic} for {STALL_S:g} s"))
+            # Pause before the event loop runs again. Otherwise aiokafka sends another fetch, and the next ListOffsets
+            # waits behind it for up to `POLL_MS`, because a broker answers the requests of a connection in order.
             for shard in tuple(left):
-                # Positions and not offsets: the last offset before the end may be no record but a marker.
+                # Compare positions, because the last offset before the end may be a transaction marker.
                 if await self._consumer.position(KafkaPartition(topic, shard)) >= ends[shard]:
                     left.remove(shard)
                     self._consumer.pause(KafkaPartition(topic, shard))
@@ -181,7 +180,7 @@ class LogReader:
                     yield wanted
 
     async def follow(self, topic: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
-        """Read these shards from these offsets for ever; waits for what is not written yet."""
+        """Read these shards from these offsets for ever, waiting for new records."""
         self._assign(topic, start)
         while True:
             for records in await self._poll():
@@ -189,7 +188,7 @@ class LogReader:
 
     def _assign(self, topic: str, start: Mapping[int, int]) -> None:
         self._consumer.assign([KafkaPartition(topic, shard) for shard in start])
-        # At once, before the first fetch asks the broker for a position that nobody wants.
+        # Seek at once, before the first fetch reads from another position.
         for shard, offset in start.items():
             self._consumer.seek(KafkaPartition(topic, shard), offset)
 
@@ -220,19 +219,19 @@ class LogReader:
 
 
 def _gone(connection: LogConnection, error: OffsetOutOfRangeError) -> LogUnavailableError:
-    """Say that a place in a topic is not there any more, or not there again yet."""
+    """Return the error for an offset that the topic no longer has, or does not have again yet."""
     places = ", ".join(f"offset {offset} of {where.topic}/{where.partition}" for where, offset in error.args[0].items())
     return LogUnavailableError(
         f"the log's Kafka at {connection.bootstrap} answers, but does not have {places}: records were deleted, or the "
-        "topic was made anew"
+        "topic was created anew"
     )
 
 
 def count_partitions(metadata: Any, topic: str, connection: LogConnection) -> int:
-    """Count a topic's partitions in aiokafka's metadata; `ConfigurationError` if it is not there."""
+    """Return a topic's number of partitions in aiokafka's metadata. Raises `ConfigurationError` if it is missing."""
     partitions = metadata.partitions_for_topic(topic)
     if not partitions:
-        # Kafka does not tell the two apart to somebody who may not see a topic.
+        # Kafka answers the same for a missing topic and for one that the user may not see.
         hidden = f", or {connection.user} may not see it (`drover acls`)" if connection.is_secured else ""
         raise ConfigurationError(
             f"the topic {topic} does not exist on {connection.bootstrap}: create Drover's topics with "

@@ -1,4 +1,4 @@
-"""Resuming a shard whose log is damaged: an administrator's acquire that names the damaged record (R9)."""
+"""Resume a shard with a damaged log by an administrator's acquire that names the damaged record (R9)."""
 
 import secrets
 
@@ -13,9 +13,9 @@ from drover.journal.reader import LogReader
 
 
 def resuming_acquire(fold: ShardFold, offset: int, owner: str) -> Acquire:
-    """Make the acquire that resumes a shard, given its fold up to the end of the log.
+    """Return the acquire that resumes a shard, given its fold up to the end of the log.
 
-    Raises `ConfigurationError` when the shard is not damaged, or elsewhere: nobody is to skip what they have not seen.
+    Raises `ConfigurationError` if the shard is not damaged, or at another offset than the administrator has seen.
     """
     if fold.damage is None:
         raise ConfigurationError(f"shard {fold.shard} is not damaged: there is nothing to resume")
@@ -33,7 +33,7 @@ def resuming_acquire(fold: ShardFold, offset: int, owner: str) -> Acquire:
 
 
 async def folded_to_end(connection: LogConnection, shard: int) -> ShardFold:
-    """Fold a shard from its first record to its present end; damage is in the result.
+    """Fold a shard from its first record to its current end; the result holds any damage.
 
     Raises `ConfigurationError` for a shard that the log does not have.
     """
@@ -50,7 +50,7 @@ async def folded_to_end(connection: LogConnection, shard: int) -> ShardFold:
 
 
 async def resume(journal: Journal, fold: ShardFold, offset: int, owner: str) -> None:
-    """Append the acquire. Raises what `resuming_acquire` and `Journal.append` raise."""
+    """Append the acquire that resumes a shard. Raises as `resuming_acquire` and `Journal.append` do."""
     acquire = resuming_acquire(fold, offset, owner)
     payload = encode_record(acquire)
     written = await journal.append(fold.shard, payload, record_headers(acquire))
@@ -58,7 +58,7 @@ async def resume(journal: Journal, fold: ShardFold, offset: int, owner: str) -> 
 
 
 async def resume_shard(connection: LogConnection, fold: ShardFold, offset: int, owner: str) -> None:
-    """Resume a shard of the log on Kafka; `fold` is what `folded_to_end` returned."""
+    """Resume a shard of the log on Kafka; `fold` is the result of `folded_to_end`."""
     journal = KafkaJournal(connection, fold.shards, "drover-recover")
     try:
         await journal.start()

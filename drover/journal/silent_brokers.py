@@ -1,8 +1,8 @@
-"""Going round brokers of the log that hang: they accept a connection and answer nothing, as a stopped process does.
+"""Avoid hanging brokers of the log, which accept connections but do not answer, like a stopped process.
 
-aiokafka waits for each of them for a whole request timeout, one after the other, whether others could answer or not.
-Here a broker gets two seconds for its first answer; then others are asked, and later this one again with more patience.
-A partition that it leads is waited for until Kafka has elected another leader.
+aiokafka waits a whole request timeout for each of them in turn, even if others could answer. Here a broker has two
+seconds for its first answer; then others are asked, and later this broker again with more patience. Requests for a
+partition that it leads wait until Kafka has elected another leader.
 """
 
 import asyncio
@@ -16,25 +16,25 @@ from typing import Any
 from aiokafka import TopicPartition as KafkaPartition
 from aiokafka.errors import KafkaConnectionError
 
-# How long a broker may take for its first answer while there are others to ask.
+# The time for a broker's first answer while there are others to ask.
 PATIENCE_S = 2.0
-# So much longer than the broker that answered first, on a machine or network that is slow as a whole.
+# On a slow machine or network, other brokers get this many times the time of the broker that answered first.
 TIMES_THE_FIRST = 4
-# A broker that has been silent is left out for so long, as long as others can be asked.
+# How long a silent broker is left out while there are others to ask.
 LEFT_OUT_S = 5.0
-# When it is said that an answer is waited for.
+# The time after which a missing answer is logged.
 NOTICE_S = 4.0
 
 Address = tuple[str, int]
 _log = logging.getLogger(__name__)
-# Until when (monotonic) brokers that have been silent are left out, for all clients of this process.
+# Until when (monotonic) silent brokers are left out; shared by all clients of this process.
 _silent: dict[Address, float] = {}
 
 
 def go_round_silent_brokers(client: Any, request_timeout_ms: int) -> None:
-    """Make an aiokafka client, before it is started, ask other brokers when one does not answer.
+    """Let an aiokafka client, which has not started yet, ask other brokers when one does not answer.
 
-    `request_timeout_ms` is for answers of brokers that are connected already.
+    `request_timeout_ms` applies to brokers that are already connected.
     """
     client._request_timeout_ms = request_timeout_ms  # noqa: SLF001 - aiokafka has no setting for a connection alone
     patience = _Patience(client, request_timeout_ms / 1000)
@@ -43,7 +43,7 @@ def go_round_silent_brokers(client: Any, request_timeout_ms: int) -> None:
 
 
 def silent_leaders(client: Any, topic: str, shards: Iterable[int]) -> dict[int, int]:
-    """Return the brokers that lead these partitions and have been silent lately, by partition."""
+    """Return, by partition, the leaders that have recently been silent."""
     leaders = {shard: client.cluster.leader_for_partition(KafkaPartition(topic, shard)) for shard in shards}
     return {
         shard: leader
@@ -80,7 +80,7 @@ def _is_silent(address: Address) -> bool:
 
 
 class _Patience:
-    """How long one client waits for brokers that it is not connected to."""
+    """The patience of a client with brokers to which it is not connected yet."""
 
     def __init__(self, client: Any, request_timeout_s: float) -> None:
         self._client = client
@@ -88,7 +88,7 @@ class _Patience:
         self._patience_s = min(PATIENCE_S, request_timeout_s)
 
     async def bootstrap(self, bootstrap: Any) -> None:
-        """Ask each bootstrap server shortly, those that were silent last; then the silent ones with all the time."""
+        """Try each bootstrap server for a short time, silent ones last; then the silent ones with the full timeout."""
         client, given = self._client, self._client._bootstrap_servers  # noqa: SLF001 - see `go_round_silent_brokers`
         servers = sorted(client.hosts, key=lambda server: _is_silent(server[:2]))
         waits = [(server, self._patience_s) for server in servers] if len(servers) > 1 else []
@@ -137,7 +137,7 @@ class _Patience:
         return connection
 
     async def _within(self, patience_s: float, connecting: Any) -> Any:
-        """Await what makes connections, each of which gets so long for its answers."""
+        """Await `connecting`, with this timeout for the answers on its connections."""
         client = self._client
         client._request_timeout_ms = int(patience_s * 1000)  # noqa: SLF001 - see `go_round_silent_brokers`
         try:
@@ -146,11 +146,11 @@ class _Patience:
             client._request_timeout_ms = int(self._request_timeout_s * 1000)  # noqa: SLF001 - see above
 
     def _note(self, name: str, address: Address, began_s: float, patience_s: float, *, has_others: bool) -> bool:
-        """Note a broker that has not answered; return whether it was silent, and did not refuse."""
+        """Record a broker that has not answered; return whether it was silent, as opposed to refusing."""
         took_s = time.monotonic() - began_s
         if took_s < 0.9 * patience_s:
             return False
         if not _is_silent(address) and has_others:
-            _log.warning("%s of the log's Kafka has not answered within %.0f s: others are asked", name, took_s)
+            _log.warning("%s of the log's Kafka has not answered within %.0f s: asking others", name, took_s)
         _silent[address] = time.monotonic() + LEFT_OUT_S
         return True

@@ -1,8 +1,8 @@
-"""Snapshots in the topic that `topics init` makes: found by their last record, written in two slots by turns.
+"""Snapshots in a compacted topic, written alternately to two slots, and found from the topic's last record.
 
-Every record says where the last complete snapshot before it begins, so a reader needs the last record and what lies
-between that place and the end, however much else compaction has left in the topic. A writer that dies half way leaves
-chunks without a manifest, in the slot that does not hold the last complete snapshot.
+Every record holds the offset at which the last complete snapshot before it begins, so that a reader needs only the last
+record and those from that offset on, no matter how much else the topic holds. A writer that dies leaves chunks without
+a manifest, but never in the slot of the last complete snapshot.
 """
 
 import asyncio
@@ -30,16 +30,16 @@ from drover.fold.snapshot import (
 from drover.journal.port import Journal, Reading
 from drover.time_limits import time_limit
 
-# Replaying is quicker than looking for a snapshot while the log is as short as this.
+# For a log up to this many records, a replay is faster than looking for a snapshot.
 SHORT_LOG = 100
-# Looking may cost little: what takes longer than this is not worth waiting for.
+# A snapshot that takes longer to load is not worth waiting for.
 LOOKING_TIMEOUT_S = 10.0
 SLOTS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the next snapshot of a shard goes, and where the last complete one begins."""
+    """The slot for a shard's next snapshot, and the offset at which the last complete one begins."""
 
     slot: int
     since: int
@@ -47,7 +47,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A snapshot that was written: how many bytes, and the digest by which the log vouches for it."""
+    """A written snapshot: its size, and the digest by which the log vouches for it."""
 
     size: int
     digest: bytes
@@ -73,10 +73,10 @@ _glance = msgspec.msgpack.Decoder(_Glance)
 
 
 async def write_snapshot(journal: Journal, topics: TopicNames, fold: ShardFold) -> Written:
-    """Write what a fold is, chunks first and its manifest last; nobody uses it before the log vouches for it.
+    """Write a fold, its chunks first and its manifest last; readers use it only once the log vouches for it.
 
-    The fold must not change meanwhile (`ShardFold.copy`). Raises `LogUnavailableError` when not all of it is known to
-    be written: what is there then does no harm.
+    The fold must not change meanwhile (`ShardFold.copy`). Raises `LogUnavailableError` if a part may not be written; an
+    incomplete snapshot does no harm.
     """
     image = await asyncio.to_thread(encode_fold, fold)
     async with journal.reader() as reader:
@@ -104,7 +104,7 @@ async def _next_place(reader: Reading, topic: str, shard: int) -> Place:
         case Manifest():
             return Place((last.slot + 1) % SLOTS, last.since)
         case Chunk():
-            # Somebody died, or is still writing, in that slot.
+            # A writer has died in that slot, or is still writing to it.
             return Place(last.slot, last.since)
         case None:
             return Place(0, 0)
@@ -113,10 +113,10 @@ async def _next_place(reader: Reading, topic: str, shard: int) -> Place:
 async def load_snapshots(
     reader: Reading, topics: TopicNames, shards: Collection[int], report: Callable[[int, str], object]
 ) -> dict[int, ShardFold]:
-    """Return the newest fold of each shard that its snapshot and the log agree about.
+    """Return the fold of each shard's newest snapshot that agrees with the log.
 
-    A shard without one is left out. `report` is told of a snapshot that is there and is not used, and why. A topic that
-    is not there, a log that is short and a Kafka that does not answer in time mean that there is none.
+    Shards without one are left out, and so are all shards if the topic is missing, the log is short or Kafka does not
+    answer in time. `report` gets the reason for each snapshot that is not used.
     """
     try:
         async with time_limit(LOOKING_TIMEOUT_S):
@@ -139,7 +139,7 @@ async def _load(
     last = await _last_records(reader, topics.snapshots, with_place)
     begin = {shard: record.since for shard, record in last.items() if record is not None}
     for shard in last.keys() - begin.keys():
-        report(shard, "its last record is not understood: it may be of a newer Drover")
+        report(shard, "its last record cannot be decoded: it may come from a newer Drover")
     folds: dict[int, ShardFold] = {}
     reported: set[tuple[int, str]] = set()
     while begin:
@@ -158,13 +158,13 @@ async def _load(
                 elif (shard, folded) not in reported:
                     reported.add((shard, folded))
                     report(shard, folded)
-        # The last one may be one that its writer did not live to vouch for: the one before it is further ahead.
+        # The last snapshot may lack a voucher because its writer died; then read further back, to the one before it.
         begin = {shard: 0 for shard, since in begin.items() if since and shard not in folds}
     return folds
 
 
 async def _restored(candidate: _Candidate, why: str | None) -> ShardFold | str:
-    """Return the fold of a snapshot, or why it is not used."""
+    """Return the fold of a snapshot, or the reason why it is not used."""
     if why is not None:
         return why
     try:
@@ -176,7 +176,7 @@ async def _restored(candidate: _Candidate, why: str | None) -> ShardFold | str:
 async def stored_snapshots(
     reader: Reading, topics: TopicNames, shards: Collection[int]
 ) -> list[tuple[Manifest, tuple[bytes, ...]]]:
-    """Return every complete snapshot of these shards that the topic still has: one per slot, used or not."""
+    """Return every complete snapshot of these shards in the topic, at most one per slot."""
     counts = await reader.partition_counts((topics.snapshots,))
     there = [shard for shard in shards if shard < counts[topics.snapshots]]
     by_shard = await _candidates(reader, topics.snapshots, dict.fromkeys(there, 0))
@@ -184,9 +184,9 @@ async def stored_snapshots(
 
 
 async def _last_records(reader: Reading, topic: str, shards: Collection[int]) -> dict[int, Chunk | Manifest | None]:
-    """Return the last record of each partition that has one; None for one that is not understood."""
+    """Return the last record of each partition that is not empty; None if it cannot be decoded."""
     ends = await reader.end_offsets(topic, shards)
-    # Compaction never takes a partition's last record.
+    # Compaction never removes a partition's last record.
     start = {shard: end - 1 for shard, end in ends.items() if end > 0}
     last: dict[int, Chunk | Manifest | None] = {}
     async for records in reader.read(topic, start):
@@ -196,7 +196,7 @@ async def _last_records(reader: Reading, topic: str, shards: Collection[int]) ->
 
 
 async def _candidates(reader: Reading, topic: str, begin: Mapping[int, int]) -> dict[int, list[_Candidate]]:
-    """Read from these offsets on: each shard's complete snapshots, the newest first."""
+    """Return each shard's complete snapshots from these offsets on, newest first."""
     newest: dict[int, dict[bytes, bytes]] = {shard: {} for shard in begin}
     async for records in reader.read(topic, begin):
         for record in records:
@@ -210,7 +210,7 @@ def _complete(shard: int, by_key: Mapping[bytes, bytes]) -> list[_Candidate]:
         value = by_key.get(manifest_key(shard, slot))
         manifest = None if value is None else decode_record(value)
         if value is not None and isinstance(manifest, Manifest):
-            # Anybody who may write there can name any number of them.
+            # Bounded, because a manifest from an untrusted writer may claim any number of chunks.
             count = min(manifest.chunks, len(by_key))
             chunks = (by_key.get(chunk_key(shard, slot, number)) for number in range(count))
             read = (decode_record(chunk) for chunk in chunks if chunk is not None)
@@ -221,19 +221,19 @@ def _complete(shard: int, by_key: Mapping[bytes, bytes]) -> list[_Candidate]:
 
 def _fault(manifest: Manifest, shard: int, shards: int, end: int) -> str | None:
     if (manifest.shard, manifest.shards) != (shard, shards):
-        return f"it is of shard {manifest.shard} of {manifest.shards}"
+        return f"it belongs to shard {manifest.shard} of {manifest.shards}"
     if manifest.position > end:
-        return f"it is of offset {manifest.position}, but the log ends at {end}"
+        return f"it was taken at offset {manifest.position}, but the log ends at {end}"
     if not 0 <= manifest.chain_offset < manifest.position:
         return f"its last batch cannot be at offset {manifest.chain_offset}"
     return None
 
 
 async def _unproven(reader: Reading, topic: str, candidates: Mapping[int, _Candidate]) -> dict[int, str]:
-    """Say which shards' logs do not prove a snapshot, and why: who may write snapshots has no power over the state.
+    """Return the snapshots that the log does not prove, with the reason; so snapshot writers cannot change the state.
 
-    The log must have the snapshot's last batch where it says: every batch is chained to its predecessors,
-    so that this one record proves the whole past. And a later batch in that chain must carry the snapshot's digest.
+    The log must have the snapshot's last batch at its offset: every batch is chained to its predecessors, so that this
+    record proves the whole past. A later batch in that chain must carry the snapshot's digest.
     """
     proofs = {shard: _Proof(candidate) for shard, candidate in candidates.items()}
     begin = {shard: candidate.manifest.chain_offset for shard, candidate in candidates.items()}
@@ -247,28 +247,28 @@ async def _unproven(reader: Reading, topic: str, candidates: Mapping[int, _Candi
 
 
 class _Proof:
-    """Whether the log has a snapshot's past, and vouches for it; fed with the log from its last batch on."""
+    """Checks that the log contains and vouches for a snapshot; reads the log from the snapshot's last batch on."""
 
     def __init__(self, candidate: _Candidate) -> None:
         self._manifest, self._digest = candidate.manifest, candidate.digest
-        # Batches that are chained to the snapshot's last one. A fenced owner may have added some of its own.
+        # The hashes of batches chained to the snapshot's last one; a fenced owner may have added branches.
         self._chained: set[bytes] = set()
         self._is_stranger = self.is_proven = False
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing that follows in the log matters any more."""
+        """Whether the proof is complete, or has failed."""
         return self.is_proven or self._is_stranger
 
     @property
     def why(self) -> str:
-        """What is missing."""
+        """The reason why the snapshot is not proven."""
         if self._is_stranger or not self._chained:
             return f"the log does not have its last batch at offset {self._manifest.chain_offset}"
         return f"no record of the log vouches for the snapshot of offset {self._manifest.position}"
 
     def take(self, offset: int, payload: bytes) -> None:
-        """Look at the next record of the log."""
+        """Check the next record of the log."""
         if self.is_over:
             return
         if not self._chained:

@@ -1,4 +1,4 @@
-"""Reading the log without a consumer group: the tail of all shards, offset bounds, and single direct reads."""
+"""Read the log without a consumer group: the tail of all shards, offset bounds, and single direct reads."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ from drover.time_limits import time_limit
 
 POLL_MS = 500
 FETCH_WAIT_MS = 500
-# Folding 500 records takes a few milliseconds: a cold replay leaves the loop free for everything else in between.
+# Folding 500 records takes a few milliseconds, so that a cold replay does not block the event loop for long.
 RECORDS_PER_POLL = 500
 DIRECT_READ_TIMEOUT_S = 20.0
 
@@ -29,7 +29,7 @@ def _consumer(connection: LogConnection, client_id: str, isolation_level: str = 
     return new_consumer(
         client_id=client_id,
         enable_auto_commit=False,
-        # A position that the log does not have is an error to be seen, never to be papered over.
+        # A position that the log does not have must be an error, not a silent reset.
         auto_offset_reset="none",
         isolation_level=isolation_level,
         fetch_max_wait_ms=FETCH_WAIT_MS,
@@ -41,10 +41,10 @@ def _consumer(connection: LogConnection, client_id: str, isolation_level: str = 
 
 
 class LogTail:
-    """All partitions of the event log, from their first record on unless told otherwise.
+    """All partitions of the event log, by default from their first record on.
 
-    ListOffsets has connections of its own. A broker answers the requests of a connection in order, and on the tail's a
-    fetch waits up to `FETCH_WAIT_MS` for new records.
+    ListOffsets uses separate connections: a broker answers the requests of a connection in order, and a fetch of the
+    tail waits up to `FETCH_WAIT_MS` for new records.
     """
 
     def __init__(self, connection: LogConnection, shards: int, client_id: str) -> None:
@@ -55,7 +55,7 @@ class LogTail:
         self._suspicions: defaultdict[TopicPartition, Suspicion] = defaultdict(Suspicion)
 
     async def start(self) -> None:
-        """Connect, and begin before the first record; raises `LogUnavailableError` when no broker answers."""
+        """Connect, and begin before the first record. Raises `LogUnavailableError` if no broker answers."""
         try:
             self._consumer.assign(self._partitions)
             await self._consumer.start()
@@ -66,14 +66,14 @@ class LogTail:
         self.seek([0] * len(self._partitions))
 
     def seek(self, positions: Sequence[int]) -> None:
-        """Go on at these offsets, one per shard."""
+        """Move to these offsets, one per shard."""
         for partition, position in zip(self._partitions, positions, strict=True):
             self._consumer.seek(partition, position)
 
     async def next_records(self) -> Sequence[TailRecord]:
-        """Return the next records in offset order per shard; nothing after half a second without any.
+        """Return the next records, in offset order per shard; wait for up to half a second if there are none.
 
-        An offset that is out of range for longer than a stale leader says so is a `CorruptLogError`.
+        Raises `CorruptLogError` if an offset is out of range for longer than a stale leader can be the reason.
         """
         try:
             fetched = await self._consumer.getmany(timeout_ms=POLL_MS, max_records=RECORDS_PER_POLL)
@@ -92,14 +92,14 @@ class LogTail:
         ]
 
     async def has_reached(self, ends: Sequence[int]) -> bool:
-        """Whether everything before these offsets was delivered; the position also passes transaction markers."""
+        """Whether every record before these offsets was delivered; the position also passes transaction markers."""
         positions = [await self._consumer.position(partition) for partition in self._partitions]
         return all(position >= end for position, end in zip(positions, ends, strict=True))
 
     async def bounds(self, topic: str, at_least: Sequence[int] | None = None) -> tuple[tuple[int, int], ...]:
-        """Return first and end offset of each of the topic's partitions, one per shard.
+        """Return the first and end offset of each of the topic's partitions, one per shard.
 
-        Ends below `at_least`, one per shard, are asked for again for as long as a stale leader may have told them.
+        Ends below `at_least`, one per shard, are read again for as long as they may come from a stale leader.
         """
         suspicion = Suspicion()
         while True:
@@ -123,12 +123,12 @@ class LogTail:
         return tuple((first[partition], end[partition]) for partition in partitions)
 
     async def close(self) -> None:
-        """Let go of the connections; idempotent."""
+        """Close the connections; idempotent."""
         await close_consumers(self._consumer, self._offsets_consumer)
 
 
 async def first_offset(connection: LogConnection, topic: str, partition: int, at_least: int, isolation: str) -> int:
-    """Return the offset of the first record at or after `at_least`, by a consumer made for this one read."""
+    """Return the offset of the first record at or after `at_least`, with a consumer of its own."""
     where = TopicPartition(topic, partition)
     consumer = _consumer(connection, "drover-direct-read", isolation)
     consumer.assign([where])

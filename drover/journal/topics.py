@@ -30,10 +30,10 @@ _DURABLE: Mapping[str, str] = {
     "retention.ms": "-1",
     "unclean.leader.election.enable": "false",
 }
-# Brokers undo what a client's batch is compressed by: a codec that no worker can read, or one that expands a
-# thousandfold, never gets into a topic. What is too large without compression is refused by the broker.
+# Brokers decompress the batches of clients, so that no codec that workers cannot read, and no batch that expands a
+# thousandfold, gets into a topic. A broker refuses records that are too large without compression.
 _READABLE: Mapping[str, str] = {"compression.type": "uncompressed"}
-# Old snapshots are deleted soon; no reader depends on them. The log still has whatever is lost here.
+# Old snapshots are deleted soon, because no reader needs them; everything in a snapshot is also in the log.
 _SNAPSHOTS: Mapping[str, str] = {
     "cleanup.policy": "compact",
     "max.message.bytes": str(8 * _MEGABYTE),
@@ -44,22 +44,22 @@ _SNAPSHOTS_INITIAL: Mapping[str, str] = {
     "segment.bytes": str(64 * _MEGABYTE),
     "unclean.leader.election.enable": "false",
 }
-# Samples count as taken when they were appended at the latest, and are deleted a week later: by the brokers' clocks.
+# Samples are deleted a week after they were appended, by the brokers' clocks.
 _PROGRESS_INITIAL: Mapping[str, str] = {
     "message.timestamp.type": "LogAppendTime",
     "min.insync.replicas": "2",
     "retention.ms": str(WEEK_MS),
 }
 _DEAD_LETTERS: Mapping[str, str] = {"max.message.bytes": str(_MEGABYTE)}
-# These may safely be larger than asked for.
+# Settings that may safely be larger than required.
 _AT_LEAST = frozenset({"max.message.bytes", "min.insync.replicas"})
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRule:
-    """The rules for one topic; only `required` settings are checked, `initial` ones are the operator's to change.
+    """The rules for a topic; only `required` settings are checked, and operators may change `initial` ones.
 
-    A worker runs without an `optional` one. The log's own topic, once begun, can be neither enlarged nor made anew.
+    A worker runs without an `optional` topic. The log's own topic, once begun, can be neither enlarged nor replaced.
     """
 
     name: str
@@ -77,20 +77,20 @@ class TopicRule:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that breaks the rules, and the command that corrects it."""
+    """A difference from the rules, and the command that corrects it."""
 
     topic: str
     detail: str
     remedy: str
 
     def __str__(self) -> str:
-        """Say it to people."""
+        """Return the finding and its remedy for people."""
         return f"{self.detail}; correct it with\n  {self.remedy}"
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedTopics:
-    """The checked topics; `findings` are about optional ones, which are then not used."""
+    """The checked topics; `findings` are about optional topics, which are not used then."""
 
     shards: int
     command_topic_ids: tuple[str, ...]
@@ -116,10 +116,10 @@ def rules(topics: TopicNames, shards: int) -> tuple[TopicRule, ...]:
 
 
 async def init(connection: LogConnection, shards: int = DEFAULT_SHARDS) -> tuple[str, ...]:
-    """Create the topics that are missing, begin every shard of the log, and return the names of those created.
+    """Create missing topics, begin every shard of the log, and return the names of the created topics.
 
-    Idempotent: topics that exist are left alone (`check` reports on them), and an events topic that exists decides
-    the number of shards. Raises `ConfigurationError`, with the remedy, when Kafka refuses.
+    Idempotent: existing topics are left alone (`check` reports on them), and an existing events topic decides the
+    number of shards. Raises `ConfigurationError`, with the remedy, if Kafka refuses.
     """
     names = connection.topics
     present = await describe_topics(connection.bootstrap, (names.events,), connection.security)
@@ -154,7 +154,7 @@ async def _wait_until_shown(connection: LogConnection, names: tuple[str, ...]) -
                     return
                 await asyncio.sleep(0.1)
     except TimeoutError as error:
-        raise LogUnavailableError("the new topics are not there yet: run `drover topics init` again") from error
+        raise LogUnavailableError("the new topics are not visible yet: run `drover topics init` again") from error
 
 
 async def _begin_shards(connection: LogConnection, shards: int) -> None:
@@ -175,7 +175,7 @@ async def check(connection: LogConnection) -> tuple[Finding, ...]:
 
 
 async def verify(connection: LogConnection) -> VerifiedTopics:
-    """Do what `check` does and return what a worker needs of them; raises `ConfigurationError` on findings."""
+    """Check the topics for a worker. Raises `ConfigurationError` for findings about topics that it needs."""
     described = await _describe(connection)
     names = {rule.name for rule in rules(connection.topics, DEFAULT_SHARDS) if rule.optional}
     all_findings = await _findings(connection, described)
@@ -189,7 +189,7 @@ async def verify(connection: LogConnection) -> VerifiedTopics:
 
 
 async def command_topic_ids(connection: LogConnection) -> tuple[str | None, ...]:
-    """Return the ids of the command topics in their order, None for one that is not there."""
+    """Return the ids of the command topics in their order, None for a missing one."""
     names = connection.topics.commands
     described = await describe_topics(connection.bootstrap, names, connection.security)
     return tuple(None if topic is None else topic.topic_id for topic in map(described.get, names))
@@ -206,7 +206,7 @@ async def _findings(connection: LogConnection, described: Mapping[str, TopicDesc
     findings: list[Finding] = []
     commands = (described[topic] for topic in connection.topics.commands)
     if events is not None and any(topic is not None and topic.partitions != shards for topic in commands):
-        # It may be the log's own topic that somebody has changed.
+        # The log's own topic may be the one that was changed.
         shards = await _begun_with(connection, shards)
     for rule in rules(connection.topics, shards):
         description = described[rule.name]
@@ -218,7 +218,7 @@ async def _findings(connection: LogConnection, described: Mapping[str, TopicDesc
 
 
 async def _begun_with(connection: LogConnection, partitions: int) -> int:
-    """Return how many shards the log was begun with; where it does not say, as many as its topic has partitions."""
+    """Return the number of shards with which the log was begun; if it does not say, that of its partitions."""
     async with LogReader(connection) as reader, aclosing(reader.read(connection.topics.events, {0: 0})) as reading:
         async for records in reading:
             try:
@@ -230,8 +230,10 @@ async def _begun_with(connection: LogConnection, partitions: int) -> int:
 
 
 def _enlarged(name: str, partitions: int, begun: int) -> Finding:
-    detail = f"topic {name} has {partitions} partitions, but the log was begun with {begun} shards, fixed for ever"
-    return Finding(name, f"{detail}: it can only be begun anew", "DROVER_LOG__PREFIX=ANOTHER drover topics init")
+    detail = (
+        f"topic {name} has {partitions} partitions, but the log was begun with {begun} shards, which is fixed for ever"
+    )
+    return Finding(name, f"{detail}: start a new log", "DROVER_LOG__PREFIX=ANOTHER drover topics init")
 
 
 def _compare(bootstrap: str, rule: TopicRule, description: TopicDescription) -> list[Finding]:

@@ -1,8 +1,8 @@
-"""How many commands of a topic wait: offsets that no reader of commands will ever get are not counted.
+"""Count the waiting commands of a topic, without offsets that hold no command.
 
-A transaction's end takes an offset, and what it aborted takes offsets, too. No command is there, and none has to be
-decided; a cursor passes them with the next command. Only those before the first command that waits are left out: what
-lies behind it counts by offsets, since whoever counts must not read a whole backlog.
+Transaction markers and records of aborted transactions take offsets, but a cursor passes them only with the next
+command. Only such offsets before the first waiting command are left out; from there on offsets are counted, because
+reading a whole backlog would be slow.
 """
 
 from contextlib import aclosing
@@ -10,23 +10,23 @@ from dataclasses import dataclass
 
 from drover.journal.port import Reading
 
-# A topic and one of its partitions.
+# A topic and a partition.
 Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class _First:
-    """No command lies between the cursor and this offset; `is_command` says that one is there."""
+    """An offset up to which there is no command from the cursor on; `is_command` says that it holds one."""
 
     offset: int
     is_command: bool
 
 
 class Waiting:
-    """Counts from a cursor to its topic's end, and remembers where nothing is.
+    """Counts from a cursor to its topic's end, and remembers the offset of the first command.
 
-    What was not looked at yet counts as if a command were at each offset: `is_unsure` says so until `find_out`, which
-    reads up to the first command. That one stays known, so that what waits is read once.
+    Offsets that were not read yet count as commands, and `is_unsure` is set until `find_out` reads up to the first
+    command. That offset is remembered, so that it is read only once.
     """
 
     def __init__(self) -> None:
@@ -35,14 +35,14 @@ class Waiting:
 
     @property
     def is_unsure(self) -> bool:
-        """Whether less may wait than was counted."""
+        """Whether the count may be too high."""
         return bool(self._unsure)
 
     def count(self, place: Place, cursor: int, end: int) -> int:
-        """Count what waits between a cursor and the end of its topic, as far as is known."""
+        """Return the number of commands between a cursor and the end of its topic, or an upper bound."""
         first = self._first.get(place)
         if first is not None and first.offset > end:
-            # The topic was made anew.
+            # The topic was created anew.
             del self._first[place]
             first = None
         is_exact = first is not None and first.is_command and first.offset >= cursor
@@ -54,16 +54,16 @@ class Waiting:
         return max(0, end - begin)
 
     async def find_out(self, reader: Reading) -> dict[Place, int]:
-        """Look where the first command is in what was counted unsurely; returns what waits there.
+        """Find the first command of every place with an uncertain count, and return the new counts.
 
-        The reader gets what is committed only. What a transaction that has not ended has written still waits.
-        `count` may be called meanwhile.
+        The reader must read committed records only; records of open transactions still count as waiting. `count` may be
+        called meanwhile.
         """
         counts = {}
         for place in tuple(self._unsure):
             unsure = self._unsure.pop(place, None)
             if unsure is None:
-                # Counted again while another place was read, and certain by now.
+                # `count` was called while another place was read, and is certain by now.
                 continue
             begin, end = unsure
             first = self._first[place] = await _first_command(reader, place, begin)

@@ -166,6 +166,7 @@ def drover_settings(spec: ClusterSpec, layout: Layout, user: str) -> str:
     for section in ("log", "clusters.local"):
         sections.append(f'[{section}]\nbootstrap = "{spec.bootstrap}"\n')
         sections += [f"[{section}.security]\n{security}"] if security else []
+    sections.append("[worker]\nallow_drover_topics = true  # a drain of one of these brokers moves them, too\n")
     allowed = "allow_open_zookeeper = true  # on loopback, for trying things out"
     sections.append(f'[zookeeper]\nhosts = "{spec.zookeeper}"\n{allowed}\n')
     return "\n".join(sections)

@@ -1,1 +1,1 @@
-"""What every process that runs for long has: logs, metrics, a health port, signals."""
+"""The common parts of long-running processes: logs, metrics, a health port, start-up and shutdown."""

@@ -16,7 +16,7 @@ from drover.errors import ConfigurationError
 from drover.service.connections import BACKLOG, Connections, places
 from drover.service.metrics import CONTENT_TYPE, Metrics
 
-# A connection is closed after so long, whatever its client has sent or read by then.
+# A connection is closed after this time, no matter what its client has sent or read.
 CONNECTION_TIMEOUT_S = 5.0
 # A scrape and two probes need three. When all are taken, the one that has been silent longest gives way.
 MAX_CONNECTIONS = 64
@@ -26,7 +26,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One condition that must hold; `detail` says in a few words what was found."""
+    """A condition that must hold; `detail` describes its current state in a few words."""
 
     name: str
     ok: bool
@@ -34,7 +34,7 @@ class Check:
 
 
 class HealthServer:
-    """Serves while its context is open; `live` and `ready` are asked at every request.
+    """Serves while its context is open; calls `live` and `ready` for every request.
 
     Answers 200 when every check holds and 503 otherwise, with the checks as JSON:
     `{"status": "ok" | "failing", "checks": [{"name", "ok", "detail"}]}`. `remedy` names the setting and the flag that
@@ -68,9 +68,9 @@ class HealthServer:
             await web.TCPSite(runner, self._host, self._port, backlog=BACKLOG).start()
         except (OSError, ValueError) as error:  # a malformed host name, such as 127.0.0..1, raises ValueError
             await runner.cleanup()
-            said = getattr(error, "strerror", None) or error
+            reason = getattr(error, "strerror", None) or error
             raise ConfigurationError(
-                f"cannot listen on {self._host}:{self._port} ({said}): choose another address with {self._remedy}; "
+                f"cannot listen on {self._host}:{self._port} ({reason}): choose another address with {self._remedy}; "
                 "port 0 takes any"
             ) from error
         self._runner = runner
@@ -91,7 +91,7 @@ class HealthServer:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port on which the server listens."""
         assert self._runner is not None, "the server is not listening"
         return int(self._runner.addresses[0][1])
 

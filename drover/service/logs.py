@@ -1,6 +1,6 @@
-"""How a worker logs: one line per fact on standard error, libraries' warnings among them.
+"""Logging of long-running processes: one line per fact on standard error, including libraries' warnings.
 
-On a terminal it is text, elsewhere JSON, unless the format is named. What is quoted cannot act on a terminal.
+The format is text on a terminal and JSON elsewhere, unless a setting names it. Control characters are escaped.
 """
 
 import logging
@@ -12,7 +12,7 @@ from drover.events.bounds import visible
 from drover.settings.settings import Settings
 
 FORMATS = ("auto", "json", "text")
-# Faust's consumer thread says this while it waits for its turn to join the group: every time, and for no fault.
+# Harmless messages that Faust's consumer thread logs each time while it waits to join the group.
 _NOISE = ("Thread keepalive is not responding", "Missing sensor state for rebalance")
 
 
@@ -53,7 +53,7 @@ def configure_logging(log_format: str = "auto") -> None:
 
 
 def announce_plaintext(settings: Settings) -> None:
-    """Say once what is sent without encryption."""
+    """Log once which connections are not encrypted."""
     if settings.plaintext:
         structlog.get_logger(__name__).warning(
             "not encrypted: anybody on the network can read and change it", connections=list(settings.plaintext)
@@ -65,7 +65,7 @@ def _text(*, colors: bool) -> list[structlog.typing.Processor]:
 
 
 def _neutral(_logger: object, _name: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Escape what a terminal would act on; a traceback keeps its lines."""
+    """Escape control characters, except the line breaks of a traceback."""
     return {key: _said(key, value) for key, value in event.items()}
 
 
@@ -77,12 +77,12 @@ def _said(key: str, value: object) -> object:
 
 
 def _event_first(_logger: object, _name: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Put what a reader looks for first; JSON itself escapes whatever is not ASCII."""
+    """Put the most important fields first; JSON itself escapes characters that are not ASCII."""
     first = {key: event.pop(key) for key in ("timestamp", "level", "event") if key in event}
     return {**first, **event}
 
 
 def _is_worth_saying(record: logging.LogRecord) -> bool:
-    # aiohttp logs a traceback for each request that is not HTTP: whoever can reach the port could fill the log.
+    # aiohttp logs a traceback for each request that is not HTTP, with which any client could fill the log.
     is_bad_request = record.exc_info is not None and type(record.exc_info[1]).__module__ == "aiohttp.http_exceptions"
     return not is_bad_request and not any(noise in record.getMessage() for noise in _NOISE)

@@ -1,4 +1,4 @@
-"""The worker's counters and gauges; independent of who reports and who serves them."""
+"""The worker's counters and gauges, independent of their reporters and of the server."""
 
 import contextlib
 from collections.abc import Collection, Iterable, Mapping
@@ -24,7 +24,7 @@ OUTCOME_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 DURATION_BUCKETS = (1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0, 86400.0)
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
-# A series that says when another one was made doubles their number and answers no question.
+# Drop the creation times of series, which double their number and are not used.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # it alone has no types
 
 
@@ -101,7 +101,7 @@ class Metrics:
         self._commands.labels(type_, verdict).inc(count)
 
     def outcomes_recorded(self, type_: str, waits_s: Iterable[float]) -> None:
-        """Note how long each command of a type waited for the record of its outcome."""
+        """Observe how long each command of a type waited for the record of its outcome."""
         outcome = self._outcome.labels(type_)
         for seconds in waits_s:
             outcome.observe(max(0.0, seconds))
@@ -116,11 +116,11 @@ class Metrics:
         self._copied.labels(cluster).inc(max(0, amount))
 
     def copy_remaining(self, cluster: str, amount: int) -> None:
-        """Say how much the running steps still have to copy."""
+        """Set the bytes that the running steps still have to copy."""
         self._remaining.labels(cluster).set(amount)
 
     def expect(self, shards: int, topics: Collection[str], clusters: Collection[str]) -> None:
-        """Begin to count at 0 what alerts watch: the first increase of a series that is not there is seen by nobody."""
+        """Start the series of alerts at 0, because Prometheus does not see the first increase of a new series."""
         self._log_shards.set(shards)
         for shard in range(shards):
             self._fenced.labels(str(shard))
@@ -132,7 +132,7 @@ class Metrics:
             self._copied.labels(cluster)
 
     def collect(self, collector: Collector) -> None:
-        """Add what is counted only when somebody asks."""
+        """Add a collector of metrics that are read at each scrape."""
         self.registry.register(collector)
 
     def batch_appended(self, shard: int, seconds: float) -> None:
@@ -145,32 +145,32 @@ class Metrics:
         self._fenced.labels(str(shard)).inc()
 
     def shards_owned(self, count: int) -> None:
-        """Say how many shards this worker owns now."""
+        """Set the number of shards that this worker owns."""
         self._owned.set(count)
 
     def shard_damaged(self, shard: int, *, is_damaged: bool) -> None:
-        """Say whether a shard stands still because its log is damaged."""
+        """Set whether a shard is stopped because its log is damaged."""
         self._damaged.labels(str(shard)).set(is_damaged)
 
     def inbox_size(self, shard: int, commands: int) -> None:
-        """Say how many commands a shard's inbox holds now."""
+        """Set the number of commands in a shard's inbox."""
         self._inbox.labels(str(shard)).set(commands)
 
     def reassignments(self, cluster: str, counts: Mapping[str, int]) -> None:
-        """Say how many reassignments of a cluster are in each phase; a phase that is not named has none."""
-        known = self._phases.setdefault(cluster, set())
-        known.update(counts)
-        for phase in known:
+        """Set the number of a cluster's reassignments in each phase; missing phases have none."""
+        phases = self._phases.setdefault(cluster, set())
+        phases.update(counts)
+        for phase in phases:
             self._reassignments.labels(cluster, phase).set(counts.get(phase, 0))
 
     def healing(self, cluster: str, *, away: int, alarmed: int, unhealed: int) -> None:
-        """Say how many brokers are away, for how many of them there is an alarm, and what cannot be healed."""
+        """Set the numbers of brokers away, of those with an alarm, and of partitions that cannot be healed."""
         self._away.labels(cluster).set(away)
         self._alarmed.labels(cluster).set(alarmed)
         self._unhealed.labels(cluster).set(unhealed)
 
     def cluster_left(self, cluster: str) -> None:
-        """Say nothing of a cluster any more: this worker has lost its shard, and the next owner speaks of it."""
+        """Drop a cluster's series, because this worker has lost its shard and the next owner exposes them."""
         for phase in self._phases.pop(cluster, ()):
             _forget(self._reassignments, cluster, phase)
         for gauge in (self._remaining, self._away, self._alarmed, self._unhealed):
@@ -181,7 +181,7 @@ class Metrics:
         self._calls.labels(cluster, kind, result).inc()
 
     def observed(self, cluster: str, result: str = "ok") -> None:
-        """Count one look at a cluster: `result` is ok or failed."""
+        """Count one observation of a cluster: `result` is ok or failed."""
         self._observations.labels(cluster, result).inc()
 
     def dead_lettered(self, topic: str) -> None:
@@ -204,15 +204,15 @@ class Metrics:
             self._snapshot_age.labels(str(shard)).set_function(lambda: monotonic() - written_s)
 
     def log_position(self, shard: int, offset: int) -> None:
-        """Say up to where a shard is folded."""
+        """Set the position up to which a shard is folded."""
         self._position.labels(str(shard)).set(offset)
 
     def commands_undecided(self, topic: str, shard: int, commands: int) -> None:
-        """Say how many commands of one partition are not decided yet."""
+        """Set the number of undecided commands of a partition."""
         self._undecided.labels(topic, str(shard)).set(commands)
 
     def shard_left(self, shard: int, topics: Collection[str]) -> None:
-        """Say no more how many commands of a shard are not decided: another worker owns it. Idempotent."""
+        """Drop the undecided commands of a shard that another worker owns. Idempotent."""
         for topic in topics:
             _forget(self._undecided, topic, str(shard))
 
@@ -222,15 +222,15 @@ class Metrics:
         self._nodes.labels(cluster).inc(operations)
 
     def projection_failed(self, cluster: str, kind: str) -> None:
-        """Count one thing that the projection's store did not do; `kind` is the error's class."""
+        """Count one failure of the projection's store; `kind` is the error's class."""
         self._failures.labels(cluster, kind).inc()
 
     def projection_drifted(self, cluster: str, nodes: int) -> None:
-        """Count nodes of the projection that others had changed."""
+        """Count nodes of the projection that others have changed."""
         self._drift.labels(cluster).inc(nodes)
 
     def projection(self, cluster: str, *, lag_events: int, lag_seconds: float, is_writing: bool) -> None:
-        """Say how far the projection of a cluster is behind the log, and whether this process writes it."""
+        """Set the lag of a cluster's projection, and whether this process writes it."""
         self._projection_lag.labels(cluster).set(lag_events)
         self._projection_age.labels(cluster).set(lag_seconds)
         self._projecting.labels(cluster).set(is_writing)
@@ -250,6 +250,6 @@ class Metrics:
 
 
 def _forget(gauge: Gauge, *labels: str) -> None:
-    """Drop one series, if it is there."""
+    """Drop a series, if it exists."""
     with contextlib.suppress(KeyError):  # some versions of the library complain about one that is not
         gauge.remove(*labels)

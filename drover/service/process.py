@@ -13,10 +13,10 @@ COLLECTED_AFTER = (10_000, 20, 20)
 
 
 def collect_rarely() -> None:
-    """Leave what was imported out of garbage collection, and collect less often than Python does by default.
+    """Exclude imported modules from garbage collection, and collect less often than Python's default.
 
-    State that is kept is no garbage, but every collection goes through it. A full one would stop the event loop for
-    40 ms with the imports alone, and for 100 ms with 10,000 reassignments; small ones took a fifteenth of each draft.
+    Every collection visits the whole state, although it is not garbage. A full collection stops the event loop for 40
+    ms with the imports alone, and for 100 ms with 10,000 reassignments.
     """
     gc.collect()
     gc.freeze()
@@ -24,7 +24,7 @@ def collect_rarely() -> None:
 
 
 async def unless_stopped(work: Coroutine[Any, Any, Result], stop: asyncio.Event) -> Result | None:
-    """Return the result of `work`, or cancel it and return None as soon as `stop` is set. Raises what `work` raises."""
+    """Return the result of `work`, or cancel it and return None as soon as `stop` is set. Raises as `work` does."""
     working, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
     await asyncio.wait((working, stopped), return_when=asyncio.FIRST_COMPLETED)
     stopped.cancel()

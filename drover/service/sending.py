@@ -1,4 +1,4 @@
-"""Sending commands now and then, over a connection that is opened by the first one and again after a fault."""
+"""Send occasional commands over a connection that opens with the first one, and again after a fault."""
 
 import asyncio
 import contextlib
@@ -10,17 +10,17 @@ from drover.journal.connection import LogConnection
 
 
 class CommandSender:
-    """Sends commands, also several at a time. Raises what `Client` raises; the same command may be sent again."""
+    """Sends commands, also concurrently. Raises as `Client` does; the same command may be sent again."""
 
     def __init__(self, connection: LogConnection) -> None:
         self._connection = connection
         self._client: Client | None = None
         self._stack = contextlib.AsyncExitStack()
-        # Opening and closing take time: nobody opens a second connection, or closes one that has just been opened.
+        # Guards opening and closing, so that there is only one connection, and a new one is not closed.
         self._changing = asyncio.Lock()
 
     async def send(self, command: AnyCommand) -> None:
-        """Return once the command is durable."""
+        """Send a command, and return once it is durable."""
         client = await self._connected()
         try:
             await client.submit(command)
@@ -40,7 +40,7 @@ class CommandSender:
             return self._client
 
     async def _let_go(self, client: Client) -> None:
-        """Close this connection, unless another one has taken its place."""
+        """Close this connection, unless another one has replaced it."""
         async with self._changing:
             if self._client is client:
                 await self._disconnect()

@@ -1,4 +1,4 @@
-"""PURE: addresses and timeouts as settings write them."""
+"""PURE: parse and check addresses and timeouts of settings."""
 
 import re
 
@@ -7,7 +7,7 @@ LONGEST_TIMEOUT_MS = 2**31 - 1
 
 
 def check_addresses(name: str, addresses: str) -> None:
-    """Refuse anything but `host:port[,host:port...]`. Raises `ValueError` that calls it `name`."""
+    """Raise `ValueError`, with the setting's `name`, unless this is `host:port[,host:port...]`."""
     for address in addresses.split(","):
         host, colon, port = address.strip().rpartition(":")
         is_plain = re.fullmatch(r"[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]", host) is not None
@@ -18,13 +18,13 @@ def check_addresses(name: str, addresses: str) -> None:
 
 
 def check_session_timeout(milliseconds: int) -> None:
-    """Refuse a `session_timeout_ms` that no request of Kafka's or ZooKeeper's can hold. Raises `ValueError`."""
+    """Raise `ValueError` for a `session_timeout_ms` that does not fit a request of Kafka or ZooKeeper."""
     if not 1000 <= milliseconds <= LONGEST_TIMEOUT_MS:
         raise ValueError(f"session_timeout_ms must be at least 1000 and at most {LONGEST_TIMEOUT_MS}")
 
 
 def parse_address(listen: str) -> tuple[str, int]:
-    """Read host and port to listen on. Raises `ValueError`."""
+    """Parse host and port to listen on. Raises `ValueError`."""
     host, colon, port = listen.rpartition(":")
     if not (_has_labels(host) and host.isprintable() and colon and port.isdecimal() and int(port) <= 65535):
         raise ValueError(f"listen must be host:port, such as 127.0.0.1:8150, and not {listen!r}")
@@ -32,5 +32,5 @@ def parse_address(listen: str) -> tuple[str, int]:
 
 
 def _has_labels(host: str) -> bool:
-    """Whether no part between the dots of a name is empty or too long: Python's resolver raises `UnicodeError` then."""
+    """Whether every label of a host name has a valid length; Python's resolver raises `UnicodeError` otherwise."""
     return all(0 < len(label) < 64 for label in host.removesuffix(".").split("."))

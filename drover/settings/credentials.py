@@ -1,7 +1,7 @@
-"""Passwords, and the certificate that a client shows, with the files that hold them.
+"""Passwords and client certificates, and the files that hold them.
 
-A certificate and its key are PEM or PKCS #12, encrypted or not; anything else is refused by name. So is a key whose
-password is missing: OpenSSL would ask for it on the terminal, and heed no signal meanwhile.
+A certificate and its key are PEM or PKCS #12, encrypted or not. Other formats are refused, and so is an encrypted key
+without its password, because OpenSSL would ask for it on the terminal and ignore signals meanwhile.
 """
 
 import re
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
-# A certificate of the old trusted form is one, too.
+# Includes the older form of trusted certificates.
 _CERTIFICATE = re.compile(rb"-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----")
 _KEY = re.compile(rb"-----BEGIN ((?:[A-Z0-9]+ )*)PRIVATE KEY-----.*?-----END \1PRIVATE KEY-----", re.DOTALL)
 # The first bytes of Java's own key stores: JKS and JCEKS.
@@ -29,22 +29,22 @@ _PKCS12 = re.compile(rb"\x30(?:[\x00-\x80]|\x81.|\x82..|\x83...|\x84....)\x02\x0
 
 
 class Secret(str):
-    """A password: what is printed, logged or put into an error message does not show it."""
+    """A password whose `repr` is hidden in output, logs and error messages."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Hide it: the clients log their options."""
+        """Hide the password, because the clients log their options."""
         return "'***'"
 
 
 def unusable(section: str, setting: str, file: str, why: str) -> ConfigurationError:
-    """Say that a file which a setting names cannot be used."""
+    """Return the error for an unusable file of a setting."""
     return ConfigurationError(f"{section}.{setting}: the file {file} cannot be used: {why}")
 
 
 def read_file(section: str, setting: str, file: str) -> bytes:
-    """Read a file that a setting names. Raises `ConfigurationError` that names both."""
+    """Read the file of a setting. Raises `ConfigurationError` that names both."""
     try:
         return Path(file).read_bytes()
     except OSError as error:
@@ -70,7 +70,7 @@ def read_secret(section: str, setting: str, text: str | None, file: str | None) 
 
 @dataclass(frozen=True, slots=True)
 class SettingNames:
-    """How messages call the settings of a certificate; `section` is where they stand."""
+    """The names of a certificate's settings in messages; `section` is their section."""
 
     section: str
     certificate: str = "ssl_certfile"
@@ -91,7 +91,7 @@ class ClientCertificate:
     password: Secret | None = None
 
     def load_into(self, context: "SSLContext") -> None:
-        """Let connections of this context show the certificate."""
+        """Load the certificate into a TLS context."""
         certificate, key = self._read()
         if key is not None:
             self._load_pem(context)
@@ -99,7 +99,7 @@ class ClientCertificate:
         chain, plain = self._pkcs12(certificate)
         from cryptography.hazmat.primitives import serialization as forms  # noqa: PLC0415 - costs start-up time
 
-        # OpenSSL takes files only. Nobody else can read this one, and its key is encrypted.
+        # OpenSSL reads only files. This one is readable by its owner only, and its key is encrypted.
         passphrase = secrets.token_hex(32).encode()
         encrypted = plain.private_bytes(
             forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.BestAvailableEncryption(passphrase)
@@ -113,13 +113,13 @@ class ClientCertificate:
             raise self._unusable(f"{error}; it takes a temporary file, for which TMPDIR names the directory") from error
 
     def check_pem(self) -> None:
-        """Refuse what a client that reads these files by itself could not use."""
+        """Refuse files that a client could not read by itself."""
         import ssl  # noqa: PLC0415 - costs start-up time and few need it
 
         _, key = self._read()
         if key is None:
             command = f"openssl pkcs12 -in {self.certificate_file} -noenc -out client.pem"
-            raise self._unusable(f"it is PKCS #12, and here it must be PEM: {command}")
+            raise self._unusable(f"it is PKCS #12, but must be PEM here; convert it with: {command}")
         self._load_pem(ssl.create_default_context())
 
     def texts(self) -> tuple[str, str]:
@@ -140,7 +140,7 @@ class ClientCertificate:
                 f"keytool -importkeystore -srckeystore {self.certificate_file} -destkeystore client.p12 "
                 "-deststoretype PKCS12"
             )
-            raise self._unusable(f"it is a Java key store; make PKCS #12 of it, and name that: {command}")
+            raise self._unusable(f"it is a Java key store; convert it to PKCS #12, and name that file: {command}")
         if _PKCS12.match(certificate):
             if self.key_file is not None:
                 raise ConfigurationError(
@@ -198,11 +198,11 @@ class ClientCertificate:
             raise self._unusable(f"it is damaged PKCS #12, or {self.names.password} does not open it") from error
         except UnsupportedAlgorithm as error:
             command = f"openssl pkcs12 -legacy -in {self.certificate_file} -out client.pem"
-            raise self._unusable(f"its encryption is out of date ({error}); make PEM of it: {command}") from error
+            raise self._unusable(f"its encryption is outdated ({error}); convert it to PEM: {command}") from error
         if bundle.key is None or bundle.cert is None:
             raise self._unusable("it is PKCS #12 without a certificate and its key: a trust store?")
         chain = (bundle.cert, *bundle.additional_certs)
-        return b"".join(one.certificate.public_bytes(Encoding.PEM) for one in chain), bundle.key
+        return b"".join(certificate.certificate.public_bytes(Encoding.PEM) for certificate in chain), bundle.key
 
     def _unusable(self, why: str) -> ConfigurationError:
         return unusable(self.names.section, self.names.certificate, self.certificate_file, why)
@@ -214,15 +214,15 @@ class ClientCertificate:
 
 
 def check_authorities(section: str, setting: str, file: str) -> None:
-    """Refuse a trust store of Java's, with the command that makes PEM of it. Raises `ConfigurationError`."""
+    """Raise `ConfigurationError` for a Java trust store, with the command that converts it to PEM."""
     content = read_file(section, setting, file)
     if content.startswith(_JAVA_STORES) or _PKCS12.match(content):
         command = f"keytool -list -rfc -keystore {file} > ca.pem"
-        raise unusable(section, setting, file, f"it is a Java trust store, and must be PEM: {command}")
+        raise unusable(section, setting, file, f"it is a Java trust store, but must be PEM; convert it with: {command}")
     if _CERTIFICATE.search(content) is None:
         raise unusable(section, setting, file, "it holds no certificate in PEM")
 
 
 def _is_encrypted(key: bytes) -> bool:
-    """Whether a key in PEM is encrypted: as PKCS #8, or in the older form of OpenSSL."""
+    """Whether a key in PEM is encrypted, as PKCS #8 or in OpenSSL's older form."""
     return b"ENCRYPTED" in key[:80]

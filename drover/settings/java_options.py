@@ -1,4 +1,4 @@
-"""How to reach a Kafka, in the words of Kafka's own Java client: for programs that bring that client, such as Spark."""
+"""The connection settings as properties of Kafka's Java client, for programs that use that client, such as Spark."""
 
 from pathlib import Path
 
@@ -15,8 +15,8 @@ _LOGIN = {
 def java_client_options(security: Security, section: str) -> dict[str, str]:
     """Return the Java client's properties for these settings; reads the files.
 
-    Raises `ConfigurationError` for a file that cannot be used; `section` is what it calls these settings. The Java
-    client reads keys in PKCS #8 only: it gets every key in that form, and not encrypted.
+    Raises `ConfigurationError` for an unusable file; `section` names these settings in the message. Every key is passed
+    in PKCS #8, unencrypted, because the Java client reads no other form.
     """
     options: dict[str, str] = {"security.protocol": security.security_protocol}
     if security.uses_sasl:

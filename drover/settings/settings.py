@@ -1,4 +1,4 @@
-"""The settings as values: the shape of drover.toml and of the `DROVER_*` variables, and what each section refuses.
+"""The settings as values: the structure of drover.toml and of the `DROVER_*` variables, and the checks of each section.
 
 `drover.settings.sources` reads them.
 """
@@ -41,9 +41,9 @@ _HEALING = HealingLimits()
 class Security:
     """How to reach one Kafka; the names are those of the Kafka clients, except for the file that holds the password.
 
-    The authorities are PEM; Drover's own certificate and key are PEM or PKCS #12, and a key that is encrypted needs its
-    password. A broker's certificate must name the host that it is reached by. SASL without TLS sends the password in
-    the clear, so it must be allowed explicitly.
+    The authorities are PEM; Drover's own certificate and key are PEM or PKCS #12, and an encrypted key needs its
+    password. A broker's certificate must match its host name. SASL without TLS sends the password in the clear, so it
+    must be allowed explicitly.
     """
 
     security_protocol: Protocol = "PLAINTEXT"
@@ -59,10 +59,10 @@ class Security:
     allow_plaintext_sasl: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse combinations that no client could use, or that give a password away."""
+        """Refuse combinations that are unusable, or that expose a password."""
         if self.security_protocol == "SASL_PLAINTEXT" and not self.allow_plaintext_sasl:
             raise ValueError(
-                "SASL without TLS sends the password readable over the network; "
+                "SASL without TLS sends the password in the clear; "
                 "use security_protocol = SASL_SSL, or set allow_plaintext_sasl = true"
             )
         password = self.sasl_plain_password or self.sasl_plain_password_file
@@ -95,9 +95,9 @@ class Security:
         return self.security_protocol.endswith("SSL")
 
     def client_options(self, section: str) -> dict[str, Any]:
-        """Return the keyword arguments that both clients, aiokafka and kafka-python, are opened with; reads the files.
+        """Return the keyword arguments for both clients, aiokafka and kafka-python; reads the files.
 
-        Raises `ConfigurationError` for a file that cannot be used; `section` is what it calls these settings.
+        Raises `ConfigurationError` for an unusable file; `section` names these settings in the message.
         """
         options: dict[str, Any] = {"security_protocol": self.security_protocol}
         if self.uses_sasl:
@@ -111,13 +111,13 @@ class Security:
         return options
 
     def sasl_password(self, section: str) -> Secret:
-        """Return the password, from its file if that is where it is. Raises `ConfigurationError`."""
+        """Return the password, from its setting or its file. Raises `ConfigurationError`."""
         password = read_secret(section, "sasl_plain_password", self.sasl_plain_password, self.sasl_plain_password_file)
         assert password is not None, "checked when the settings were made"
         return password
 
     def client_certificate(self, section: str) -> ClientCertificate | None:
-        """Return Drover's own certificate, if it has one. Raises `ConfigurationError` for a password's file."""
+        """Return Drover's own certificate, if it has one. Raises `ConfigurationError` for an unusable password file."""
         if self.ssl_certfile is None:
             return None
         password = read_secret(section, "ssl_key_password", self.ssl_key_password, self.ssl_key_password_file)
@@ -129,8 +129,8 @@ class Security:
         if self.ssl_cafile is not None:
             check_authorities(section, "ssl_cafile", self.ssl_cafile)
         try:
-            # It checks the certificate and the host's name. Only the file's authorities count, not those
-            # that this machine trusts for the web.
+            # Checks the certificate and the host name. Only the file's authorities are trusted, not those of this
+            # machine.
             context = ssl.create_default_context(cafile=self.ssl_cafile)
         except OSError as error:  # what ssl raises for unreadable and for senseless files
             raise unusable(section, "ssl_cafile", str(self.ssl_cafile), str(error)) from error
@@ -149,7 +149,7 @@ class LogSettings:
     security: Security = field(default_factory=Security)
 
     def __post_init__(self) -> None:
-        """Refuse what is no address, and a prefix that no topic can have."""
+        """Refuse invalid addresses and prefixes."""
         check_addresses("bootstrap", self.bootstrap)
         if re.fullmatch(r"[A-Za-z0-9._-]{1,200}", self.prefix) is None:
             raise ValueError(f"prefix must be 1 to 200 of letters, digits, '.', '_' and '-', and not {self.prefix!r}")
@@ -164,7 +164,7 @@ class LogSettings:
         return self.security.client_options("log.security")
 
     def connection(self) -> LogConnection:
-        """Return what every client of the log is opened with.
+        """Return the connection settings for every client of the log.
 
         Raises `ConfigurationError` for a password or TLS file that cannot be used.
         """
@@ -175,8 +175,8 @@ class LogSettings:
 class HealingSettings:
     """Settings of healing (KIP-46); see `drover.events.healing.HealingLimits`, whose fields and defaults these are.
 
-    That there is such a section lets absent brokers be noted and alarmed about; nothing moves by itself unless
-    `failure_interval_ms` is 0 or more.
+    With this section, absent brokers are recorded and alarms raised; replicas are moved only if `failure_interval_ms`
+    is 0 or more.
     """
 
     failure_interval_ms: int = _HEALING.failure_interval_ms
@@ -192,7 +192,7 @@ class HealingSettings:
     disk_limit_percent: int = _HEALING.disk_limit_percent
 
     def __post_init__(self) -> None:
-        """Refuse limits that have no meaning (R46-8)."""
+        """Refuse invalid limits (R46-8)."""
         check_healing(self.limits)
 
     @property
@@ -203,10 +203,10 @@ class HealingSettings:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """A managed cluster, how much may be in flight on it, and what is done unasked.
+    """A managed cluster, its limits, and the automatic actions on it; see `drover.state.scheduling.Limits`.
 
-    See `drover.state.scheduling.Limits`. These are defaults, which commands may change. Each may
-    be written as KIP-435 or Cruise Control calls it, too (`drover.state.limit_names`).
+    The limits are defaults, which commands may change. The names of KIP-435 and Cruise Control are accepted, too
+    (`drover.state.limit_names`).
     """
 
     bootstrap: str
@@ -229,7 +229,7 @@ class ClusterSettings:
     windows: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no address, and limits under which nothing could ever move."""
+        """Refuse invalid addresses, and limits under which no replica could ever move."""
         check_addresses("bootstrap", self.bootstrap)
         check(self.limits)
 
@@ -266,6 +266,7 @@ class WorkerSettings:
     static: unique per worker, the same after its restart. `listen` is where /livez, /readyz and /metrics are served
     (port 0: any free one). `snapshot_every_records` is how many records a shard grows by between two snapshots, 0 for
     none. `log_format` is text, json, or auto: text on a terminal and JSON elsewhere; it holds for `drover project` too.
+    `allow_drover_topics` lets commands move Drover's own topics: whoever may send one decides then where the log lies.
     """
 
     name: str | None = None
@@ -275,6 +276,7 @@ class WorkerSettings:
     listen: str = "127.0.0.1:8150"
     snapshot_every_records: int = 10_000
     log_format: LogFormat = "auto"
+    allow_drover_topics: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an address that cannot be listened on."""
@@ -295,7 +297,7 @@ class WorkerSettings:
 
     @property
     def full_name(self) -> str:
-        """The name this process goes by."""
+        """The name of this process."""
         return self.name or f"{socket.gethostname()}-{os.getpid()}"
 
 
@@ -321,7 +323,7 @@ class ZooKeeperOptions:
 
     @property
     def has_credentials(self) -> bool:
-        """Whether the server can know who is writing."""
+        """Whether the server can authenticate the writer."""
         return self.username is not None or self.cert_file is not None
 
 
@@ -354,7 +356,7 @@ class ZooKeeperSettings:
     listen: str = "127.0.0.1:8161"
 
     def __post_init__(self) -> None:
-        """Refuse what no client could use, and a root that is not Drover's to write."""
+        """Refuse unusable combinations, and a root that cannot belong to Drover."""
         if re.fullmatch(r"(/[^/]+)+", self.root) is None or self.root.split("/")[1] == "zookeeper":
             raise ValueError(f"root must be an absolute path of its own, such as /drover, and not {self.root!r}")
         if self.hosts is not None:
@@ -379,7 +381,7 @@ class ZooKeeperSettings:
 
     @property
     def has_credentials(self) -> bool:
-        """Whether ZooKeeper can know who is writing."""
+        """Whether ZooKeeper can authenticate the writer."""
         return self.username is not None or self.cert_file is not None
 
     @property
@@ -388,9 +390,9 @@ class ZooKeeperSettings:
         return parse_address(self.listen)
 
     def options(self) -> ZooKeeperOptions:
-        """Return what the store is opened with; raises `ConfigurationError` for what must not or cannot be used."""
+        """Return the options of the store. Raises `ConfigurationError` for unusable or unsafe settings."""
         if self.hosts is None:
-            raise ConfigurationError("zookeeper.hosts is not set: say where the ZooKeeper is that shall show the state")
+            raise ConfigurationError("zookeeper.hosts is not set: set it to the ZooKeeper that shall show the state")
         if not self.has_credentials and not self.allow_open_zookeeper:
             raise ConfigurationError(
                 "without credentials anybody could write the tree in ZooKeeper: set zookeeper.username and "
@@ -399,7 +401,7 @@ class ZooKeeperSettings:
         if self.cert_file is not None:
             names = SettingNames("zookeeper", "cert_file", "key_file", "key_password")
             password = None if self.key_password is None else Secret(self.key_password)
-            # The client reads the files by itself, and would ask for a password on the terminal.
+            # Checked here, because the client would ask for a missing password on the terminal.
             ClientCertificate(names, self.cert_file, self.key_file, password).check_pem()
         return ZooKeeperOptions(
             hosts=self.hosts,
@@ -417,9 +419,9 @@ class ZooKeeperSettings:
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """The Spark job: `directory` holds its tables and checkpoints; spark/README.md tells what each setting means.
+    """The Spark job: `directory` holds its tables and checkpoints; spark/README.md describes the settings.
 
-    `master` is Spark's own; None means what spark-submit said, else two threads of this machine. `options` are Spark's
+    `master` is Spark's own; None means that of spark-submit, else two threads of this machine. `options` are Spark's
     own settings. `keeps_history` adds a Parquet history of everything that has ended; the other tables keep it for
     `keeps_days`.
     """
@@ -430,11 +432,11 @@ class SparkSettings:
     max_records_per_batch: int = 100_000
     keeps_history: bool = False
     keeps_days: int = 90
-    # Passwords of stores and registries stand among them.
+    # May contain passwords of stores and registries.
     options: dict[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what no query could run with, and a directory that would be the working one by mistake."""
+        """Refuse unusable values, and an empty directory, which would mean the working directory."""
         if not self.directory:
             raise ValueError("directory must not be empty")
         for name in ("trigger_ms", "max_records_per_batch", "keeps_days"):
@@ -449,7 +451,7 @@ class PlanningSettings:
     disk_limit: float = 0.85
 
     def __post_init__(self) -> None:
-        """Refuse what is no share."""
+        """Refuse an invalid share."""
         if not 0 < self.disk_limit <= 1:
             raise ValueError("disk_limit must be above 0 and at most 1, such as 0.85")
 
@@ -458,11 +460,11 @@ class PlanningSettings:
 class WebSettings:
     """The page: `listen` is where it is served (port 0: any free one).
 
-    `hosts` are further names that browsers may ask for it by, such as that of a proxy before it; a request for any
-    other host is refused, so that no foreign page can read this one.
+    `hosts` are further host names of the page, such as that of a proxy in front of it; requests for other hosts are
+    refused, so that no foreign page can read this one.
 
-    The page only reads, unless `writes` is true: then users may act on it whom an authenticating proxy names in the
-    header `user_header`, such as X-Forwarded-User. The header is believed from the addresses in `proxies` alone, and
+    The page is read-only unless `writes` is true: then users may send commands whom an authenticating proxy names in
+    the header `user_header`, such as X-Forwarded-User. The header is trusted only from the addresses in `proxies`, and
     becomes `by` of the commands.
     """
 
@@ -473,7 +475,7 @@ class WebSettings:
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")
 
     def __post_init__(self) -> None:
-        """Refuse an address that cannot be listened on, and writes by nobody in particular."""
+        """Refuse an address that cannot be listened on, and writes without authenticated users."""
         parse_address(self.listen)
         if self.user_header and not re.fullmatch(r"[A-Za-z0-9-]+", self.user_header):
             raise ValueError(f"user_header must be the name of a header, and not {self.user_header!r}")
@@ -506,7 +508,7 @@ class Settings:
 
     @property
     def group(self) -> str:
-        """The workers' consumer group: never shared by two Drovers on one Kafka."""
+        """The workers' consumer group, which two installations on one Kafka must not share."""
         return self.worker.group or f"{self.log.prefix}-worker"
 
     @property
@@ -516,9 +518,11 @@ class Settings:
 
     @property
     def plaintext(self) -> tuple[str, ...]:
-        """Name the connections over which everything, or a password, goes readable for anybody on the network."""
-        named = {"log": self.log.security} | {f"clusters.{name}": one.security for name, one in self.clusters.items()}
-        found = [name for name, security in named.items() if not security.uses_tls]
+        """The connections that are not encrypted, and those that send a password in the clear."""
+        named = {"log": self.log.security} | {
+            f"clusters.{name}": settings.security for name, settings in self.clusters.items()
+        }
+        unencrypted = [name for name, security in named.items() if not security.uses_tls]
         if self.zookeeper.hosts is not None and self.zookeeper.username is not None and not self.zookeeper.use_tls:
-            found.append("zookeeper (with its password)")
-        return tuple(found)
+            unencrypted.append("zookeeper (with its password)")
+        return tuple(unencrypted)

@@ -1,7 +1,7 @@
-"""Where settings come from: flags over `DROVER_*` variables over one drover.toml; every problem names its remedy.
+"""Load the settings: flags override `DROVER_*` variables, and these override drover.toml; every problem has a remedy.
 
 The three are merged first. Then each value is checked against its type in `drover.settings.settings`, and all problems
-are named at once.
+are reported at once.
 """
 
 import dataclasses
@@ -39,9 +39,9 @@ OWNER_VARIABLE = "DROVER_CONFIG_OWNER"
 MODE_VARIABLE = "DROVER_CONFIG_MODE"
 FILE_NAME = "drover.toml"
 ANY = "any"
-# The machine's own administrator, beside whoever runs this.
+# The machine's administrator, who may own the file besides the current user.
 TRUSTED_OWNERS = frozenset({0})
-# Tables that TOML makes of names with dots which are not quoted, as KIP-435's and Cruise Control's are.
+# The tables that TOML makes of unquoted names with dots, such as those of KIP-435 and Cruise Control.
 _DOTTED = frozenset({"broker", "kafka", "max", "num", "reassignment"})
 _EXPECTED = {str: "text, in quotes", bool: "true or false", int: "an integer", float: "a number"}
 
@@ -55,15 +55,15 @@ class SettingsFile:
 
     @property
     def place(self) -> str:
-        """What a message calls it."""
+        """The name of the file in messages."""
         return f"the settings file {self.path}" if self.path is not None else f"no {FILE_NAME} (none was found)"
 
 
 def load_settings(config: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
     """Read the settings.
 
-    `config` is the file a flag named; without it `DROVER_CONFIG`, ./drover.toml or the one in the user's configuration
-    directory is taken, the first that is there. `overrides` holds flags in the shape of the file. Raises
+    `config` is the file of a flag; without it, the first existing one of `DROVER_CONFIG`, ./drover.toml and the file in
+    the user's configuration directory is used. `overrides` holds flags in the structure of the file. Raises
     `ConfigurationError` that names key, place and remedy.
     """
     path = find_file(config)
@@ -75,7 +75,7 @@ def load_settings(config: Path | None = None, overrides: Mapping[str, Any] | Non
 
 
 def find_file(config: Path | None) -> Path | None:
-    """Find the drover.toml to use; None if there is none anywhere."""
+    """Return the drover.toml to use, if there is one."""
     named = config or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
     if named is not None:
         return named
@@ -92,7 +92,7 @@ def find_file(config: Path | None) -> Path | None:
 def _content(file: Path) -> bytes:
     try:
         with file.open("rb") as stream:
-            # Of the file that is read: another may take its name at any moment.
+            # Check the opened file, because another one may take its name at any time.
             _check_owner(file, os.fstat(stream.fileno()))
             return stream.read()
     except OSError as error:
@@ -129,8 +129,8 @@ def _parsed(path: Path | None, content: bytes) -> tuple[SettingsFile, dict[str, 
         file = SettingsFile(path, decode_text(content))
         return file, tomllib.loads(file.text)
     except (ValueError, RecursionError) as error:  # what the text decoder and tomllib raise
-        said = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ConfigurationError(f"{SettingsFile(path).place} is not valid TOML: {said}") from error
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConfigurationError(f"{SettingsFile(path).place} is not valid TOML: {reason}") from error
 
 
 def _checked(file: SettingsFile, content: Mapping[str, Any], flags: Mapping[str, Any]) -> Settings:
@@ -157,7 +157,7 @@ def _section(source: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return both; of what both say, `above` wins, in sections within sections, too."""
+    """Merge two maps, recursively; values of `above` win."""
     merged = dict(below)
     for key, value in above.items():
         other = merged.get(key)
@@ -166,9 +166,9 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def _check_texts(value: object, place: str, path: str = "") -> None:
-    """Refuse text that no message could carry, and NUL, which no name of a file, host or user holds.
+    """Refuse text that is not UTF-8, and NUL, which is invalid in names of files, hosts and users.
 
-    Variables and flags may hold any bytes, and TOML can write NUL as an escape.
+    Variables and flags may hold any bytes, and TOML has an escape for NUL.
     """
     if isinstance(value, str):
         if "\0" in value:
@@ -196,7 +196,7 @@ def _is_utf8(text: str) -> bool:
 
 @dataclass(slots=True)
 class _Check:
-    """Makes values of the types of `drover.settings.settings`; collects what is wrong, each in one sentence."""
+    """Converts values to the types of `drover.settings.settings`, and collects the problems, a sentence each."""
 
     file: SettingsFile
     problems: list[str] = field(default_factory=list)
@@ -207,11 +207,11 @@ class _Check:
         if get_origin(shape) is dict:
             return {key: self._value(get_args(shape)[1], value, (*path, key)) for key, value in given.items()}
         types, values = get_type_hints(shape), {}
-        for one in dataclasses.fields(shape):
-            if one.name in given:
-                values[one.name] = self._value(types[one.name], given[one.name], (*path, one.name))
-            elif one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING:
-                key = (*path, one.name)
+        for declared in dataclasses.fields(shape):
+            if declared.name in given:
+                values[declared.name] = self._value(types[declared.name], given[declared.name], (*path, declared.name))
+            elif declared.default is dataclasses.MISSING and declared.default_factory is dataclasses.MISSING:
+                key = (*path, declared.name)
                 self.problem(key, f"{'.'.join(key)} is not set; {_remedy(key, self.file)}")
         for name in given:
             if name not in types:
@@ -221,14 +221,14 @@ class _Check:
         try:
             return shape(**values)
         except ValueError as error:
-            # A section is checked as a whole, and says first which of its settings is meant.
+            # A section's own check begins its message with the setting in question.
             meant = str(error).split(maxsplit=1)[0]
             self.problem((*path, meant) if meant in types else path, f"{'.'.join(path)}: {error}")
             return None
 
-    def problem(self, path: Sequence[str], said: str) -> None:
-        """Note a problem with what stands at this path."""
-        self.problems.append(f"{_origin(path, self.file)}: {said}")
+    def problem(self, path: Sequence[str], text: str) -> None:
+        """Record a problem with the value at this path."""
+        self.problems.append(f"{_origin(path, self.file)}: {text}")
 
     def _value(self, shape: Any, given: Any, path: tuple[str, ...]) -> Any:
         section = section_shape(shape)
@@ -237,16 +237,16 @@ class _Check:
         try:
             return msgspec.convert(given, shape)
         except msgspec.ValidationError:
-            # Not what was given: it may be a password in the wrong place.
+            # Without the value, which may be a misplaced password.
             self.problem(path, f"{'.'.join(path)} must be {_expected(shape)}")
             return None
 
 
 def _expected(shape: Any) -> str:
-    """Say what a value of this type looks like in the file."""
+    """Describe a value of this type in the file."""
     if section_shape(shape) is not None:
         return "a section"
-    (kind,) = (one for one in alternatives(shape) if one is not type(None))
+    (kind,) = (alternative for alternative in alternatives(shape) if alternative is not type(None))
     if get_origin(kind) is tuple:
         return "a list of texts"
     words = get_args(kind) or (tuple(kind) if issubclass(kind, enum.Enum) else ())
@@ -254,7 +254,7 @@ def _expected(shape: Any) -> str:
 
 
 def _by_todays_names(settings: Mapping[str, Any], check: _Check) -> Mapping[str, Any]:
-    """Take a cluster's limits under the names that they had earlier or have elsewhere, too."""
+    """Rename a cluster's limits from their former and foreign names."""
     clusters = settings.get(CLUSTERS)
     if not isinstance(clusters, Mapping):
         return settings
@@ -277,8 +277,8 @@ def _under_own_names(given: Mapping[str, Any], section: str, path: tuple[str, ..
     called: dict[str, str] = {}
     renamed: dict[str, Any] = {}
     for key, value in _flat(given):
-        known = find(section + key) or find(key)
-        name = known.field if known in limits and known is not None else key
+        own = find(section + key) or find(key)
+        name = own.field if own in limits and own is not None else key
         if name in renamed:
             same = f"{called[name]} and {key} are the same setting: choose one"
             check.problem((*path, key), f"{'.'.join(path)}: {same}")
@@ -306,24 +306,24 @@ def _origin(path: Sequence[str], file: SettingsFile) -> str:
 
 
 def _line_of(path: Sequence[str], text: str) -> int | None:
-    """Find the line that says what is at this path, or else that of its section; None if no line does."""
+    """Return the line of the setting at this path, or else that of its section, if there is one."""
     section: list[str] = []
-    found: int | None = None
+    line_number: int | None = None
     for number, line in enumerate(text.splitlines(), start=1):
         heading = re.match(r"\s*\[([^\[\]]+)\]", line)
         if heading is not None:
             section = [part.strip(" \"'") for part in re.findall(r"\"[^\"]*\"|'[^']*'|[^.\s]+", heading[1])]
             if section and section == list(path[: len(section)]):
-                found = number
+                line_number = number
         key = re.match(r"\s*([A-Za-z0-9_-]+|\"[^\"]*\")\s*=", line)
         if key is not None and [*section, key[1].strip('"')] == list(path[: len(section) + 1]):
             return number
-    return found
+    return line_number
 
 
 def _remedy(path: Sequence[str], file: SettingsFile) -> str:
     if "bootstrap" in keys_at(path):
-        # A section is not a value: what it must hold is.
+        # A section itself cannot be set by a variable, only its values.
         path = [*path, "bootstrap"]
     variable = variable_of(path)
     if file.path is None:

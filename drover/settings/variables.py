@@ -1,7 +1,7 @@
-"""The `DROVER_*` variables: which setting each of them names, and the value that its text means.
+"""The `DROVER_*` variables: the setting of each variable, and the conversion of its text.
 
-`DROVER_LOG__BOOTSTRAP` is `bootstrap` in `[log]`. The text of a setting that holds text is taken as it is, whatever it
-looks like: a password may be `12345678`, `null` or quoted.
+`DROVER_LOG__BOOTSTRAP` is `bootstrap` in `[log]`. A setting that holds text gets the variable's text unchanged, so that
+a password may be `12345678`, `null` or quoted.
 """
 
 import dataclasses
@@ -52,12 +52,12 @@ def read_variables(clusters: Collection[str]) -> dict[str, Any]:
 
 
 def variable_of(path: Iterable[str]) -> str:
-    """Return the name of the variable that sets what is at this path, in a form that a shell can export."""
+    """Return the variable for the setting at this path, in a form that a shell can export."""
     return PREFIX + NESTED.join(re.sub(r"[.-]", "_", part) for part in path).upper()
 
 
 def shape_at(path: Sequence[str]) -> Any:
-    """Return the type of what may stand at this path; None if nothing may."""
+    """Return the type of the setting at this path; None if there is no such setting."""
     shape: Any = Settings
     for part in path:
         shape = section_shape(shape)
@@ -71,7 +71,7 @@ def shape_at(path: Sequence[str]) -> Any:
 
 
 def keys_at(path: Sequence[str]) -> list[str]:
-    """List the keys that may stand in the section at this path."""
+    """Return the possible keys of the section at this path."""
     shape = section_shape(shape_at(path))
     return [field.name for field in dataclasses.fields(shape)] if dataclasses.is_dataclass(shape) else []
 
@@ -97,7 +97,7 @@ def _named_paths() -> Iterator[tuple[list[str], str]]:
         elif path[1:]:
             raise _no_setting(variable, path[0], SECTIONS)
         elif (meant := _meant_by("_".join(path))) is not None:
-            # One `_` for two: it would be passed over, and whoever set it would believe in it.
+            # A single `_` instead of two would otherwise be ignored silently.
             raise ConfigurationError(
                 f"the environment variable {variable} names no setting; did you mean {meant}? Two underscores stand "
                 "between a section and what is in it"
@@ -180,14 +180,16 @@ def alternatives(shape: Any) -> tuple[Any, ...]:
 def holds_text(shape: Any) -> bool:
     """Whether a value of this type is text, or a word of a list."""
     return any(
-        one is str or get_origin(one) is Literal or (isinstance(one, type) and issubclass(one, enum.Enum))
-        for one in alternatives(shape)
+        alternative is str
+        or get_origin(alternative) is Literal
+        or (isinstance(alternative, type) and issubclass(alternative, enum.Enum))
+        for alternative in alternatives(shape)
     )
 
 
 def section_shape(shape: Any) -> Any:
     """Return the type of a section, whether or not it may be left out; None for what is no section."""
-    for one in alternatives(shape):
-        if dataclasses.is_dataclass(one) or get_origin(one) is dict:
-            return one
+    for alternative in alternatives(shape):
+        if dataclasses.is_dataclass(alternative) or get_origin(alternative) is dict:
+            return alternative
     return None

@@ -36,10 +36,11 @@ class ShardCore:
         topic_ids: tuple[str, ...],
         clusters: Mapping[str, Limits],
         topics: TopicNames,
+        moves_own_topics: bool = False,
     ) -> None:
         self.fold = fold
         self._proposals = Proposals(fold, topic_ids)
-        scope = ShardScope(fold.shard, fold.shards, frozenset(clusters), topics)
+        scope = ShardScope(fold.shard, fold.shards, frozenset(clusters), topics, moves_own_topics)
         self._clusters = ManagedClusters(scope, dict(clusters))
         self.clusters = tuple(name for name in sorted(clusters) if shard_of(name, fold.shards) == fold.shard)
         self.disown()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from drover.decide.decision import OwnTopics
 from drover.events.topics import TopicNames
 
 
@@ -13,8 +14,9 @@ class ShardScope:
     shards: int
     clusters: frozenset[str]
     topics: TopicNames
+    moves_own_topics: bool = False
 
     @property
-    def own_topics(self) -> frozenset[str]:
-        """Drover's own topics, which may be moved only if a command says so."""
-        return self.topics.own
+    def own_topics(self) -> OwnTopics:
+        """Drover's own topics, which are moved only if both the workers' settings and a command say so."""
+        return OwnTopics(self.topics.own, self.moves_own_topics)

@@ -1,4 +1,4 @@
-"""The slice of the state with the restrictions while replicas lag: slots of brokers, and whether copies may begin."""
+"""The slice of the state with the restrictions while replicas lag: brokers' slots, and suspensions of new copies."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,9 @@ class Allowance(Struct, frozen=True, gc=False):
 
 
 class Suspension(Struct, frozen=True, gc=False):
-    """Since when (ms of log time) no copy begins, and how many partitions are below min.insync.replicas.
+    """A suspension of new copies: its start (ms of log time), and the number of partitions below min.insync.replicas.
 
-    `partitions` are the first of them, whose own copies begin nevertheless.
+    `partitions` are the first of these; their own copies may still begin.
     """
 
     count: int
@@ -54,7 +54,7 @@ class AdaptationState(ClusterSlice):
         self.suspend(self.suspension)
 
     def slots_of(self, broker: int, limit: int) -> int:
-        """Return how many slots of a broker moves may use now: at least one."""
+        """Return the number of a broker's slots that moves may use now, at least one."""
         known = self.allowances.get(broker)
         return limit if known is None else max(1, limit >> known.halvings)
 

@@ -25,14 +25,14 @@ class ClusterState(
     SchedulingState,
     ReassignmentState,
 ):
-    """One managed cluster as the log says it is; changed by `drover.fold.evolve.apply` alone.
+    """A managed cluster, as the log has it; only `drover.fold.evolve.apply` changes it.
 
-    A new capability adds its slice as one more base. Functions take the narrowest slice that they need.
+    A new capability adds its slice as a base class. Functions take the narrowest slice that they need.
     """
 
     @property
     def leader_movements(self) -> int:
-        """Count the leaders on their way, by steps, by elections and by lists put into order for one (R435-8)."""
+        """Return the number of leaders being moved by steps, by elections and by reorders before one (R435-8)."""
         return self.moves.leader_steps + self.leaders_under_way
 
     def copy(self) -> Self:

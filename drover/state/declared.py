@@ -72,17 +72,17 @@ class ClusterSlice:
 
 
 def declarations(kind: type[ClusterSlice]) -> Mapping[str, Recorded]:
-    """List the recorded fields of a state by attribute name, in the order of declaration."""
+    """Return the recorded fields of a state by attribute name, in the order of declaration."""
     return {one.name: one.metadata[_RECORDED] for one in fields(kind) if _RECORDED in one.metadata}
 
 
 def copy_of(value: Any) -> Any:
-    """Return an independent twin of one field's value; what is inside a map, a set or an index is frozen and shared."""
+    """Return an independent copy of a field's value; the entries of maps, sets and indexes are frozen and shared."""
     copy = getattr(value, "copy", None)
     return value if copy is None else copy()
 
 
-# -- what is hashed of a value
+# -- the hashed content of a value
 
 
 def items_in_order(value: Mapping[Any, Any]) -> object:
@@ -106,7 +106,7 @@ def values_by_key(value: Mapping[Any, Any]) -> object:
 
 
 def not_default(value: msgspec.Struct) -> dict[str, object]:
-    """List the fields of a struct that differ from their defaults by equality, by name."""
+    """Return the fields of a struct that are not equal to their defaults, by name."""
     return {
         name: found
         for name, attribute, default in _defaults(type(value))
@@ -116,10 +116,10 @@ def not_default(value: msgspec.Struct) -> dict[str, object]:
 
 @functools.cache
 def _defaults(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, object], ...]:
-    """List wire name, attribute and default of each field; msgspec resolves annotations to tell, which takes long."""
+    """Return wire name, attribute and default of each field; cached, because msgspec resolves annotations slowly."""
     return tuple((one.encode_name, one.name, one.default) for one in msgspec.structs.fields(kind))
 
 
 def items_not_default(value: Mapping[Any, msgspec.Struct]) -> object:
-    """Entries with their keys, sorted, each without what is at its default."""
+    """Entries with their keys, sorted, each without the fields at their defaults."""
     return [(key, not_default(entry)) for key, entry in sorted(value.items())]

@@ -1,4 +1,4 @@
-"""PURE: where the partitions that Drover moves, or will move, are going."""
+"""PURE: the destinations of the partitions that Drover moves or will move."""
 
 from collections.abc import Mapping
 
@@ -19,11 +19,11 @@ def destinations(state: ClusterState) -> Mapping[TopicPartition, tuple[int, ...]
 
 
 def targets(state: ClusterState) -> Mapping[TopicPartition, tuple[int, ...]]:
-    """Return the list at which each partition ends; of one that only waits in the queue, its target there."""
+    """Return the list at which each partition will end; for a queued partition, its target."""
     queued = {key: entry.target for key, entry in state.queue.items()}
     return {**queued, **{key: target_of(entry) for key, entry in state.reassignments.items()}}
 
 
 def target_of(entry: Reassignment) -> tuple[int, ...]:
-    """Return the list at which a reassignment ends: its target, or where a cancel leads."""
+    """Return the list at which a reassignment will end: its target, or the list of a cancel."""
     return entry.destination if entry.is_cancelled else entry.target

@@ -1,4 +1,4 @@
-"""The slice of the state that says which brokers are away, and what is done about it."""
+"""The slice of the state with absent brokers and healing."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from drover.events.healing import BrakeReason, HealAssignment, HealChoice, LeftP
 from drover.events.partitions import TopicPartition
 from drover.state.declared import ClusterSlice, items_by_key, recorded
 
-# Kafka may take some seconds to miss a broker that has died (`broker.session.timeout.ms`, 9 s by default), so a report
-# that comes before does not end at the first look that shows the broker.
+# Kafka lists a dead broker until its session ends (`broker.session.timeout.ms`, 9 s by default), so a report does not
+# end with the first observation that shows the broker.
 ALIVE_ENDS_REPORT_MS = 30_000
 
 
@@ -35,7 +35,7 @@ class HealedBroker(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Brake(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A reason not to heal anything, or not one broker, and since when it holds."""
+    """A reason not to heal any broker, or a certain one, and since when it holds."""
 
     why: BrakeReason
     detail: str
@@ -44,7 +44,7 @@ class Brake(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Heal(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The heal under way: its brokers, how much was planned, and how its partitions ended so far."""
+    """The heal under way: its brokers, its planned chunks and partitions, and the results so far."""
 
     name: str
     brokers: tuple[int, ...]
@@ -81,7 +81,7 @@ class RunningChunk(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class LeftBehind(Struct, frozen=True, gc=False, omit_defaults=True):
-    """How many partitions cannot be healed; the first ones by name."""
+    """The number of partitions that cannot be healed, and the first of them."""
 
     count: int
     partitions: tuple[LeftPartition, ...]
@@ -123,7 +123,7 @@ class HealingState(ClusterSlice):
     heals_planned: int = recorded("heals_planned", 0)
 
     def counted_failures(self, brokers: Brokers) -> frozenset[int]:
-        """Return the brokers that count as failed: reported as failed, and not living by the last look (R46-1)."""
+        """Return the brokers that were reported as failed and are not alive in the last observation (R46-1)."""
         return frozenset(brokers.dead(self.failed_brokers))
 
     def failed_since_ms(self, broker: int) -> int | None:

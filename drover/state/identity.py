@@ -1,4 +1,4 @@
-"""The slice of the state that says which Kafka cluster answers under a name, if any does."""
+"""The slice of the state with the identity of the Kafka cluster that answers under a name."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from drover.state.declared import ClusterSlice, items_by_key, recorded
 
 
 class Outage(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Since when (ms since epoch) the owner could not look at the cluster, and why."""
+    """An outage: since when (ms since the epoch) the owner cannot observe the cluster, and why."""
 
     since_ms: int
     detail: str
@@ -41,10 +41,10 @@ class IdentityState(ClusterSlice):
 
     @property
     def is_right_cluster(self) -> bool:
-        """Whether the cluster that answers, as far as is known, is the one first seen under this name."""
+        """Whether no other cluster than the one first seen under this name is known to answer."""
         return self.kafka_cluster_id is not None and self.mismatched_kafka_cluster_id is None
 
     @property
     def is_migrating(self) -> bool:
-        """Whether the cluster is on its way from ZooKeeper to KRaft: nothing new begins meanwhile."""
+        """Whether the cluster is being migrated from ZooKeeper to KRaft, during which no new work begins."""
         return self.traits is not None and self.traits.migrates

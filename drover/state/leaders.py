@@ -1,4 +1,4 @@
-"""The slice of the state that says which brokers should not lead, and what has been done about it."""
+"""The slice of the state with the brokers that should not lead, and the reorders and elections because of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _NOBODY: frozenset[int] = frozenset()
 
 
 class Listing(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One broker on the list: for which topics (None: all), until when (ms of log time), by whom, why, since when.
+    """A broker on the list: its topics (None: all), end (ms of log time), author, reason and start.
 
     With `until_in_sync` it also ends once the broker's replicas of these topics are in sync.
     """
@@ -28,7 +28,7 @@ class Listing(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def ends(self) -> tuple[int | None, bool]:
-        """What ends it without a command: a time, and whether its replicas need only be in sync."""
+        """The conditions that end it without a command: a time, and whether being in sync ends it."""
         return self.until_ms, self.until_in_sync
 
 
@@ -91,7 +91,7 @@ class Balance(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class LeaderTally(Struct, frozen=True, gc=False):
-    """How many partitions a broker leads, of how many it is the first replica, and when that was counted."""
+    """The number of partitions that a broker leads, and of which it is the first replica, and the time of the count."""
 
     leaders: int
     preferred: int
@@ -141,7 +141,7 @@ class LeadershipState(ListsState):
     listed_in_topics: dict[str, frozenset[int]] = index(dict)
 
     def rebuild_indexes(self) -> None:
-        """Index the list by topic anew."""
+        """Rebuild the index of the list by topic."""
         super().rebuild_indexes()
         self.index_the_list()
 
@@ -149,7 +149,7 @@ class LeadershipState(ListsState):
         """Index which brokers are listed for which topics."""
         scopes = {broker: self.listings[broker].topics for broker in self.blacklist if broker in self.listings}
         self.listed_everywhere = frozenset(broker for broker in self.blacklist if scopes.get(broker) is None)
-        # A list may name a hundred thousand topics: each entry is looked at once.
+        # A list may name a hundred thousand topics, so each entry is visited only once.
         found: dict[str, set[int]] = {}
         for broker, scope in scopes.items():
             for topic in scope or ():
@@ -157,12 +157,12 @@ class LeadershipState(ListsState):
         self.listed_in_topics = {topic: frozenset(brokers) for topic, brokers in found.items()}
 
     def kept_order(self, key: TopicPartition, topic_id: str) -> KeptOrder | None:
-        """Return what is to be restored of a list; None also for what belongs to a topic of this name that is gone."""
+        """Return the order to restore of a list; None if there is none, or if it belongs to a deleted topic."""
         kept = self.orders.get(key)
         return None if kept is None or kept.left_alone or kept.topic_id != topic_id else kept
 
     def canonical_of(self, key: TopicPartition, topic_id: str, replicas: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the canonical order of a list that is there: another one only if Drover has reordered it."""
+        """Return the canonical order of a current list, which differs only if Drover has reordered it."""
         kept = self.kept_order(key, topic_id)
         if kept is None:
             return replicas
@@ -172,7 +172,7 @@ class LeadershipState(ListsState):
 
     @property
     def leaders_under_way(self) -> int:
-        """Count the calls that move leaders, or put lists into the order for it."""
+        """Return the number of open calls that move leaders, or reorder lists for it."""
         return len(self.elections) + len(self.intended_orders)
 
     def listed_for(self, topic: str) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""Every limit by name: what it bounds, which values it takes, and the names that the KIPs and Cruise Control gave it.
+"""Every limit by name: its meaning, its values, and the names that the KIPs and Cruise Control gave it.
 
 One registry for the settings file, the command `limits` and the command line. A name may be written with `.`, `_` or
 `-`, in any case. KIP-435 prints the descriptions of two of its names the wrong way round; here they are exchanged
@@ -24,7 +24,7 @@ HEALING = "heal."
 MOST_COUNT = 2**31 - 1
 MOST_MS = 2**53
 MOST_BYTES = 2**63 - 1
-# So many returns of a broker are remembered: with a larger limit none would ever flap.
+# The number of returns of a broker that are remembered; with a larger limit no broker would ever count as flapping.
 MOST_RETURNS = 20
 
 
@@ -63,7 +63,7 @@ class KnownLimit:
         return self.name.removeprefix(HEALING)
 
     def read(self, value: object, called: str | None = None) -> LimitValue:
-        """Return a value as it is kept. Raises `ValueError`, in words that call the limit `called`."""
+        """Return a checked value. Raises `ValueError`, whose message calls the limit `called`."""
         name = called or self.name
         if value is None and self.none_means is not None:
             return None
@@ -206,23 +206,23 @@ _BY_ANY_NAME: Mapping[str, KnownLimit] = {
 
 
 def find(name: str) -> KnownLimit | None:
-    """Return the limit that goes by a name, its own or an alias; None if there is none."""
+    """Return the limit with this name or alias, if there is one."""
     return _BY_ANY_NAME.get(_plain(name))
 
 
 def nearest(name: str) -> str | None:
-    """Return the limit's name that is most like a name that is unknown; None if none is like it."""
+    """Return the name of a limit that is most similar to an unknown name; None if none is similar."""
     near = difflib.get_close_matches(_plain(name), _BY_ANY_NAME, n=1)
     return _BY_ANY_NAME[near[0]].name if near else None
 
 
 def of_section(section: str = "") -> Iterator[KnownLimit]:
-    """List the limits of the cluster itself, or those of healing."""
+    """Yield the limits of the cluster itself, or those of healing."""
     return (known for known in KNOWN if known.name.startswith(HEALING) is (section == HEALING))
 
 
 def value_of(limits: Limits, name: str) -> LimitValue:
-    """Return the value of a limit by its own name; None for one of healing where healing is not set up."""
+    """Return the value of a limit by its own name; None for a limit of healing if healing is not set up."""
     known = BY_NAME[name]
     if name in Budgets.__struct_fields__:
         value = getattr(limits.budgets, name)
@@ -234,7 +234,7 @@ def value_of(limits: Limits, name: str) -> LimitValue:
 
 
 def with_values(limits: Limits, values: Mapping[str, LimitValue]) -> Limits:
-    """Return the limits with other values, by their own names; those of healing only where it is set up."""
+    """Return the limits with these values, by their own names; those of healing only if it is set up."""
     if not values:
         return limits
     healing = limits.healing
@@ -253,7 +253,7 @@ def with_values(limits: Limits, values: Mapping[str, LimitValue]) -> Limits:
 
 
 def in_words(value: LimitValue) -> str:
-    """Write a limit's value for people."""
+    """Format a limit's value for people."""
     match value:
         case None:
             return "none"
@@ -271,17 +271,17 @@ def in_force(settings: Limits, changed: Mapping[str, ChangedLimit]) -> Limits:
 
 
 def of_settings(state: SchedulingState) -> Limits:
-    """Return the limits as the settings have them, without what commands have set."""
+    """Return the limits of the settings, without the values that commands have set."""
     return with_values(state.limits, {name: one.settings_value for name, one in state.changed_limits.items()})
 
 
 def check_healing(healing: HealingLimits) -> None:
-    """Refuse limits of healing that have no meaning. Raises `ValueError`."""
+    """Raise `ValueError` for invalid limits of healing."""
     for known in of_section(HEALING):
         known.read(getattr(healing, known.field), known.field)
 
 
 def check(limits: Limits) -> None:
-    """Refuse limits that have no meaning, or under which nothing could ever move. Raises `ValueError`."""
+    """Raise `ValueError` for invalid limits, and for limits under which no replica could ever move."""
     for known in of_section():
         known.read(value_of(limits, known.name), known.name)

@@ -1,4 +1,4 @@
-"""The slice of the state that holds with which list each partition was left, for as long as metadata may be old."""
+"""The slice of the state with the last lists of partitions, for as long as brokers' metadata may be outdated."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class ListsState(ClusterSlice):
         self.lists_left[key] = replicas, at_ms
 
     def recent_lists(self, at_ms: int) -> dict[TopicPartition, tuple[tuple[int, ...], int]]:
-        """Return those that are young enough; a clock that was wrong may have set one far ahead."""
+        """Return the lists that are recent enough, without those that a wrong clock has dated far ahead."""
         first_ms, last_ms = at_ms - LISTS_KEPT_MS, at_ms + LISTS_KEPT_MS
         known = {**self.lists_before, **self.lists_left}
         return {key: left for key, left in known.items() if first_ms <= left[1] <= last_ms}

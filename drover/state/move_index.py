@@ -1,4 +1,4 @@
-"""The index of a cluster's reassignments: which wait, which are in flight, and what those weigh on brokers."""
+"""The index of a cluster's reassignments: the waiting ones, those in flight, and their load on brokers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from drover.state.ports import Port, Ports, ports_of
 from drover.state.reassignment import WEIGHTLESS, Reassignment, Step, adding_of, moves_leader
 from drover.state.slot_share import share_of
 
-# Looking an enum's member up takes longer than all else in some of the functions that every event runs through.
+# Bound here, because looking up an enum's member takes longer than the rest of functions that run for every event.
 _PENDING = Phase.PENDING
 # In flight, and the next step's call is still to be intended.
 _BEFORE_STEP = frozenset({Phase.PREPARED, Phase.CONFIRMED})
@@ -117,7 +117,7 @@ class MoveIndex:
             del self.before_step[key]
 
     def remove(self, reassignment: Reassignment) -> None:
-        """Forget one that has ended."""
+        """Remove a reassignment that has ended."""
         key = reassignment.key
         if reassignment.phase is _PENDING:
             del self.pending[key]

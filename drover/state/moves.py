@@ -1,4 +1,4 @@
-"""The slice of the state that holds a cluster's reassignments."""
+"""The slice of the state with a cluster's reassignments."""
 
 from dataclasses import dataclass
 from operator import attrgetter
@@ -35,13 +35,13 @@ class ReassignmentState(PlansState, ListsState):
     moves_if_made: MoveIndex | None = index(lambda: None)
 
     def rebuild_indexes(self) -> None:
-        """Index the reassignments anew, once that is asked for."""
+        """Drop the index of the reassignments, which is rebuilt on its first use."""
         super().rebuild_indexes()
         self.moves_if_made = None
 
     @property
     def moves(self) -> MoveIndex:
-        """The index of the reassignments, true from the first time it is asked for."""
+        """The index of the reassignments, built on its first use and kept up to date from then on."""
         if self.moves_if_made is None:
             self.moves_if_made = MoveIndex.of(self.reassignments.values())
         return self.moves_if_made
@@ -60,7 +60,7 @@ class ReassignmentState(PlansState, ListsState):
             self.moves_if_made.change(before, after)
 
     def take(self, topic: str, partition: int) -> Reassignment:
-        """Forget a reassignment that has ended, and return it."""
+        """Remove a reassignment that has ended, and return it."""
         # The plain pair finds what a TopicPartition does, and is made in half the time.
         known: dict[Any, Reassignment] = self.reassignments
         ended = known.pop((topic, partition))

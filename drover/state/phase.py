@@ -20,7 +20,7 @@ from drover.events.reassignments import Call
 
 
 class Stage(StrEnum):
-    """How far the call is that a reassignment is about."""
+    """The stage of a reassignment's call."""
 
     PENDING = "pending"
     DUE = "due"
@@ -30,7 +30,7 @@ class Stage(StrEnum):
 
 
 class Phase(StrEnum):
-    """The call and its stage in one word, as hashes and snapshots hold it."""
+    """The pair of call and stage under one name, as in hashes and snapshots."""
 
     PENDING = "queued"
     PREPARED = "prepared"
@@ -50,7 +50,7 @@ class Phase(StrEnum):
 
     @property
     def stage(self) -> Stage:
-        """How far that call is."""
+        """The stage of that call."""
         return _PLACES[self][1]
 
 

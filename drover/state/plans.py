@@ -1,4 +1,4 @@
-"""The slice of the state that holds plans."""
+"""The slice of the state with plans."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,7 @@ from drover.state.declared import ClusterSlice, index, items_by_key, recorded, v
 
 
 class PlanStatus(StrEnum):
-    """Whether a plan takes more partitions."""
+    """Whether a plan accepts more partitions."""
 
     OPEN = "open"
     CANCELLED = "cancelled"
@@ -26,7 +26,7 @@ class Pause(Struct, frozen=True, gc=False):
 
 
 class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The reassignments asked for under one name.
+    """The reassignments requested under one name.
 
     `active` of them have not ended; `waiting` further targets are in the queue, or wait for a rollback to end.
     """
@@ -49,7 +49,7 @@ class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether the plan has no work left."""
         return not self.active and not self.waiting
 
 
@@ -117,13 +117,13 @@ class PlansState(ClusterSlice):
 
     @property
     def idle_plans(self) -> dict[str, None]:
-        """The index of idle plans, true from the first time it is asked for."""
+        """The index of idle plans, built on its first use and kept up to date from then on."""
         if self._idle_plans is None:
             self._idle_plans = {plan.name: None for plan in self.plans.values() if is_open_and_idle(plan)}
         return self._idle_plans
 
     def rate_of(self, plan: str) -> int | None:
-        """Return the throttle per broker that holds for a plan: its own, or else the cluster's; None for none."""
+        """Return the throttle per broker that applies to a plan: its own, or else the cluster's; None for none."""
         known = self.plans.get(plan)
         own = None if known is None else known.throttle_bytes_per_second
         if own is not None or self.cluster_throttle is None:
@@ -141,11 +141,11 @@ class PlansState(ClusterSlice):
         return {broker: plan for plan, goal in self.goals.items() for broker in goal.fills}
 
     def owner_of(self, plan: str) -> str:
-        """Name a plan and who opened it."""
+        """Return a plan's name with its author, for messages."""
         return f"plan {plan} ({self.plans[plan].by})"
 
     def put_plan(self, plan: Plan) -> None:
-        """Store a plan, and keep the index true."""
+        """Store a plan, and update the index."""
         self.plans[plan.name] = plan
         idle = self._idle_plans
         if idle is None:

@@ -17,7 +17,7 @@ from drover.state.slot_share import share_of
 
 # Looking an enum's member up takes longer than all else in some of the functions that every event runs through.
 _PENDING = Phase.PENDING
-# A call of Drover's ends within 4 s; what is in the network's buffers even then is given a minute.
+# A call of Drover's ends within 4 s; requests still in network buffers then may take effect for another minute.
 LATE_MS = 60_000
 # A reassignment in one of these weighs on no broker: nothing is copied for it. A restore only drops replicas or puts
 # them in order; a rollback that needs copies goes by steps, like every other move.
@@ -44,7 +44,7 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def load(self) -> Ports:
-        """The ports this step weighs on: the leader's way out and the way into each added broker, once per copy."""
+        """The ports that this step uses: the leader's way out and the way into each added broker, once per copy."""
         return ports_of(self.adding, self.leader)
 
     @property
@@ -144,22 +144,22 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def stage(self) -> Stage:
-        """How far that call is."""
+        """The stage of that call."""
         return self.phase.stage
 
     @property
     def in_flight(self) -> bool:
-        """Whether it holds a slot."""
+        """Whether the reassignment holds a slot."""
         return self.phase is not _PENDING
 
     @property
     def call_open(self) -> bool:
-        """Whether the outcome of a call is still to come."""
+        """Whether a call's outcome is still open."""
         return self.phase in OPEN_PHASES
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether it is being rolled back or stopped."""
+        """Whether the reassignment is being rolled back or stopped."""
         return self.cancel_mode is not None
 
     @property
@@ -224,7 +224,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def load(self) -> Ports:
-        """The ports it weighs on now."""
+        """The ports that the reassignment uses now."""
         step = self.weighing_step
         return () if step is None else step.load
 

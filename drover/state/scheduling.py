@@ -1,4 +1,4 @@
-"""The slice of the state that says what may start: limits, the freeze, the queue of KIP-236."""
+"""The slice of the state that governs starts: limits, freezes, windows, held brokers, and the queue of KIP-236."""
 
 from dataclasses import dataclass
 
@@ -29,13 +29,13 @@ class Limits(Struct, frozen=True, gc=False):
 
     @property
     def max_incoming(self) -> int:
-        """How many copies may enter a broker at a time."""
+        """The most copies into a broker at a time."""
         most = self.budgets.max_incoming_per_broker
         return self.max_moves_per_broker if most is None else most
 
     @property
     def max_outgoing(self) -> int:
-        """How many copies may leave a broker at a time."""
+        """The most copies out of a broker at a time."""
         most = self.budgets.max_outgoing_per_broker
         return self.max_moves_per_broker if most is None else most
 
@@ -51,7 +51,7 @@ class ChangedLimit(Struct, frozen=True, gc=False):
 
 
 class Freeze(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Who froze the cluster, why and when."""
+    """A freeze of the cluster: its author, reason and start."""
 
     by: str
     reason: str
@@ -67,7 +67,7 @@ class ClosedWindow(Struct, frozen=True, gc=False):
 
 
 class HeldBroker(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Who holds a broker, why and when, and what it is spared."""
+    """A hold of a broker: its author, reason, start, and the copies that it withholds."""
 
     by: str
     reason: str
@@ -121,7 +121,7 @@ class SchedulingState(ClusterSlice):
 
     @property
     def held_destinations(self) -> frozenset[int]:
-        """The brokers into which no copy begins."""
+        """The brokers into which no copy may begin."""
         return frozenset(broker for broker, held in self.held_brokers.items() if held.holds("in"))
 
     @property

@@ -1,4 +1,4 @@
-"""The slice of the state that is the throttle ledger."""
+"""The slice of the state with the throttle ledger."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from drover.state.declared import ClusterSlice, items_by_key, items_not_default,
 
 
 class Interference(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What others have done to the rates that Drover had set on a broker.
+    """Changes by others to the rates that Drover had set on a broker.
 
     `theirs` are the rates that somebody else set, None on a side that is Drover's. `times_deleted` counts how often
     somebody deleted a rate of Drover's. `at_ms` (log time) says when either was last found.
@@ -23,7 +23,7 @@ class Interference(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ConfigRefusal(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Kafka's refusal of the last write: its code and words, and since when it refuses (ms since epoch, log time)."""
+    """Kafka's refusal of the last write: its code, its message, and its start (ms since the epoch, log time)."""
 
     code: int
     message: str | None
@@ -86,7 +86,7 @@ class _Side(NamedTuple):
     is_deleted: bool = False
 
     def as_found(self, found: int | None, rate: int | None) -> "_Side":
-        """Return the side after it was found so."""
+        """Return the side after its rate was found to be `found`."""
         if found == self.intended:
             return self
         if found is None:
@@ -116,7 +116,7 @@ class TopicThrottle(Struct, frozen=True, gc=False):
 
 @dataclass(eq=False)
 class ThrottlingState(ClusterSlice):
-    """The throttles that Drover has set on brokers and topics, and the values that it found there."""
+    """The throttles that Drover has set on brokers and topics, and the values that were there before."""
 
     broker_throttles: dict[int, BrokerThrottle] = recorded(
         "broker_throttles", factory=dict, content=items_by_key, told_as=("broker throttle", "set", "put back")

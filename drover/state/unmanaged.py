@@ -1,4 +1,4 @@
-"""The slice of the state that holds moves that Drover does not manage."""
+"""The slice of the state with moves that Drover does not manage."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from drover.state.declared import ClusterSlice, items_by_key, recorded
 
 
 class UnmanagedMove(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A move of somebody else's, as last seen."""
+    """A move that somebody else started, as last seen."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]

@@ -136,7 +136,7 @@ class LocalSettings:
             f'[log]\nbootstrap = "{cluster.bootstrap}"\nprefix = "{self.prefix}"',
             f'[clusters.{MANAGED}]\nbootstrap = "{self.bootstrap or cluster.bootstrap}"',
             *(f"{name} = {json.dumps(value)}" for name, value in self.limits.items()),
-            f"[worker]\nsession_timeout_ms = {self.session_timeout_ms}",
+            f"[worker]\nsession_timeout_ms = {self.session_timeout_ms}\nallow_drover_topics = true",
         ]
         if self.healing is not None:
             sections += [

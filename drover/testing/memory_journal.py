@@ -179,10 +179,10 @@ class MemoryReader:
         for shard, offset in start.items():
             await asyncio.sleep(0)
             stored = self._broker.partitions[topic, shard]
-            found = [(place, stored[place]) for place in range(offset, len(stored))]
+            records = [(place, stored[place]) for place in range(offset, len(stored))]
             yield tuple(
                 LogRecord(shard, place, 0, record.value, record.headers, record.key or b"")
-                for place, record in found
+                for place, record in records
                 if record is not None
             )
 

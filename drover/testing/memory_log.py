@@ -22,10 +22,9 @@ class MemoryLog:
             records = self._broker.partitions[self._broker.topics.events, fold.shard]
             for offset in range(fold.position, len(records)):
                 record = records[offset]
-                assert record is not None, "nothing writes to the log in transactions"
-                judged = fold.fold(offset, record.value)
-                assert judged is not None, "each record is read once"
-                folded.append(judged)
+                judged = None if record is None else fold.fold(offset, record.value)
+                if judged is not None:
+                    folded.append(judged)
 
     def state(self, cluster: str) -> ClusterState:
         """Return what the log says of a cluster; an empty state where it says nothing."""

@@ -271,8 +271,8 @@ class ClusterModel(ModelState):
         if before is None and self.traits.zookeeper_mode:
             return unknown_in_zookeeper_mode(self, request.replicas)
         if before is None:
-            what = f"partition {partition}" if partition.topic in self.topics else f"a topic named {partition.topic}"
-            return CallResult(UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find {what}.")
+            missing = f"partition {partition}" if partition.topic in self.topics else f"a topic named {partition.topic}"
+            return CallResult(UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find {missing}.")
         if request.replicas is None:
             return self._cancel(partition, before)
         refusal = list_refusal(self, request.replicas) or dead_refusal(self, before, request.replicas)

@@ -132,8 +132,8 @@ class ModelState:
         before = partitions.get(partition.partition)
         if state == before:
             return
-        for told in self.on_change:
-            told(partition, before, state)
+        for listener in self.on_change:
+            listener(partition, before, state)
         partitions[partition.partition] = state
         self.moving.keep(partition, belongs=state.moving)
         self.incomplete.keep(partition, belongs=not frozenset(state.isr).issuperset(state.replicas))
@@ -143,8 +143,8 @@ class ModelState:
         """Remove a topic with all its partitions."""
         for number, state in sorted(self.topics[topic].partitions.items()):
             partition = TopicPartition(topic, number)
-            for told in self.on_change:
-                told(partition, state, None)
+            for listener in self.on_change:
+                listener(partition, state, None)
             for index in (self.moving, self.incomplete, self.imbalanced):
                 index.keep(partition, belongs=False)
         del self.topics[topic]
@@ -200,10 +200,10 @@ class ModelState:
 
     def rules(self, topic: str, crashed: int | None = None) -> Rules:
         """Return what the controller goes by for a topic."""
-        known = {} if self._effective_min_isr is None else self._effective_min_isr
-        if topic not in known:
-            known[topic] = min(self.min_isr(topic), len(self.topics[topic].partitions[0].replicas))
-        return Rules(known[topic], crashed, self.traits)
+        min_isrs = {} if self._effective_min_isr is None else self._effective_min_isr
+        if topic not in min_isrs:
+            min_isrs[topic] = min(self.min_isr(topic), len(self.topics[topic].partitions[0].replicas))
+        return Rules(min_isrs[topic], crashed, self.traits)
 
     @contextmanager
     def one_request(self) -> Iterator[None]:

@@ -97,8 +97,8 @@ class Replication:
 
     def _follow(self, partition: TopicPartition, before: Partition | None, after: Partition | None) -> None:
         """Forget what replicas held that are gone; a new leader that lacks records makes the others drop theirs."""
-        kept = () if after is None else after.replicas
-        for broker in controller_model.without(() if before is None else before.replicas, kept):
+        remaining = () if after is None else after.replicas
+        for broker in controller_model.without(() if before is None else before.replicas, remaining):
             self._held.pop((partition, broker), None)
             self._state.offline.pop((partition, broker), None)
         in_sync = () if after is None else after.isr

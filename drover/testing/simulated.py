@@ -159,7 +159,7 @@ class SimulatedDriver:
         """See `ClusterDriver.elect_leaders`."""
         assert len(partitions) <= MAX_PARTITIONS_PER_ELECTION, f"{len(partitions)} partitions in one election"
         return await self._change(
-            lambda: {one: CallResult(self.model.elect_leader(one, Election.PREFERRED)) for one in sorted(partitions)}
+            lambda: {key: CallResult(self.model.elect_leader(key, Election.PREFERRED)) for key in sorted(partitions)}
         )
 
     async def broker_versions(self) -> Mapping[int, BrokerVersion]:
@@ -331,8 +331,8 @@ class SimulatedDriver:
         )
 
     def _everything(self, image: MetadataImage | None) -> dict[TopicPartition, PartitionFacts]:
-        known = (key for key, _ in self.model.each_partition()) if image is None else image.partitions
-        return {key: facts for key in known if (facts := self._facts(key, image)) is not None}
+        keys = (key for key, _ in self.model.each_partition()) if image is None else image.partitions
+        return {key: facts for key in keys if (facts := self._facts(key, image)) is not None}
 
     def _alter(self, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:
         if self._whole_refusal is not None:

@@ -52,8 +52,8 @@ def gather(
     first record of each shard, or where it was kept; its partitions are as `drover.spark.executing.contributions` wants
     them. `starts` and `ends` are where each shard of the log begins and ends.
     """
-    found = stored(records, _NO_SAMPLES).mapInArrow(functools.partial(_audit, wish, wanted, kept), _DDL).collect()
-    lines = [_decoder.decode(line) for (line,) in found]
+    collected = stored(records, _NO_SAMPLES).mapInArrow(functools.partial(_audit, wish, wanted, kept), _DDL).collect()
+    lines = [_decoder.decode(line) for (line,) in collected]
     shards = [line for line in lines if isinstance(line, ShardReport)]
     return Gathered(
         report(shards, wish, starts, ends, wanted.sections),

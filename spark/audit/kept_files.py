@@ -13,7 +13,7 @@ _SUFFIX = ".kept"
 
 
 class KeptFiles:
-    """What was kept of one log in a directory, which need not exist."""
+    """The saved shards of a log in a directory, which need not exist."""
 
     def __init__(self, directory: Path, topic: str) -> None:
         self._directory = directory / topic
@@ -24,9 +24,9 @@ class KeptFiles:
         `end` is where the shard ends now. Files that cannot be used are removed if possible.
         """
         places = {place for place in self._places(shard) if place.position <= end}
-        found = self._first(shard, places_before(places, wish, shard))
-        if found is not None or plan is None or not places:
-            return found
+        shard_file = self._first(shard, places_before(places, wish, shard))
+        if shard_file is not None or plan is None or not places:
+            return shard_file
         newest = self._first(shard, sorted(places, reverse=True))
         if newest is None:
             return None
@@ -52,27 +52,27 @@ class KeptFiles:
         self._remove(shard, self._places(shard))
 
     def _places(self, shard: int) -> set[Place]:
-        found = set()
+        places = set()
         for file in self._directory.glob(f"{shard}-*{_SUFFIX}"):
             _, position, latest_ms = file.stem.split("-")
-            found.add(Place(int(position), int(latest_ms)))
-        return found
+            places.add(Place(int(position), int(latest_ms)))
+        return places
 
     def _first(self, shard: int, places: Iterable[Place]) -> KeptShard | None:
-        found = (self._read(shard, place) for place in places)
-        return next((one for one in found if one is not None), None)
+        candidates = (self._read(shard, place) for place in places)
+        return next((candidate for candidate in candidates if candidate is not None), None)
 
     def _read(self, shard: int, place: Place) -> KeptShard | None:
         file = self._file(shard, place)
         try:
-            found = decoded(file.read_bytes())
+            decoded_shard = decoded(file.read_bytes())
         except OSError:  # another audit has let go of it, or it is another user's
             return None
-        if found is None or (found.shard, found.position) != (shard, place.position):
+        if decoded_shard is None or (decoded_shard.shard, decoded_shard.position) != (shard, place.position):
             with suppress(OSError):
                 file.unlink(missing_ok=True)
             return None
-        return found
+        return decoded_shard
 
     def _remove(self, shard: int, places: Iterable[Place]) -> None:
         for place in places:

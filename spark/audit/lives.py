@@ -46,7 +46,7 @@ LIVES_TABLE = Table(
 
 
 class Life(Struct):
-    """What is counted of a reassignment while it is under way; the cancel is the last that was asked for."""
+    """The counts of a reassignment under way, and its last requested cancel."""
 
     began_offset: int
     started_ms: int | None = None
@@ -59,7 +59,7 @@ class Life(Struct):
 
 
 class LivesMemory(Struct):
-    """The lives of what is under way, by topic and partition."""
+    """The lives of reassignments under way, by topic and partition."""
 
     lives: dict[tuple[str, int], Life] = {}
 
@@ -114,36 +114,38 @@ def _ended(told: _Told) -> None:
 
 def under_way(state: ReassignmentState, memory: LivesMemory, shard: int) -> Iterator[Row]:
     """Yield the rows of what has not ended."""
-    return (_row(key, one, memory.lives[key], state, shard) for key, one in state.reassignments.items())
+    return (
+        _row(key, reassignment, memory.lives[key], state, shard) for key, reassignment in state.reassignments.items()
+    )
 
 
-def _row(place: tuple[str, int], one: Reassignment, life: Life, state: ReassignmentState, shard: int) -> Row:
+def _row(place: tuple[str, int], reassignment: Reassignment, life: Life, state: ReassignmentState, shard: int) -> Row:
     """Make the row of a reassignment that is under way, with its keys."""
     # Of this moment: the plan's name may be another plan's later.
-    plan = state.plans[one.plan]
+    plan = state.plans[reassignment.plan]
     return {
         "cluster": state.name,
         "topic": place[0],
         "partition": place[1],
-        "number": one.number,
-        "plan": one.plan,
+        "number": reassignment.number,
+        "plan": reassignment.plan,
         "requester": plan.by,
         "plan_reason": plan.reason,
-        "state": one.phase.value,
-        "original": listed(one.original),
-        "target": listed(one.target),
-        "began_ms": one.queued_ms,
+        "state": reassignment.phase.value,
+        "original": listed(reassignment.original),
+        "target": listed(reassignment.target),
+        "began_ms": reassignment.queued_ms,
         "started_ms": life.started_ms,
         "ended_ms": None,
-        "bytes_copied": one.bytes_copied,
-        "bytes_unknown": int(one.bytes_unknown),
+        "bytes_copied": reassignment.bytes_copied,
+        "bytes_unknown": int(reassignment.bytes_unknown),
         "steps": life.steps,
         "rejected_calls": life.rejected_calls,
         "blocks": life.blocks,
         "cancel_mode": life.cancel_mode,
         "cancelled_by": life.cancelled_by,
         "cancel_reason": life.cancel_reason,
-        "why": None if one.block is None else one.block.why,
+        "why": None if reassignment.block is None else reassignment.block.why,
         "shard": shard,
         "began_offset": life.began_offset,
         "offset": None,

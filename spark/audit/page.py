@@ -82,7 +82,7 @@ def page(report: Report, made: Made) -> str:
 def _last_ms(report: Report) -> int | None:
     """Return the last moment that a row tells: what is under way was so then, and of later nothing is known."""
     columns = {"reassignments": ("began_ms", "started_ms", "ended_ms"), "commands": ("at_ms",)}
-    moments = (row[one] for name, ones in columns.items() for row in report.sections[name] for one in ones)
+    moments = (row[column] for name, ones in columns.items() for row in report.sections[name] for column in ones)
     return max((moment for moment in moments if moment is not None), default=None)
 
 

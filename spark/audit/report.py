@@ -50,12 +50,12 @@ def report(
 
     Each report must have the rows of `sections`.
     """
-    parts = wish.resolved(starts, ends, {one.shard: (one.first, one.after) for one in shards})
+    parts = wish.resolved(starts, ends, {shard.shard: (shard.first, shard.after) for shard in shards})
     return Report(
         parts,
         _totals(shards, parts),
         {name: _section(name, shards) for name in SECTIONS if name in sections},
-        tuple(sorted(one.damage for one in shards if one.damage is not None)),
+        tuple(sorted(shard.damage for shard in shards if shard.damage is not None)),
     )
 
 
@@ -63,19 +63,19 @@ def _section(name: str, shards: Iterable[ShardReport]) -> Rows:
     if name == REQUESTERS:
         return tuple(_requesters(shards))
     names = SECTIONS[name].names
-    rows = in_order(name, chain.from_iterable(one.rows[name] for one in shards))
+    rows = in_order(name, chain.from_iterable(shard.rows[name] for shard in shards))
     return tuple(dict(zip(names, row, strict=True)) for row in rows)
 
 
 def _requesters(shards: Iterable[ShardReport]) -> Iterable[Row]:
     _, *counted = SECTIONS[REQUESTERS].names
-    found: dict[str, Row] = {}
-    for one in shards:
-        for requester, counts in one.requesters.items():
-            row = found.setdefault(requester, {"requester": requester, **dict.fromkeys(counted, 0)})
+    requesters: dict[str, Row] = {}
+    for shard in shards:
+        for requester, counts in shard.requesters.items():
+            row = requesters.setdefault(requester, {"requester": requester, **dict.fromkeys(counted, 0)})
             for name, count in counts.items():
                 row[name] += count
-    return (found[who] for who in sorted(found))
+    return (requesters[who] for who in sorted(requesters))
 
 
 def _totals(shards: Sequence[ShardReport], parts: Collection[ShardPart]) -> dict[str, int | None]:

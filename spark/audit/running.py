@@ -54,9 +54,11 @@ class Log:
         try:
             yield lambda starts: read_batch(session, self.source, (topic,), {topic: starts}, {topic: self.ends})
         except (PySparkException, Py4JError, ConnectionError) as error:
-            said = [end_of_java() or "", *str(error).strip().splitlines(), "it does not say why"]
+            reasons = [end_of_java() or "", *str(error).strip().splitlines(), "it does not say why"]
             log = self.directory / "spark.log"
-            raise SparkJobError(f"Spark could not read the log: {next(filter(None, said))} (more in {log})") from error
+            raise SparkJobError(
+                f"Spark could not read the log: {next(filter(None, reasons))} (more in {log})"
+            ) from error
         finally:
             close_session(session)
 
@@ -69,16 +71,16 @@ def audited(log: Log, wish: Wish, wanted: Wanted) -> Report:
     """
     files = KeptFiles(log.directory / "kept", log.source.topics.events)
     with log.reading() as read:
-        found = _gathered(log, wish, wanted, files, read)
-        if found.stale:  # there was another log of this name
+        gathered = _gathered(log, wish, wanted, files, read)
+        if gathered.stale:  # there was another log of this name
             with suppress(OSError):  # such as those of another user
-                for shard in found.stale:
+                for shard in gathered.stale:
                     files.forget(shard)
-            found = _gathered(log, wish, wanted, files, read, unusable=found.stale)
+            gathered = _gathered(log, wish, wanted, files, read, unusable=gathered.stale)
     with suppress(OSError):  # a full disk makes later audits slower, and this one is made
-        for one in found.kept:
-            files.keep(one.shard, one.place, one.content)
-    return found.report
+        for kept_shard in gathered.kept:
+            files.keep(kept_shard.shard, kept_shard.place, kept_shard.content)
+    return gathered.report
 
 
 def _gathered(
@@ -92,7 +94,7 @@ def _gathered(
     """Read each shard from where it was kept nearest; those that are `unusable` from the first record."""
     shards = (shard for shard in log.ends if wish.has_shard(shard) and shard not in unusable)
     nearest = {shard: files.nearest(shard, log.ends[shard], wish, wanted.plan) for shard in shards}
-    kept = {shard: one for shard, one in nearest.items() if one is not None}
+    kept = {shard: kept_shard for shard, kept_shard in nearest.items() if kept_shard is not None}
     starts = {
         # Spark wants to be told of every partition.
         shard: kept[shard].chain_offset if shard in kept else start if wish.has_shard(shard) else log.ends[shard]

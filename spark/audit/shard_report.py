@@ -108,7 +108,7 @@ def _duration_ms(life: Row) -> int | None:
 def shard_report(facts: ShardFacts, wanted: Wanted) -> ShardReport:
     """Make the report of a shard, with the rows that are wanted."""
     telling = _Telling(wanted)
-    decided = sorted(facts.decided, key=lambda one: one[:3])
+    decided = sorted(facts.decided, key=lambda entry: entry[:3])
     named = _tell_commands(decided, wanted, telling)
     _tell_refusals(decided, wanted, telling)
     lives = [
@@ -163,10 +163,10 @@ def _named(decided: Decided) -> Row:
 
 
 def _tell_commands(decided: Iterable[Decided], wanted: Wanted, telling: _Telling) -> set[_Values]:
-    """Tell the commands that are asked for, and return the plans that they name."""
+    """Report the selected commands, and return the plans that they name."""
     plans: set[_Values] = set()
-    for one in decided:
-        outcome = one.outcome
+    for decision in decided:
+        outcome = decision.outcome
         topics: set[str | None] = {partition.topic for partition in (*outcome.accepted, *outcome.unchanged)}
         topics.update(refusal.topic for refusal in outcome.refusals)
         if not wanted.has(outcome.cluster, outcome.plan, topics, (outcome.by,)):
@@ -185,13 +185,13 @@ def _tell_commands(decided: Iterable[Decided], wanted: Wanted, telling: _Telling
                 "unchanged": len(outcome.unchanged),
                 "refused": len(outcome.refusals),
             }
-            telling.rows[COMMANDS].append(_named(one) | {"verdict": outcome.verdict} | counts)
+            telling.rows[COMMANDS].append(_named(decision) | {"verdict": outcome.verdict} | counts)
     return plans
 
 
 def _tell_refusals(decided: Iterable[Decided], wanted: Wanted, telling: _Telling) -> None:
-    for one in decided:
-        outcome = one.outcome
+    for decision in decided:
+        outcome = decision.outcome
         for refusal in outcome.refusals:
             if not wanted.has(outcome.cluster, outcome.plan, (refusal.topic,), (outcome.by,)):
                 continue
@@ -199,16 +199,16 @@ def _tell_refusals(decided: Iterable[Decided], wanted: Wanted, telling: _Telling
             _add(telling.counts, "refusals")
             if REFUSALS in telling.rows:
                 about = {"topic": refusal.topic, "partition": refusal.partition}
-                told = {"code": str(refusal.code), "detail": refusal.detail}
-                telling.rows[REFUSALS].append(_named(one) | about | told)
+                reason = {"code": str(refusal.code), "detail": refusal.detail}
+                telling.rows[REFUSALS].append(_named(decision) | about | reason)
 
 
 def _with_causes(lives: Iterable[Row], decided: Iterable[Decided]) -> Iterator[Row]:
     """Yield lives, with who cancelled those that had sent nothing: the record with the decision ended them, too."""
     by_offset: dict[int, list[Decided]] = {}
-    for one in decided:
-        if one.outcome.verdict == "accepted":
-            by_offset.setdefault(one.offset, []).append(one)
+    for decision in decided:
+        if decision.outcome.verdict == "accepted":
+            by_offset.setdefault(decision.offset, []).append(decision)
     causes: dict[int, dict[_Values, Decided]] = {}
     for life in lives:
         mode, offset = _UNDONE.get(life["state"]), life["offset"]
@@ -217,9 +217,9 @@ def _with_causes(lives: Iterable[Row], decided: Iterable[Decided]) -> Iterator[R
             continue
         if offset not in causes:
             causes[offset] = {
-                (one.outcome.cluster, partition.topic, partition.partition): one
-                for one in by_offset[offset]
-                for partition in one.outcome.accepted
+                (decision.outcome.cluster, partition.topic, partition.partition): decision
+                for decision in by_offset[offset]
+                for partition in decision.outcome.accepted
             }
         cause = causes[offset].get((life["cluster"], life["topic"], life["partition"]))
         if cause is None:
@@ -236,20 +236,20 @@ def _is_wanted(life: Row, wanted: Wanted) -> bool:
 def _tell_lives(lives: Iterable[Row], telling: _Telling) -> list[int]:
     """Count reassignments, and return how long each completed one took."""
     completed_ms: list[int] = []
-    # By requester and state: how many, and what was copied.
-    found: dict[_Values, list[int]] = {}
+    # By requester and state: the number of reassignments, and the bytes copied.
+    durations: dict[_Values, list[int]] = {}
     for life in lives:
         state = life["state"]
-        sums = found.get((life["requester"], state))
+        sums = durations.get((life["requester"], state))
         if sums is None:
-            sums = found[life["requester"], state] = [0, 0, 0, 0]
+            sums = durations[life["requester"], state] = [0, 0, 0, 0]
         sums[0] += 1
         sums[1] += life["bytes_copied"] or 0
         sums[2] += life["bytes_unknown"] or 0
         sums[3] += life["cancelled_by"] is not None
         if state == "completed":
             completed_ms.append(life["duration_ms"])
-    for (requester, state), (count, copied, unknown, cancels) in found.items():
+    for (requester, state), (count, copied, unknown, cancels) in durations.items():
         for counts in (telling.counts, telling.of(requester)):
             _add(counts, "reassignments", count)
             _add(counts, _ENDED.get(state, "under_way"), count)
@@ -259,8 +259,8 @@ def _tell_lives(lives: Iterable[Row], telling: _Telling) -> list[int]:
     return sorted(completed_ms)
 
 
-def _plan(key: _Values, known: Row) -> Row:
-    row: Row = {name: known.get(name) for name in SECTIONS[PLANS].names}
+def _plan(key: _Values, values: Row) -> Row:
+    row: Row = {name: values.get(name) for name in SECTIONS[PLANS].names}
     row |= {"cluster": key[0], "plan": key[1]} | {name: row[name] or 0 for name in _PLAN_COUNTS}
     if row["finished_ms"] is not None and row["opened_ms"] is not None:
         row["duration_ms"] = row["finished_ms"] - row["opened_ms"]

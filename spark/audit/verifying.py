@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """What an inspection of the log came to: each in the order of shards and offsets."""
+    """The result of an inspection of the log, in the order of shards and offsets."""
 
     findings: tuple[Found, ...]
     shards: tuple[Summary, ...]

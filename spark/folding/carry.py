@@ -43,7 +43,7 @@ def unpacked(value: bytes, capabilities: Sequence[CapabilityTables]) -> tuple[Sh
     assert isinstance(manifest, Manifest), "a carried value holds a manifest"
     fold = restore(manifest, carried.chunks)
     fold.damage = carried.damage
-    kinds = {one.name: one.memory for one in capabilities}
+    kinds = {capability.name: capability.memory for capability in capabilities}
     memories = {
         cluster: {name: msgpack.decode(raw, type=kinds[name]) for name, raw in of_cluster.items() if name in kinds}
         for cluster, of_cluster in carried.memories.items()

@@ -31,5 +31,5 @@ def contributions(
 
 def rows_of(contribution: Contribution) -> list[list[Any]]:
     """Return the rows of a contribution."""
-    found: list[list[Any]] = msgpack.decode(contribution.rows)
-    return found
+    rows: list[list[Any]] = msgpack.decode(contribution.rows)
+    return rows

@@ -63,9 +63,9 @@ class SamplesPart:
         self._sheet = Sheet(TABLES)
         self._newest_ms = 0
         copies = () if carried is None else _carried.decode(carried)
-        self._copies = {(one.cluster, one.topic, one.partition): one for one in copies}
-        for one in copies:
-            one.seen_ms = one.seen_ms or one.at_ms
+        self._copies = {(copy.cluster, copy.topic, copy.partition): copy for copy in copies}
+        for copy in copies:
+            copy.seen_ms = copy.seen_ms or copy.at_ms
         self._touched: dict[tuple[str, str, int], None] = {}
 
     def take(self, offset: int, appended_ms: int, payload: bytes | None) -> None:
@@ -81,12 +81,14 @@ class SamplesPart:
             self._see(sample, max(0, min(sample.at_ms, appended_ms)), appended_ms)
 
     def finish(self) -> Iterator[Contribution]:
-        """Yield what this part adds, and what is carried on; nothing may be taken afterwards."""
+        """Yield the rows of this part and the carried state; no sample may be added afterwards."""
         for place in self._touched:
             self._sheet.put("samples", place, **_shown(self._copies[place]))
         # Twice the time, since records of an older topic have their senders' times: it must make no difference.
-        kept = [one for _, one in sorted(self._copies.items()) if abs(self._newest_ms - one.seen_ms) <= 2 * FORGET_MS]
-        yield from contributions(self._sheet, f"samples/{self._partition}", msgpack.encode(kept), self._newest_ms)
+        recent = [
+            copy for _, copy in sorted(self._copies.items()) if abs(self._newest_ms - copy.seen_ms) <= 2 * FORGET_MS
+        ]
+        yield from contributions(self._sheet, f"samples/{self._partition}", msgpack.encode(recent), self._newest_ms)
 
     def _see(self, sample: Progress, at_ms: int, appended_ms: int) -> None:
         """Fold a sample taken at `at_ms`; one of an older epoch than its partition's last, or no newer, is dropped."""
@@ -97,7 +99,7 @@ class SamplesPart:
         # The clock of a new owner may be behind that of the one before.
         if before is not None and (sample.epoch, at_ms) <= (before.epoch, before.at_ms):
             return
-        held = {one.broker: one.bytes for one in sample.adding}
+        held = {replica.broker: replica.bytes for replica in sample.adding}
         # What a broker had before it went down was copied only once.
         had = before.had if before is not None and before.step == sample.step else {}
         self._gain(sample, at_ms, {} if before is None else before.held | had, held)
@@ -126,7 +128,7 @@ def _is_other(before: Copying, sample: Progress, held: Mapping[int, int]) -> boo
 
 
 def _showing(held: Mapping[int, int]) -> set[int]:
-    """Name the brokers that show bytes: one that dies shows none, and what it brings back was not copied then."""
+    """Return the brokers that have bytes: a dead one has none, and the bytes of its return were not copied then."""
     return {broker for broker, size_bytes in held.items() if size_bytes}
 
 

@@ -39,18 +39,18 @@ class Tellings:
         self.by_event: dict[type[Event], tuple[_Bound, ...]] = {}
         self.rows: list[tuple[str, str, RowOf]] = []
         self.memories: dict[str, type[Struct]] = {}
-        for one in capabilities:
-            own = frozenset(table.name for table in one.tables)
-            for kind, told in one.tellings.items():
+        for capability in capabilities:
+            own = frozenset(table.name for table in capability.tables)
+            for kind, told in capability.tellings.items():
                 for telling in told if isinstance(told, tuple) else (told,):
                     if kept is None or not (own if telling.tables is None else telling.tables).isdisjoint(kept):
-                        bound = (one.name, telling.about, telling.tell)
+                        bound = (capability.name, telling.about, telling.tell)
                         self.by_event[kind] = (*self.by_event.get(kind, ()), bound)
-                        self.memories[one.name] = one.memory
-            for table, row_of in one.rows.items():
+                        self.memories[capability.name] = capability.memory
+            for table, row_of in capability.rows.items():
                 if kept is None or table in kept:
-                    self.rows.append((one.name, table, row_of))
-                    self.memories[one.name] = one.memory
+                    self.rows.append((capability.name, table, row_of))
+                    self.memories[capability.name] = capability.memory
 
 
 TELLING = (*CAPABILITIES, REUSED_NAMES)
@@ -86,20 +86,20 @@ class TellingFold(ShardFold):
                 apply(state, event, at_ms)
                 tell(Told(sheet, state, memories[name], event, before, at_ms, shard, offset, index))
                 continue
-            found = [about(state, event) for _, about, _ in tellings]
+            contexts = [about(state, event) for _, about, _ in tellings]
             apply(state, event, at_ms)
-            for (name, _, tell), before in zip(tellings, found, strict=True):
+            for (name, _, tell), before in zip(tellings, contexts, strict=True):
                 tell(Told(sheet, state, memories[name], event, before, at_ms, shard, offset, index))
 
     def memories_of(self, cluster: str) -> dict[str, Any]:
         """Return by capability what its tables need of a cluster beyond the state."""
-        found = self.memories.get(cluster)
-        if found is None:
-            found = self.memories[cluster] = {name: kind() for name, kind in self._tellings.memories.items()}
-        return found
+        memories = self.memories.get(cluster)
+        if memories is None:
+            memories = self.memories[cluster] = {name: kind() for name, kind in self._tellings.memories.items()}
+        return memories
 
     def fill_in(self) -> None:
-        """Give every row that was put to what the state has for it now."""
+        """Fill every row that was put with the current values of the state."""
         for name, table, row_of in self._tellings.rows:
             for key, row in self.sheet.rows.get(table, {}).items():
                 cluster = str(key[0])
@@ -107,7 +107,7 @@ class TellingFold(ShardFold):
 
 
 class ShardPart:
-    """The records of one shard that one part of the log holds; `carried` is what the part before carried on."""
+    """The records of a shard in a part of the log; `carried` is the state that the part before carried on."""
 
     def __init__(
         self, shard: int, carried: bytes | None, first: bytes | None, tables: Mapping[str, Table] = TABLES
@@ -134,7 +134,7 @@ class ShardPart:
             put_record(fold.sheet, fold.shard, appended_ms, folded.verdict, folded.record)
 
     def finish(self) -> Iterator[Contribution]:
-        """Yield what this part adds, and what is carried on; nothing may be taken afterwards."""
+        """Yield the rows of this part and the carried state; no record may be added afterwards."""
         fold = self._fold
         fold.fill_in()
         name, newest_ms = f"shard/{fold.shard}", self._newest_ms

@@ -79,8 +79,8 @@ class ParquetSink:
         earlier = before or BEGINNING
         carry = f"carry-{checkpoint}-{applied.batch:09d}.msgpack"
         _write(self._directory / carry, msgpack.encode({**earlier.carry, **applied.part.carried}))
-        known = {} if self._manifest is None or before is None else self._manifest.files
-        files = {name: self._grown(TABLES[name], known.get(name, ()), checkpoint, applied) for name in TABLES}
+        files_before = {} if self._manifest is None or before is None else self._manifest.files
+        files = {name: self._grown(TABLES[name], files_before.get(name, ()), checkpoint, applied) for name in TABLES}
         manifest = Manifest(
             version=SCHEMA_VERSION,
             checkpoint=checkpoint,
@@ -100,7 +100,7 @@ class ParquetSink:
         return () if self._manifest is None else read_history(self._directory, self._manifest, table)
 
     def standing(self) -> Standing | None:
-        """Tell how far the tables are."""
+        """Return the progress of the tables."""
         manifest = self._manifest
         return None if manifest is None else Standing(manifest.batch, manifest.newest_ms, manifest.applied_ms)
 
@@ -119,8 +119,8 @@ class ParquetSink:
         files = (*files, added)
         while (run := _newest_run(files)) is not None:
             joined = HistoryFile(f"{checkpoint}-{applied.batch:09d}-level{run[0].level + 1}.parquet", run[0].level + 1)
-            found = _merged(table, [self._directory / table.name / file.name for file in run])
-            _write_rows(table, self._directory / table.name / joined.name, tuple(found.values()))
+            merged = _merged(table, [self._directory / table.name / file.name for file in run])
+            _write_rows(table, self._directory / table.name / joined.name, tuple(merged.values()))
             files = (*files[: -len(run)], joined)
         return files
 

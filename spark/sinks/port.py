@@ -1,4 +1,4 @@
-"""What the job asks of a sink, and what every sink promises.
+"""The interface of a sink to the job, and the promises of every sink.
 
 A batch of the stream is applied whole or not at all, together with its number under the checkpoint's identity: Spark
 delivers a batch again after a crash, and then finds it applied. A sink that does not know a checkpoint begins anew.
@@ -12,7 +12,7 @@ from drover.spark.merging import Part, Row
 
 
 class Position(NamedTuple):
-    """How far a sink is: the last batch applied, and what was carried on after it, by name."""
+    """The progress of a sink: the last batch applied, and the state carried on after it, by name."""
 
     batch: int
     carry: Mapping[str, bytes]
@@ -68,7 +68,7 @@ class Sink(Protocol):
         ...
 
     def standing(self) -> Standing | None:
-        """Tell how far the tables are; None before the first batch."""
+        """Return the progress of the tables; None before the first batch."""
         ...
 
     def close(self) -> None:

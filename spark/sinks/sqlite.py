@@ -97,7 +97,7 @@ class SqliteSink:
         return tuple(read_rows(self._connection, table))
 
     def standing(self) -> Standing | None:
-        """Tell how far the tables are."""
+        """Return the progress of the tables."""
         return read_standing(self._connection, self._query)
 
     def close(self) -> None:
@@ -111,10 +111,10 @@ class SqliteSink:
         check_follows(self.name, self._file, last, batch)
 
     def _last(self, checkpoint: str) -> int | None:
-        found = self._connection.execute(
+        row = self._connection.execute(
             "select batch from fence where query = ? and checkpoint = ?", (self._query, checkpoint)
         ).fetchone()
-        return None if found is None else int(found[0])
+        return None if row is None else int(row[0])
 
     def _carry_on(self, applied: Applied) -> None:
         carried = applied.part.carried.items()
@@ -144,7 +144,7 @@ class SqliteSink:
             for table in self._tables:
                 self._connection.execute(_create(table))
             for name, condition in _OPEN_ROWS.items():
-                keys = ", ".join(f'"{one}"' for one in TABLES[name].keys)
+                keys = ", ".join(f'"{key}"' for key in TABLES[name].keys)
                 index = f'create index if not exists "open_{name}" on "{name}" ({keys}) where {condition}'
                 self._connection.execute(index)
             self._connection.execute(f"pragma user_version = {SCHEMA_VERSION}")
@@ -166,17 +166,17 @@ def read_rows(
     """Yield a table's rows by column; `where` may begin with a condition."""
     names = TABLES[table].names
     columns = ", ".join(f'"{name}"' for name in names)
-    found = connection.execute(f'select {columns} from "{table}" {where}', tuple(values))  # noqa: S608 - as above
-    for row in found:
+    cursor = connection.execute(f'select {columns} from "{table}" {where}', tuple(values))  # noqa: S608 - as above
+    for row in cursor:
         yield dict(zip(names, row, strict=True))
 
 
 def read_standing(connection: sqlite3.Connection, query: str = "tables") -> Standing | None:
     """Read how far the tables of a query are."""
-    found = connection.execute(
+    row = connection.execute(
         "select batch, newest_ms, applied_ms from fence where query = ? order by applied_ms desc limit 1", (query,)
     ).fetchone()
-    return None if found is None else Standing(*found)
+    return None if row is None else Standing(*row)
 
 
 def _create(table: Table) -> str:

@@ -1,4 +1,4 @@
-"""The events about what a cluster is; no table needs them."""
+"""The events about a cluster's identity; no table needs them."""
 
 from drover.events import clusters
 from drover.spark.tables.telling import CapabilityTables

@@ -61,21 +61,21 @@ def _listings(state: LeadershipState, _event: BlacklistSet) -> dict[int, Listing
 
 
 def _listed(told: _Told) -> None:
-    """Tell the whole list: a command replaces it, and what it does not name ends."""
+    """Add rows for the whole list: a command replaces it, so that missing listings end."""
     after = told.state.listings
-    for broker, known in {**told.before, **after}.items():
+    for broker, listing in {**told.before, **after}.items():
         ended_ms = None if broker in after else told.at_ms
-        row = _listing_row(known, ended_ms)
+        row = _listing_row(listing, ended_ms)
         told.sheet.replace("listed_brokers", (told.event.cluster, broker), row)
 
 
-def _listing_row(known: Listing, ended_ms: int | None) -> Row:
+def _listing_row(listing: Listing, ended_ms: int | None) -> Row:
     return {
-        "requester": known.by,
-        "reason": known.reason,
-        "listed_ms": known.since_ms,
-        "topics": None if known.topics is None else ",".join(known.topics),
-        "until_ms": known.until_ms,
+        "requester": listing.by,
+        "reason": listing.reason,
+        "listed_ms": listing.since_ms,
+        "topics": None if listing.topics is None else ",".join(listing.topics),
+        "until_ms": listing.until_ms,
         "ended_ms": ended_ms,
     }
 

@@ -1,4 +1,4 @@
-"""The tables of reassignments: where each one is, how long its states lasted, what they weigh on brokers, how they end.
+"""The tables of reassignments: the state of each one, the durations of states, the load on brokers, and the results.
 
 A duration counts from the moment at which a phase began. The state's `since_ms` is later where something else than the
 phase changed; only then is that moment remembered here.
@@ -173,7 +173,7 @@ def _changed(told: _Told) -> None:
 
 
 def _planned(told: _Told) -> None:
-    """Tell a plan how many copies a new reassignment of it needs."""
+    """Add the copies that a new reassignment needs to its plan."""
     after = reassignment_of(told.state, told.event)
     assert after is not None, "it has begun"
     copies = len(set(after.target) - set(after.current))
@@ -181,7 +181,7 @@ def _planned(told: _Told) -> None:
 
 
 def _plan_changed(told: _Told) -> None:
-    """Tell a plan what one of its steps has copied, and of targets that replace one another."""
+    """Add the bytes of a step, and replaced targets, to the plan."""
     event, before, sheet = told.event, told.before, told.sheet
     after = reassignment_of(told.state, event)
     if before is None or after is None:
@@ -218,7 +218,7 @@ def _ended(told: _Told) -> None:
 
 
 def _plan_ended_one(told: _Told) -> None:
-    """Tell a plan what the end of one of its reassignments adds."""
+    """Add the end of a reassignment to its plan."""
     event, before, sheet = told.event, told.before, told.sheet
     copied, is_unknown = copied_at_end(before, event), is_unknown_at_end(before, event)
     more = {"bytes_copied": copied - before.bytes_copied, "bytes_unknown": is_unknown - before.bytes_unknown}
@@ -233,7 +233,7 @@ def _put_duration(sheet: Sheet, cluster: str, state: str, duration_ms: int) -> N
 
 
 def copied_at_end(before: Reassignment, event: Ending) -> int:
-    """Count what was copied: an end knows of all steps, confirmed steps of themselves."""
+    """Count copied bytes: an end has those of all steps, a confirmed step its own."""
     return max(getattr(event, "bytes_copied", 0), before.bytes_copied)
 
 
@@ -280,31 +280,31 @@ def _name(event: Any) -> str:
 def _row(state: ReassignmentState, memory: ReassignmentsMemory, name: Key) -> Row | None:
     """Return the row of a reassignment under way."""
     _, topic, partition = name
-    found = state.reassignments.get(TopicPartition(str(topic), int(partition)))
-    if found is None:
+    reassignment = state.reassignments.get(TopicPartition(str(topic), int(partition)))
+    if reassignment is None:
         return None
-    since_ms = memory.phase_began_ms.get(f"{topic}/{partition}", found.since_ms)
-    return _shown(found, state.plans[found.plan].by, since_ms)
+    since_ms = memory.phase_began_ms.get(f"{topic}/{partition}", reassignment.since_ms)
+    return _shown(reassignment, state.plans[reassignment.plan].by, since_ms)
 
 
-def _shown(found: Reassignment, requester: str, since_ms: int) -> Row:
-    step, block = found.step, found.block
+def _shown(reassignment: Reassignment, requester: str, since_ms: int) -> Row:
+    step, block = reassignment.step, reassignment.block
     return {
-        "plan": found.plan,
+        "plan": reassignment.plan,
         "requester": requester,
-        "state": found.phase.value,
+        "state": reassignment.phase.value,
         "since_ms": since_ms,
-        "began_ms": found.queued_ms,
+        "began_ms": reassignment.queued_ms,
         "ended_ms": None,
         "step": None if step is None else step.number,
         "reason": None if block is None else block.why.value,
         "detail": None if block is None else block.detail,
-        "original": listed(found.original),
-        "target": listed(found.target),
-        "adding": listed(weight(found)[1]),
+        "original": listed(reassignment.original),
+        "target": listed(reassignment.target),
+        "adding": listed(weight(reassignment)[1]),
         "leader": None if step is None else step.leader,
-        "bytes_copied": found.bytes_copied,
-        "bytes_unknown": int(found.bytes_unknown),
+        "bytes_copied": reassignment.bytes_copied,
+        "bytes_unknown": int(reassignment.bytes_unknown),
     }
 
 

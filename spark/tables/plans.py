@@ -1,4 +1,4 @@
-"""The table of plans: who opened each one, what was accepted and how it ended. Most of it is in the state."""
+"""The table of plans: their authors, accepted partitions and results, mostly read from the state."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ _Told = Told[PlansState, Any, NoMemory]
 
 
 def plan_row(plan: Plan, ended_ms: int | None) -> Row:
-    """Return what the state has of a plan, by column."""
+    """Return a plan's values from the state, by column."""
     accepted = plan.active + plan.completed + plan.rolled_back + plan.stopped + plan.failed
     return {
         "requester": plan.by,

@@ -66,7 +66,7 @@ def _limits(state: SchedulingState, _event: Any) -> tuple[Limits, dict[str, Chan
 
 
 def _limits_changed(told: Told[SchedulingState, Any, SchedulingMemory]) -> None:
-    """Tell each limit whose value or origin is another now, and all of them for the first time."""
+    """Add a row for each limit whose value or origin has changed, and at first for all limits."""
     limits, by_command = told.before
     for name in (one.name for one in KNOWN):
         changed = told.state.changed_limits.get(name)
@@ -96,7 +96,7 @@ def _in_flight(state: ReassignmentState, _event: Any) -> tuple[int, int]:
 
 
 def _used(told: Told[Any, Any, SchedulingMemory]) -> None:
-    """Tell how many move and wait, if that has changed."""
+    """Add the numbers of moving and waiting partitions, if they have changed."""
     state, (before, _) = told.state, told.before
     now = len(state.moves.in_flight)
     if told.before == (now, len(state.moves.pending)):

@@ -23,7 +23,7 @@ class Sheet:
         self.rows: dict[str, dict[Key, Row]] = {name: {} for name in tables}
 
     def keeps(self, table: str) -> bool:
-        """Whether rows of a table are kept: a large one need not be made for nobody."""
+        """Whether this table is wanted; callers skip building expensive rows otherwise."""
         return table in self.rows
 
     def put(self, table: str, key: Key, **values: Any) -> None:
@@ -59,7 +59,7 @@ class Sheet:
 
 
 def joined(merge: Merge, old: Any, new: Any) -> Any:
-    """Join one value into what is there, as every sink does."""
+    """Join a value into the present one, as every sink does."""
     match merge:
         case Merge.SUM:
             return min((old or 0) + (new or 0), MOST)

@@ -52,7 +52,7 @@ def _left(told: _Told) -> None:
 
 
 def _changed(told: _Told) -> None:
-    """Tell what others have made of it: what they deleted is not in force until it is put back."""
+    """Add a row for a change by others: a deleted throttle is not in force until it is put back."""
     _change(told, told.event.found)
 
 

@@ -49,7 +49,7 @@ async def test_a_move_is_not_sent_to_another_cluster_than_the_one_that_was_obser
     driver = KafkaDriver("prod", f"{NAME}:{old.port}")
     assert (await driver.identify()).kafka_cluster_id == "old"
     names.leads_to = new.host
-    with pytest.raises(ClusterUnavailableError, match=r"the Kafka cluster new is there, and not old"):
+    with pytest.raises(ClusterUnavailableError, match=r"Kafka cluster new answers instead of old"):
         await driver.alter(ANYTHING)
     assert ALTER not in new.asked
     await driver.list_moves()
@@ -70,7 +70,7 @@ async def test_a_cluster_that_was_made_anew_takes_calls_once_it_was_observed(
     assert ALTER in new.asked
     names.leads_to = old.host
     assert (await driver.identify()).kafka_cluster_id == "old"
-    with pytest.raises(ClusterUnavailableError, match="is being watched"):
+    with pytest.raises(ClusterUnavailableError, match="which was observed before"):
         await driver.alter(ANYTHING)
     await driver.alter(ANYTHING)
     assert ALTER in old.asked

@@ -4,12 +4,11 @@ from collections import defaultdict
 
 from drover.events.codec import MAX_COMMAND_BYTES, Malformed, decode_command
 from drover.events.commands import TYPES_BY_TOPIC
-from drover.events.records import Batch, Outcome
+from drover.events.records import Outcome
 from drover.events.topics import shard_of
 from drover.fold.known import MOST_PER_CLUSTER
-from drover.fold.log import RecordVerdict, ShardFold
 from tests.hostile.play import MOST_STALL_S, Play
-from tests.runtime.world import SHARDS, World
+from tests.runtime.world import SHARDS
 
 LOG_RECORD_BYTES = 8 * MAX_COMMAND_BYTES
 DEAD_LETTER_BYTES = 70_000
@@ -17,29 +16,29 @@ DEAD_LETTER_BYTES = 70_000
 
 def check(play: Play) -> None:
     """Check everything."""
-    world = play.world
-    assert not world.ended, "the worker ended"
+    assert not play.faults, play.faults
+    assert not play.worker.is_dead, "the worker ended"
     assert play.watch.longest_s < MOST_STALL_S, f"nothing else could run for {play.watch.longest_s:.2f} s"
-    bounds(world)
+    bounds(play)
     for shard in range(SHARDS):
-        all_answered(world, shard)
-        in_order(world, shard)
-        replays(world, shard)
+        all_answered(play, shard)
+        in_order(play, shard)
+        replays(play, shard)
 
 
-def bounds(world: World) -> None:
+def bounds(play: Play) -> None:
     """No record, letter, text or register is larger than docs/security.md says."""
-    topics = world.broker.topics
+    topics = play.group.broker.topics
     for shard in range(SHARDS):
-        assert max(map(len, world.broker.values(topics.events, shard))) < LOG_RECORD_BYTES
-        for outcome in world.valid_outcomes(shard):
+        assert max(map(len, play.group.broker.values(topics.events, shard))) < LOG_RECORD_BYTES
+        for outcome in play.outcomes(shard):
             assert len(outcome.by.encode()) <= 256
             assert len(outcome.reason.encode()) <= 1024
             assert all(len(refusal.detail.encode()) <= 500 for refusal in outcome.refusals)
-    for letter in world.broker.partitions[topics.dead_letters, 0]:
+    for letter in play.group.broker.partitions[topics.dead_letters, 0]:
         assert letter is not None
         assert len(letter.value) + sum(len(name) + len(value) for name, value in letter.headers) < DEAD_LETTER_BYTES
-    (host,) = world.hosts
+    host = play.worker.host
     known = {str(kind.__struct_config__.tag) for kinds in TYPES_BY_TOPIC for kind in kinds} | {"unknown"}
     types = {
         sample.labels["type"]
@@ -52,26 +51,26 @@ def bounds(world: World) -> None:
         assert len(hosted.fold.known) <= MOST_PER_CLUSTER
 
 
-def all_answered(world: World, shard: int) -> None:
+def all_answered(play: Play, shard: int) -> None:
     """Each record of a command topic has an outcome, or was forwarded, or is a dead letter."""
-    topics = world.broker.topics
+    topics = play.group.broker.topics
     outcomes: defaultdict[tuple[str, int], list[Outcome]] = defaultdict(list)
-    for outcome in world.valid_outcomes(shard):
+    for outcome in play.outcomes(shard):
         outcomes[outcome.topic, outcome.offset].append(outcome)
     letters = {
         (headers["__connect.errors.topic"].decode(), int(headers["__connect.errors.offset"]))
-        for letter in world.broker.partitions[topics.dead_letters, 0]
+        for letter in play.group.broker.partitions[topics.dead_letters, 0]
         if letter is not None and int((headers := dict(letter.headers))["__connect.errors.partition"]) == shard
     }
     forwarded = {
         (topic, headers["drover-forwarded"].decode())
         for topic in topics.commands
         for other in range(SHARDS)
-        for record in world.broker.partitions[topic, other]
+        for record in play.group.broker.partitions[topic, other]
         if record is not None and "drover-forwarded" in (headers := dict(record.headers))
     }
     for index, topic in enumerate(topics.commands):
-        for offset, record in enumerate(world.broker.partitions[topic, shard]):
+        for offset, record in enumerate(play.group.broker.partitions[topic, shard]):
             assert record is not None
             place = (topic, offset)
             headers = dict(record.headers)
@@ -90,11 +89,11 @@ def _is_final(found: list[Outcome], place: tuple[str, int]) -> None:
     assert len(found) == 1, f"{place} was decided twice"
 
 
-def in_order(world: World, shard: int) -> None:
+def in_order(play: Play, shard: int) -> None:
     """The commands of a topic are decided in their order."""
     last: dict[str, int] = {}
     seen: set[tuple[str, int]] = set()
-    for outcome in world.valid_outcomes(shard):
+    for outcome in play.outcomes(shard):
         place = (outcome.topic, outcome.offset)
         if place in seen:
             continue
@@ -103,14 +102,9 @@ def in_order(world: World, shard: int) -> None:
         last[outcome.topic] = outcome.offset
 
 
-def replays(world: World, shard: int) -> None:
+def replays(play: Play, shard: int) -> None:
     """A fold from the first record makes the same state."""
-    (host,) = world.hosts
-    fold = ShardFold(shard, SHARDS)
-    for offset, payload in enumerate(world.broker.values(world.broker.topics.events, shard)):
-        folded = fold.fold(offset, payload)
-        assert folded is not None
-        assert folded.verdict is not RecordVerdict.VALID or isinstance(folded.record, Batch)
+    fold, host = play.log.folds[shard], play.worker.host
     assert fold.damage is None
     if fold.position == host.shards[shard].fold.position:
         assert fold.state.hash() == host.shards[shard].fold.state.hash()

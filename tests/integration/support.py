@@ -1,6 +1,7 @@
 """The local installation of `drover.testing`, as these tests use it: forked commands, and plans as files."""
 
 import json
+import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 from drover.cluster.port import ThrottleChange
 from drover.events.partitions import TopicPartition
 from drover.facts import BrokerRates, ThrottledReplicas
-from drover.local import LocalCluster
+from drover.jars import KAFKA_VERSION
+from drover.local import LocalCluster, local_cluster
 from drover.state.plans import Plan
 from drover.testing.commands import DROVER, Finished
 from drover.testing.local import (
@@ -36,6 +38,7 @@ __all__ = [
     "holds_within",
     "installation",
     "observer",
+    "own_installation",
     "wait_for",
 ]
 
@@ -124,3 +127,19 @@ async def installation(
     async with running(made):
         yield made
     made.delete_topics()
+
+
+@asynccontextmanager
+async def own_installation(
+    name: str, *, kafka: str = KAFKA_VERSION, zookeeper_mode: bool = False, brokers: int = 4
+) -> AsyncIterator[Installation]:
+    """Run a cluster of its own of some version, with one worker on it that owns every shard."""
+    with tempfile.TemporaryDirectory(prefix=f"drover-{name}-") as directory:
+        place = Path(directory)
+        controllers = 0 if zookeeper_mode else 1
+        async with local_cluster(place / "cluster", brokers, 3, kafka=kafka, controllers=controllers) as cluster:
+            (place / "drover").mkdir()
+            async with installation(cluster, place / "drover", name, max_moves_per_broker=50) as made:
+                await made.start_worker("solo")
+                await made.wait_until_owned("solo")
+                yield made

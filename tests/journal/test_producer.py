@@ -93,7 +93,7 @@ async def replaced(log: LogProducer) -> None:
 async def test_a_missing_acl_is_named_with_the_command_that_prints_it(broker: Broker) -> None:
     log = LogProducer(CONNECTION, "test")
     broker.refused.add("samples")
-    with pytest.raises(LogAccessError, match=r"does not allow worker what was asked .*samples.*`drover acls`"):
+    with pytest.raises(LogAccessError, match=r"does not authorize worker .*samples.*`drover acls`"):
         await log.send("samples", b"any")
 
 

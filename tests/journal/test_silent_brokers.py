@@ -1,4 +1,4 @@
-"""Looking and commanding while a broker of the log hangs: the others are asked, and it is named."""
+"""Looking and commanding while a broker of the log hangs: the asking others, and it is named."""
 
 import random
 import socket
@@ -89,7 +89,7 @@ async def test_the_others_are_asked_and_the_silent_one_is_named_once_for_all_cli
             pass
     assert connections_to(deaf) == 1
     said = [record.message for record in caplog.records if record.name == silent_brokers.__name__]
-    assert said == [f"127.0.0.1:{kafka.deaf_port} of the log's Kafka has not answered within 0 s: others are asked"]
+    assert said == [f"127.0.0.1:{kafka.deaf_port} of the log's Kafka has not answered within 0 s: asking others"]
 
 
 async def test_a_server_that_is_the_only_one_gets_all_the_time_of_a_request(

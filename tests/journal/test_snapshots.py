@@ -199,16 +199,16 @@ def _manifest_with(**fields: object) -> Spoil:
     [
         (_without_a_chunk, "its chunks are not those"),
         (_with_a_spoiled_chunk, "its chunks are not those"),
-        (_manifest_with(shards=2), "of shard 0 of 2"),
-        (_manifest_with(shard=1), "of shard 1 of 1"),
-        (_manifest_with(position=10**6), "it is of offset 1000000, but the log ends at"),
+        (_manifest_with(shards=2), "belongs to shard 0 of 2"),
+        (_manifest_with(shard=1), "belongs to shard 1 of 1"),
+        (_manifest_with(position=10**6), "it was taken at offset 1000000, but the log ends at"),
         (_manifest_with(state_hash=b"0" * 16), "no record of the log vouches"),
         (_manifest_with(chunks=10**12), "no record of the log vouches"),
         (_manifest_with(chain_offset=-1), "cannot be at offset -1"),
         (_manifest_with(chain=b"0" * 16), "the log does not have its last batch"),
         (_manifest_with(chain_offset=3), "the log does not have its last batch"),
-        (_manifest_with(schema=99), "its last record is not understood"),
-        (_manifest_with(since=-1), "its last record is not understood"),
+        (_manifest_with(schema=99), "its last record cannot be decoded"),
+        (_manifest_with(since=-1), "its last record cannot be decoded"),
     ],
 )
 async def test_what_is_in_doubt_is_not_used_and_the_reason_is_told(

@@ -1,11 +1,7 @@
 """Worker processes to be killed, the commands they are fed, and plain readers and writers of Drover's topics."""
 
 import asyncio
-import os
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -22,13 +18,15 @@ from drover.events.commands import TYPES_BY_TOPIC, AnyCommand, Freeze
 from drover.events.topics import TopicNames, shard_of
 from drover.journal import topics
 from drover.journal.connection import LogConnection
+from drover.testing.commands import DroverProcess, PythonCommands
 from tests.integration.support import DEADLINE_S
+from tests.integration.support import wait_for as wait_until_holds
 
 SHARDS = 6
 SESSION_TIMEOUT_S = 3.0
 # What no client would send.
 NO_COMMANDS = (b"\xc1", b'{"id": 7', b"")
-REPOSITORY = Path(__file__).parents[2]
+WORKER = ("-m", "tests.kill.worker_main")
 
 
 def cluster_names(per_shard: int = 2) -> tuple[str, ...]:
@@ -45,11 +43,11 @@ def cluster_names(per_shard: int = 2) -> tuple[str, ...]:
 
 async def wait_for(condition: Callable[[], object], what: str, timeout_s: float = DEADLINE_S) -> float:
     """Wait until a condition holds and return the seconds it took; fails with `what` at the deadline."""
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < timeout_s, f"not within {timeout_s:.0f} s: {what}"
-        await asyncio.sleep(0.05)
-    return time.monotonic() - began
+
+    async def holds() -> bool:
+        return bool(condition())
+
+    return await wait_until_holds(holds, what, timeout_s)
 
 
 @dataclass
@@ -59,50 +57,33 @@ class Workers:
     connection: LogConnection
     directory: Path
     clusters: tuple[str, ...]
-    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    processes: dict[str, DroverProcess] = field(default_factory=dict)
 
     def start(self, name: str, instance_id: str | None = None) -> None:
-        with self.log_file(name).open("ab") as output:
-            self.processes[name] = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "tests.kill.worker_main"),
-                    *(self.connection.bootstrap, self.connection.topics.prefix, name, str(SESSION_TIMEOUT_S)),
-                    *(",".join(self.clusters), *([instance_id] if instance_id else [])),
-                ],
-                cwd=REPOSITORY,
-                stderr=output,
-                stdin=subprocess.DEVNULL,
-            )
-
-    def log_file(self, name: str) -> Path:
-        return self.directory / f"{name}.log"
+        names = (self.connection.bootstrap, self.connection.topics.prefix, name, str(SESSION_TIMEOUT_S))
+        arguments = (*names, ",".join(self.clusters), *([instance_id] if instance_id else []))
+        self.processes[name] = DroverProcess(arguments, {}, self.directory / f"{name}.log", PythonCommands())
+        self.processes[name].start(WORKER)
 
     def said(self, name: str, words: str) -> int:
         """How often a worker has logged these words."""
-        return self.log_file(name).read_text().count(words)
+        return self.processes[name].log_text().count(words)
 
     def logs(self) -> list[str]:
         """Return the log of each worker, of all processes that have had its name."""
-        return [self.log_file(name).read_text(encoding="utf-8") for name in self.processes]
+        return [process.log_text() for process in self.processes.values()]
 
     def send(self, name: str, number: signal.Signals) -> None:
-        os.kill(self.processes[name].pid, number)
-
-    async def is_gone(self, name: str) -> int:
-        process = self.processes[name]
-        await wait_for(lambda: process.poll() is not None, f"{name} to exit")
-        return process.returncode
+        self.processes[name].send_signal(number)
 
     async def ends_cleanly(self, name: str) -> None:
         """Fail with the end of the worker's log when it exits with anything but 0."""
-        code = await self.is_gone(name)
-        assert code == 0, f"{name} ended with {code}:\n{self.log_file(name).read_text()[-4000:]}"
+        code = await self.processes[name].stop()
+        assert code == 0, f"{name} ended with {code}:\n{self.processes[name].log_text()[-4000:]}"
 
-    def end_all(self) -> None:
+    async def end_all(self) -> None:
         for process in self.processes.values():
-            if process.poll() is None:
-                process.kill()
-            process.wait()
+            await process.kill()
 
 
 @dataclass
@@ -218,7 +199,7 @@ async def drill(bootstrap: str, prefix: str, directory: Path, seed: int = 1) -> 
     try:
         yield Drill(connection, workers, Feeder(producer, connection.topics, clusters, Random(seed)), producer)
     finally:
-        workers.end_all()
+        await workers.end_all()
         await producer.stop()
 
 

@@ -1,6 +1,5 @@
 """Ownership at its edges: a shard that nobody serves is taken up again, a clean stop leaves the state's hash."""
 
-import signal
 from pathlib import Path
 
 import pytest
@@ -51,7 +50,6 @@ async def test_a_clean_stop_leaves_the_hash_of_every_owned_shard_and_replay_conf
     async with drill(local_cluster.bootstrap, "clean", tmp_path) as field:
         field.workers.start("a")
         await _decide_one_per_shard(field, "first-")
-        field.workers.send("a", signal.SIGTERM)
         await field.workers.ends_cleanly("a")
         verdicts = await verify(field)
         assert verdicts.faults == []

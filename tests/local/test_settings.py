@@ -144,6 +144,7 @@ def test_the_config_file_calls_the_cluster_local_and_makes_it_the_log(spec: Clus
     assert tomllib.loads(settings.drover_settings(spec, LAYOUT, WORKER)) == {
         "log": {"bootstrap": bootstrap},
         "clusters": {"local": {"bootstrap": bootstrap}},
+        "worker": {"allow_drover_topics": True},
         "zookeeper": {"hosts": "127.0.0.1:21006", "allow_open_zookeeper": True},
     }
 

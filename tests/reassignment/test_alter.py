@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from drover.decide.commands import decide
+from drover.decide.decision import OwnTopics
 from drover.events.base import PartitionEvent
 from drover.events.brokers import BlacklistSet
 from drover.events.clusters import ClusterIdentified, ClusterMismatched
@@ -149,9 +150,21 @@ def test_a_foreign_move_is_never_fought() -> None:
 
 
 def test_drovers_own_topics_are_targets_only_if_the_command_says_so() -> None:
-    own = facts(own_topics=frozenset({KEY.topic}))
+    own = facts(own_topics=OwnTopics(frozenset({KEY.topic}), may_move=True))
     assert codes(decide(alter({KEY: [4, 2, 1]}), state_after(), own)) == ["drover-topic"]
     assert decide(alter({KEY: [4, 2, 1]}, allow_drover_topics=True), state_after(), own).accepted == (KEY,)
+
+
+def test_drovers_own_topics_are_moved_only_where_the_workers_settings_allow_it() -> None:
+    own = facts(own_topics=OwnTopics(frozenset({KEY.topic})))
+    (refusal,) = decide(alter({KEY: [4, 2, 1]}, allow_drover_topics=True), state_after(), own).refusals
+    assert (refusal.code.value, "worker.allow_drover_topics" in refusal.detail) == ("drover-topic", True)
+
+
+def test_drovers_own_topics_never_have_fewer_than_three_replicas() -> None:
+    own = facts(own_topics=OwnTopics(frozenset({KEY.topic}), may_move=True))
+    for replicas in ([4, 2], [4], []):
+        assert codes(decide(alter({KEY: replicas}, allow_drover_topics=True), state_after(), own)) == ["drover-topic"]
 
 
 @pytest.mark.parametrize(("original", "allowed"), [((1, 2, 3), True), ((3, 2, 1), False), ((), False)])
@@ -248,11 +261,12 @@ def test_whole_refusals_come_in_their_order() -> None:
 
 def test_refusals_of_a_partition_come_in_their_order() -> None:
     """Each fact mended leads to the next refusal."""
-    everything = facts({KEY: None}, own_topics=frozenset({KEY.topic}), min_isr={KEY.topic: 2})
+    everything = facts({KEY: None}, own_topics=OwnTopics(frozenset({KEY.topic}), may_move=True), min_isr={KEY.topic: 2})
     wrong = {"allow_replication_factor_change": False, "originals": {KEY: (9,)}}
     assert codes(decide(alter({KEY: [9]}, **wrong), state_after(), everything)) == ["drover-topic"]
     wrong["allow_drover_topics"] = True
-    assert codes(decide(alter({KEY: [9]}, **wrong), state_after(), everything)) == ["unknown-topic-or-partition"]
+    assert codes(decide(alter({KEY: [9]}, **wrong), state_after(), everything)) == ["drover-topic"]
+    assert codes(decide(alter({KEY: [7, 8, 9]}, **wrong), state_after(), everything)) == ["unknown-topic-or-partition"]
     there = facts({KEY: moving()}, min_isr={KEY.topic: 2})
     assert codes(decide(alter({KEY: [9]}, **wrong), state_after(), there)) == ["invalid-replica-assignment"]
     assert codes(decide(alter({KEY: [1]}, **wrong), state_after(), there)) == ["invalid-replication-factor"]

@@ -20,7 +20,8 @@ from drover.reconcile.messages import MAX_AHEAD_MS
 from drover.shard.inbox import HIGH_COUNT
 from drover.testing import memory_journal as memory
 from drover.testing.memory_journal import MemoryJournal, StoredRecord
-from tests.runtime.world import GROUP, SHARDS, EndedError, World, arrival_of, cluster_in, freeze
+from drover.testing.model_worker import TOPIC_IDS, EndedError
+from tests.runtime.world import GROUP, SHARDS, World, arrival_of, cluster_in, freeze
 
 
 @pytest_asyncio.fixture
@@ -243,7 +244,7 @@ async def test_a_topic_with_another_id_than_the_log_was_decided_from_stops_the_w
     world.command(freeze("f1"))
     host.arrive(0, arrival_of(freeze("f1"), 0), group.generation)
     await world.until(world.outcomes, "an outcome")
-    second, second_group, _ = await world.host("second", topic_ids=("id-0", "another", "id-2", "id-3"))
+    second, second_group, _ = await world.host("second", topic_ids=(TOPIC_IDS[0], "another", *TOPIC_IDS[2:]))
     with pytest.raises(CorruptLogError, match="deleted and made anew"):
         await world.assign(second, range(SHARDS), second_group.generation)
 

@@ -8,7 +8,8 @@ import structlog
 
 from drover.agents import host as host_module
 from drover.errors import ClusterUnavailableError
-from tests.runtime.world import SHARDS, TOPIC_IDS, EndedError, World, arrival_of, freeze
+from drover.testing.model_worker import TOPIC_IDS, EndedError
+from tests.runtime.world import SHARDS, World, arrival_of, freeze
 
 ANEW = (TOPIC_IDS[0], TOPIC_IDS[1], TOPIC_IDS[2], "another")
 

@@ -13,21 +13,17 @@ from drover.events.commands import AnyCommand, Freeze
 from drover.events.partitions import TopicPartition
 from drover.events.records import SCHEMA_VERSION, Batch, Genesis, Outcome
 from drover.events.topics import shard_of
-from drover.fold.log import RecordVerdict, ShardFold
 from drover.reconcile.messages import Effect
 from drover.service.metrics import Metrics
 from drover.settings.settings import ClusterSettings, LogSettings, Settings, WorkerSettings
 from drover.shard.core import ShardCore
 from drover.shard.messages import Arrival
 from drover.testing.memory_journal import MemoryBroker, MemoryJournal, StoredRecord
+from drover.testing.memory_log import MemoryLog
+from drover.testing.model_worker import TOPIC_IDS, EndedError
 
 SHARDS = 2
 GROUP = "test-worker"
-TOPIC_IDS = ("id-0", "id-1", "id-2", "id-3")
-
-
-class EndedError(BaseException):
-    """Stands for the end of the process: nothing may catch it."""
 
 
 @dataclass
@@ -166,11 +162,9 @@ class World:
 
     def valid_outcomes(self, shard: int = 0) -> list[Outcome]:
         """The outcomes that count: without those of owners that were fenced."""
-        fold = ShardFold(shard, SHARDS)
-        payloads = self.broker.values(self.broker.topics.events, shard)
-        folded = [fold.fold(offset, payload) for offset, payload in enumerate(payloads)]
-        records = [one.record for one in folded if one is not None and one.verdict is RecordVerdict.VALID]
-        return [outcome for record in records if isinstance(record, Batch) for outcome in record.outcomes]
+        log = MemoryLog(self.broker, SHARDS)
+        log.read()
+        return [outcome for batch in log.batches(shard) for outcome in batch.outcomes]
 
     async def until(self, holds: Callable[[], object], what: str, timeout_s: float = 30.0) -> None:
         """Wait for a condition with a deadline."""

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from drover.decide.commands import decide
-from drover.decide.decision import Decision, Facts
+from drover.decide.decision import Decision, Facts, OwnTopics
 from drover.decide.queue_entries import take
 from drover.events.clusters import ClusterFrozen, LimitsSet
 from drover.events.commands import Alter, Cancel, PartitionTarget
@@ -84,7 +84,7 @@ def test_every_partition_waits_by_itself_and_is_checked_at_its_turn() -> None:
 
 
 def test_what_is_wrong_whatever_the_cluster_looks_like_is_refused_at_once() -> None:
-    own = msgspec.structs.replace(ALL_SEEN, own_topics=frozenset({THIRD.topic}))
+    own = msgspec.structs.replace(ALL_SEEN, own_topics=OwnTopics(frozenset({THIRD.topic})))
     decision = decide(alter({KEY: [], OTHER: [1, 1], THIRD: [1, 2]}, queue=True), state_after(), own)
     assert codes(decision) == ["invalid-replica-assignment", "invalid-replica-assignment", "drover-topic"]
 

@@ -98,7 +98,7 @@ async def test_what_is_wrong_is_one_clear_sentence_at_once(secure: SecureCluster
     (secure.directory / "other.pem").write_text(make_certificates(["x"]).authority)
     setting, file, said = {
         "password": ("sasl_plain_password_file", "wrong.password", "or the password: check"),
-        "authority": ("ssl_cafile", "other.pem", "is not to be trusted (self-signed"),
+        "authority": ("ssl_cafile", "other.pem", "is not trusted (self-signed"),
     }[wrong]
     config = secure.config(f"wrong-{wrong}", ADMIN, setting, str(secure.directory / file))
     async with asyncio.timeout(REFUSED_WITHIN_S):

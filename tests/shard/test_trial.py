@@ -1,5 +1,6 @@
 """A trial decides as an owner would, and changes nothing."""
 
+from drover.decide.decision import OwnTopics
 from drover.decide.trial import partitions_to_see, trial
 from drover.events.commands import Alter, PartitionTarget
 from drover.events.partitions import TopicPartition
@@ -14,7 +15,7 @@ async def tried(made: World, *commands: Alter) -> list[tuple[int, int, list[str]
     wanted = partitions_to_see(commands, made.state)
     seen = await made.driver.observe(wanted, with_min_isr=True)
     before = state_hash({CLUSTER: made.state})
-    decisions = trial(commands, made.state, seen, frozenset(), made.now.wall_ms)
+    decisions = trial(commands, made.state, seen, OwnTopics(), made.now.wall_ms)
     assert state_hash({CLUSTER: made.state}) == before
     return [
         (len(one.accepted), len(one.unchanged), [refusal.code.value for refusal in one.refusals]) for one in decisions

@@ -336,6 +336,6 @@ def test_a_verification_names_every_finding(capsys: pytest.CaptureFixture[str]) 
     assert said.err == told
     unhashed = structs.replace(shard, state_hashes=0, unchecked_hashes=0)
     audit.print_verification(Verification((), (unhashed,)), (), "table")
-    assert "only the chains" in capsys.readouterr().err
+    assert "the hash chains and the rules" in capsys.readouterr().err
     audit.print_verification(Verification((finding,), (shard,)), (), "jsonl")
     assert '"rule":"chain"' in capsys.readouterr().out

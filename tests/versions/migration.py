@@ -6,12 +6,9 @@ was asked for before goes on, and the plan ends after the migration.
 
 import asyncio
 import sys
-import tempfile
-from pathlib import Path
 
 from drover.events.partitions import TopicPartition
-from drover.local import local_cluster
-from tests.integration.support import Installation, installation, wait_for
+from tests.integration.support import Installation, own_installation, wait_for
 from tests.versions.asked import accepted, alive, in_sync, reached, traits, unthrottled
 from tests.versions.migrating import Migration, migration_of
 
@@ -77,16 +74,8 @@ async def _is_kraft(made: Installation) -> bool:
 
 async def play() -> None:
     """Start a cluster in ZooKeeper mode, a worker on it, and migrate."""
-    with tempfile.TemporaryDirectory(prefix="drover-migration-") as directory:
-        place = Path(directory)
-        async with local_cluster(
-            place / "cluster", brokers=len(BROKERS), racks=3, kafka=KAFKA, controllers=0
-        ) as cluster:
-            (place / "drover").mkdir()
-            async with installation(cluster, place / "drover", "migrate", max_moves_per_broker=50) as made:
-                await made.start_worker("solo")
-                await made.wait_until_owned("solo")
-                await migrate(made, await migration_of(cluster))
+    async with own_installation("migrate", kafka=KAFKA, zookeeper_mode=True, brokers=len(BROKERS)) as made:
+        await migrate(made, await migration_of(made.cluster))
 
 
 if __name__ == "__main__":

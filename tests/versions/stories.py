@@ -6,17 +6,14 @@ Prints one line of the table in docs/kafka-versions.md. A story that fails does 
 import argparse
 import asyncio
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from drover.errors import DroverError
-from drover.local import local_cluster
-from tests.integration.support import Installation, installation
+from tests.integration.support import Installation, own_installation
 from tests.versions import Version, calm_stories, death_stories, foreign_stories, tree_stories
 from tests.versions.asked import Unlike
 
@@ -78,20 +75,11 @@ async def tell(made: Installation, name: str) -> Told:
 async def play(version: Version, names: Sequence[str]) -> list[Told]:
     """Play stories one after the other on a cluster of this version, which holds the log as well."""
     told: list[Told] = []
-    with tempfile.TemporaryDirectory(prefix="drover-stories-") as directory:
-        controllers = 0 if version.zookeeper_mode else 1
-        place = Path(directory)
-        async with local_cluster(
-            place / "cluster", brokers=4, racks=3, kafka=version.kafka, controllers=controllers
-        ) as cluster:
-            (place / "drover").mkdir()
-            async with installation(cluster, place / "drover", "stories", max_moves_per_broker=50) as made:
-                await made.start_worker("solo")
-                await made.wait_until_owned("solo")
-                for name in names:
-                    told.append(await tell(made, name))
-                    print(f"  {told[-1].seconds:5.1f} s  {name}: {told[-1].outcome}", flush=True)
-                print(f"  {(await made.state()).traits}", flush=True)
+    async with own_installation("stories", kafka=version.kafka, zookeeper_mode=version.zookeeper_mode) as made:
+        for name in names:
+            told.append(await tell(made, name))
+            print(f"  {told[-1].seconds:5.1f} s  {name}: {told[-1].outcome}", flush=True)
+        print(f"  {(await made.state()).traits}", flush=True)
     return told
 
 

@@ -9,9 +9,7 @@ import asyncio
 import os
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 
 from drover.client.history import open_log, read_log
 from drover.events.clusters import ClusterTraitsSeen
@@ -19,9 +17,8 @@ from drover.events.partitions import TopicPartition
 from drover.events.traits import Traits
 from drover.jars import class_path, ensure, find_java, kafka_set
 from drover.journal.reader import LogReader
-from drover.local import local_cluster
 from drover.local.layout import CONTROLLER_ID
-from tests.integration.support import Installation, installation, wait_for
+from tests.integration.support import Installation, own_installation, wait_for
 from tests.versions.asked import accepted, alive, in_sync, traits, unthrottled
 
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
@@ -93,14 +90,8 @@ async def _traits_told(made: Installation) -> tuple[Traits, ...]:
 
 async def play(kafka: str, to: str) -> None:
     """Start a cluster of one version, a worker on it, and upgrade."""
-    with tempfile.TemporaryDirectory(prefix="drover-upgrade-") as directory:
-        place = Path(directory)
-        async with local_cluster(place / "cluster", brokers=len(BROKERS), racks=3, kafka=kafka) as cluster:
-            (place / "drover").mkdir()
-            async with installation(cluster, place / "drover", "upgrade", max_moves_per_broker=50) as made:
-                await made.start_worker("solo")
-                await made.wait_until_owned("solo")
-                told = await upgrade(made, to)
+    async with own_installation("upgrade", kafka=kafka, brokers=len(BROKERS)) as made:
+        told = await upgrade(made, to)
     for one in told:
         print(f"  {one}")
     assert any(not one.is_known and not one.migrates for one in told), "nothing told that the brokers differed"

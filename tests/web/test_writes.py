@@ -316,7 +316,7 @@ async def test_an_outcome_that_is_not_there_is_never_assumed(
 async def test_while_the_log_is_lost_nobody_is_told_what_a_command_would_mean(browser: Browser) -> None:
     browser.shown.page.cut("log", "kafka-1 does not answer")
     status, told = await browser.post("trial", {"command": FREEZE})
-    assert (status, "cannot be followed" in told["error"]) == (503, True)
+    assert (status, "effect of the command is unknown" in told["error"]) == (503, True)
 
 
 async def test_what_was_shown_is_forgotten_in_the_end(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:

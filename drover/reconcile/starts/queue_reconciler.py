@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from drover.decide import queue_entries
 from drover.decide.cancellation import is_untouched
-from drover.decide.decision import Facts
+from drover.decide.decision import Facts, OwnTopics
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanPaused, PlanResumed
 from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
@@ -28,9 +28,7 @@ class QueueReconciler(Reconciler):
     Entries that let others pass are kept apart, so that choosing the next one costs the same however many there are.
     """
 
-    def __init__(
-        self, state: ClusterState, observed: ObservationCache, now: Moment, own_topics: frozenset[str]
-    ) -> None:
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment, own_topics: OwnTopics) -> None:
         super().__init__(state, observed, now)
         self._own_topics = own_topics
         self._needed: dict[TopicPartition, None] = {}

@@ -151,7 +151,7 @@ async def test_a_killed_worker_and_a_killed_page_are_told_and_come_back(drover: 
     page = await open_page(place)
     await expect(page.locator("header .dot:not(.off)")).to_be_visible()
     await drover.processes["solo"].kill()
-    await expect(page.locator(".banner.bad")).to_contain_text("Nobody owns", timeout=30_000)
+    await expect(page.locator(".banner.bad")).to_contain_text("No worker owns", timeout=30_000)
     await drover.processes["web"].kill()
     await expect(page.locator("body.cut")).to_have_count(1)
     await expect(page.get_by_role("status").first).to_contain_text("The page's server does not answer")

@@ -90,7 +90,7 @@ async def test_copies_that_stall_for_no_known_reason_have_a_banner(open_page: Op
     async with showing(scene) as shown:
         page = await open_page(shown.address)
         await expect(page.locator(".banner")).to_contain_text("Copies have stalled")
-        await expect(page.locator(".banner")).to_contain_text("1 copied nothing for a minute")
+        await expect(page.locator(".banner")).to_contain_text("1 copied no byte for a minute")
         await expect(page.locator("tr[data-key='orders:0']")).to_contain_text("no byte was copied for a minute")
 
 
@@ -351,7 +351,7 @@ async def test_what_must_be_noticed_first_stands_first(open_page: Open) -> None:
         await expect(page.locator(".banner")).to_have_count(5)
         told = await page.locator(".banner").evaluate_all("all => all.map((one) => [one.className, one.innerText])")
     assert [(levels.split()[-1], text.split()[0]) for levels, text in told] == [
-        ("bad", "Nobody"), ("bad", "Brokers"), ("warn", "Frozen"), ("warn", "Broker"), ("note", "Brokers"),
+        ("bad", "No"), ("bad", "Brokers"), ("warn", "Frozen"), ("warn", "Broker"), ("note", "Brokers"),
     ]  # fmt: skip
 
 

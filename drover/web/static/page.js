@@ -110,8 +110,8 @@ function draw(doc) {
     main.replaceChildren(
       notice(
         doc.missing
-          ? `The log knows no cluster ${doc.missing}.`
-          : "The log knows no cluster yet: start a worker, and it will name the clusters that it manages.",
+          ? `The log has no entry for cluster ${doc.missing}.`
+          : "The log has no entry for cluster yet: start a worker, and it will name the clusters that it manages.",
       ),
     );
     shown.update = null;

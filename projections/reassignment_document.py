@@ -23,7 +23,7 @@ class Blocked(msgspec.Struct, frozen=True, gc=False):
 
 
 class Deferred(msgspec.Struct, frozen=True, gc=False):
-    """The cancellation that is deferred, who asked for it, and the guard that holds it off (R236-8)."""
+    """The cancellation that is deferred, who asked for it, and the guard that defers it (R236-8)."""
 
     by: str
     cancel: str
@@ -35,12 +35,12 @@ class ReassignmentDocument(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     blocked: Blocked | UnsetType = UNSET
     cancel: str | UnsetType = UNSET
+    created_ms: int
     current_replicas: tuple[int, ...]
     deferred: Deferred | UnsetType = UNSET
     number: int
     original_replicas: tuple[int, ...]
     plan: str
-    created_ms: int
     replicas: tuple[int, ...]
     since_ms: int
     state: str
@@ -56,6 +56,7 @@ def encode_reassignment(reassignment: Reassignment) -> bytes:
         ReassignmentDocument(
             blocked=UNSET if block is None else Blocked(block.detail, block.since_ms, block.why),
             cancel=reassignment.cancel_mode or UNSET,
+            created_ms=reassignment.created_ms,
             current_replicas=reassignment.current,
             deferred=UNSET
             if reassignment.deferred_by is None or asked is None
@@ -63,7 +64,6 @@ def encode_reassignment(reassignment: Reassignment) -> bytes:
             number=reassignment.number,
             original_replicas=reassignment.original,
             plan=reassignment.plan,
-            created_ms=reassignment.created_ms,
             replicas=reassignment.target,
             since_ms=reassignment.since_ms,
             state=reassignment.phase,

@@ -252,7 +252,7 @@ async def test_by_setting_it_is_repaired_unasked() -> None:
     assert made.model.moves() == {}
     (plan,) = made.state.plans.values()
     assert (plan.by, plan.status, plan.rolled_back) == ("drover", PlanStatus.FINISHED, 1)
-    assert plan.name.startswith("drover-mend-")
+    assert plan.name.startswith("drover-repair-")
 
 
 async def test_without_the_setting_it_is_left_alone() -> None:

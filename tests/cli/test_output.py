@@ -27,10 +27,10 @@ from drover.cli.output import (
 )
 from drover.cli.status import Choice, fitting, status_layout
 from drover.client.history import FoldedLog
+from drover.client.live_view import View
 from drover.client.transfers import Transfers
 from drover.client.views.describe_rows import PartitionRow
 from drover.client.views.history_rows import HistoryRow
-from drover.client.watching import View
 from drover.events.bounds import visible
 from drover.events.partitions import TopicPartition
 from drover.events.progress import Progress
@@ -177,7 +177,7 @@ def test_every_column_is_drawn_once_or_named_and_none_is_too_wide(fit: Fit) -> N
 def move(partition: int, phase: Phase, step: Step | None = None) -> Reassignment:
     return Reassignment(
         key=TopicPartition("orders", partition), topic_id="id", plan="friday-night", number=partition,
-        original=(4, 2, 3), target=(1, 2, 3), queued_ms=0, phase=phase, since_ms=1000, current=(4, 2, 3), step=step,
+        original=(4, 2, 3), target=(1, 2, 3), created_ms=0, phase=phase, since_ms=1000, current=(4, 2, 3), step=step,
     )  # fmt: skip
 
 

@@ -41,7 +41,7 @@ class QueueReconciler(Reconciler):
         # The plan of each entry, and the entries of each plan: a pause, or a window, concerns all of them.
         self._plan: dict[TopicPartition, str] = {}
         self._of_plan: dict[str, dict[TopicPartition, None]] = {}
-        self._replaced: dict[str, None] = {}
+        self._plans_to_place: dict[str, None] = {}
         for key in state.queue:
             self._enter(key)
 
@@ -60,7 +60,7 @@ class QueueReconciler(Reconciler):
                 or type(event) is WindowOpened
             ):
                 # Once per batch: it may hold thousands of them.
-                self._replaced[event.plan] = None
+                self._plans_to_place[event.plan] = None
         for key in changes.partitions if queue else ():
             if key in queue:
                 self._place(key)
@@ -108,7 +108,7 @@ class QueueReconciler(Reconciler):
     def reconcile(self, batch: BatchBuilder) -> None:
         """Take entries as far as there is room and enough is known."""
         state, now_ms = self.state, batch.now.monotonic_ms
-        plans, self._replaced = self._replaced, {}
+        plans, self._plans_to_place = self._plans_to_place, {}
         for plan in plans:
             for key in self._of_plan.get(plan, ()):
                 self._place(key)

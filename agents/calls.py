@@ -19,7 +19,7 @@ from drover.cluster.port import (
 from drover.errors import ClusterAccessError, ClusterError, ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import UNKNOWN_SERVER_ERROR, BrokerRates, CallResult, ThrottledReplicas
 from drover.reconcile.contract import Urgency
-from drover.reconcile.healing.planning import plan_heal
+from drover.reconcile.healing.heal_plan import plan_heal
 from drover.reconcile.messages import (
     AlterPartitions,
     CallEnded,
@@ -31,17 +31,17 @@ from drover.reconcile.messages import (
     Input,
     InventoryTaken,
     LeadersElected,
-    Moment,
     PlanHeal,
     ReadThrottles,
     TakeInventory,
     ThrottlesChanged,
     ThrottlesRead,
+    Timestamp,
 )
 from drover.shard.core import ShardCore
 from drover.threads import in_daemon_thread
 
-Clock = Callable[[], Moment]
+Clock = Callable[[], Timestamp]
 
 
 async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Clock) -> Input | None:
@@ -81,9 +81,9 @@ async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Inpu
         case PlanHeal():
             # In a thread, because blocking the loop for seconds would cost the worker its membership; in a daemon
             # thread, because a worker that stops must not wait for the plan.
-            planning = functools.partial(plan_heal, effect.inventory, effect.patient, effect.disk_limit_percent)
+            planning = functools.partial(plan_heal, effect.inventory, effect.to_heal, effect.disk_limit_percent)
             plan, _thread = in_daemon_thread("heal-plan", planning)
-            return HealPlanMade(effect.cluster, effect.patient, await plan)
+            return HealPlanMade(effect.cluster, effect.to_heal, await plan)
 
 
 def has_answer(ended: Input) -> bool:

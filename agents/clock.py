@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 
-from drover.reconcile.messages import Moment
+from drover.reconcile.messages import Timestamp
 
 
 def system_wall_ms() -> int:
@@ -17,9 +17,9 @@ def system_wall_ms() -> int:
 WALL_MS: ContextVar[Callable[[], int]] = ContextVar("WALL_MS", default=system_wall_ms)
 
 
-def now() -> Moment:
+def now() -> Timestamp:
     """Return the current time: the wall clock for records, and the monotonic clock for durations."""
-    return Moment(wall_ms=WALL_MS.get()(), monotonic_ms=int(monotonic() * 1000))
+    return Timestamp(wall_ms=WALL_MS.get()(), monotonic_ms=int(monotonic() * 1000))
 
 
 def monotonic() -> float:

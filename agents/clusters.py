@@ -354,10 +354,10 @@ def _samples(
     """
     samples = []
     for key, (step, adding, leader) in copying.items():
-        held = sizes.get(key)
-        if held is None or not adding or leader is None or leader not in held:
+        stored = sizes.get(key)
+        if stored is None or not adding or leader is None or leader not in stored:
             continue
-        total = max(held[leader], *(held.get(broker, 0) for broker in adding)) * len(adding)
+        total = max(stored[leader], *(stored.get(broker, 0) for broker in adding)) * len(adding)
         samples.append(
             Progress(
                 cluster=cluster,
@@ -366,9 +366,9 @@ def _samples(
                 epoch=epoch,
                 at_ms=now().wall_ms,
                 step=step,
-                bytes_done=sum(held.get(broker, 0) for broker in adding),
+                bytes_done=sum(stored.get(broker, 0) for broker in adding),
                 bytes_total=total,
-                adding=tuple(ReplicaBytes(broker, held.get(broker, 0)) for broker in adding),
+                adding=tuple(ReplicaBytes(broker, stored.get(broker, 0)) for broker in adding),
                 leader=leader,
             )
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from drover.agents.ports import CommandSource
 from drover.errors import DroverError
 from drover.events.topics import TopicNames
-from drover.journal.folding import FoldedLog
+from drover.journal.folded_log import FoldedLog
 from drover.shard.inbox import Inbox
 from drover.shard.messages import Arrival
 
@@ -38,7 +38,7 @@ class Delivery:
         self._wake = wake
         self._fail = fail
         # Topics, by index, whose fetching is paused.
-        self._held: set[int] = set()
+        self._paused: set[int] = set()
         self._behind_gap: dict[int, deque[Arrival]] = {}
         self._resets = 0
         self._proofs: set[asyncio.Task[None]] = set()
@@ -47,7 +47,7 @@ class Delivery:
         """Drop everything that has arrived; the consumer was set to these offsets, which come next."""
         self._inbox.reset(next_offsets)
         self._resets += 1
-        self._held.clear()
+        self._paused.clear()
         self._behind_gap.clear()
 
     def arrive(self, arrival: Arrival) -> None:
@@ -75,12 +75,12 @@ class Delivery:
 
     def _hold(self, index: int) -> None:
         # Repeated at every arrival above the mark, because Faust forgets pauses with each rebalance.
-        self._held.add(index)
+        self._paused.add(index)
         self._source().hold(index, self._shard)
 
     def _release(self) -> None:
-        for index in [index for index in self._held if index not in self._behind_gap]:
-            self._held.discard(index)
+        for index in [index for index in self._paused if index not in self._behind_gap]:
+            self._paused.discard(index)
             self._source().release(index, self._shard)
 
     async def _prove_gap(self, index: int, offset: int, resets: int) -> None:

@@ -22,9 +22,9 @@ from drover.events.codec import encode_progress
 from drover.events.progress import OwnedShard, WorkerSample
 from drover.events.records import Acquire
 from drover.fold.log import Damage, Folded, RecordVerdict
-from drover.journal.folding import FoldedLog
+from drover.journal.command_lag import Waiting
+from drover.journal.folded_log import FoldedLog
 from drover.journal.port import Journal
-from drover.journal.waiting import Waiting
 from drover.service.metrics import Metrics
 from drover.settings.settings import Settings
 from drover.shard.core import ShardCore
@@ -309,7 +309,7 @@ class ShardHost:
 
     async def _measure_lag(self, shards: Sequence[HostedShard]) -> None:
         """Compare every cursor with its topic: count undecided commands, and check that the topic has it (R4)."""
-        # Read the cursors before the bounds, because a rival may meanwhile decide commands beyond them.
+        # Read the cursors before the bounds, because a competing owner may meanwhile decide commands beyond them.
         positions = self.positions()
         for index, topic in enumerate(self._settings.log.topics.commands):
             bounds = await self.log.journal.bounds(topic, [positions[shard.number][index] for shard in self.shards])
@@ -342,7 +342,7 @@ class ShardHost:
                     self._metrics.shard_left(shard.number, self._settings.log.topics.commands)
             try:
                 await self._measure_lag(owned)
-                if self._waiting.is_unsure:
+                if self._waiting.may_be_less:
                     await self._measure_waiting()
             except LogUnavailableError as error:
                 _log.warning("the lag could not be measured", error=str(error))

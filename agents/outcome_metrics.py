@@ -46,7 +46,7 @@ def counted(clusters: Mapping[str, ClusterState], proposed: ProposedBatch) -> Co
         before = None if state is None else state.reassignments.get(event.key)
         if isinstance(event, Ending) and before is not None:
             outcome = str(event.__struct_config__.tag).removeprefix("reassignment-")
-            endings.append(Ended(event.cluster, outcome, (at_ms - before.queued_ms) / 1000))
+            endings.append(Ended(event.cluster, outcome, (at_ms - before.created_ms) / 1000))
         if isinstance(event, StepConfirmed):
             copied.append((event.cluster, event.bytes_copied))
         elif isinstance(event, ReassignmentCompleted):

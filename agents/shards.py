@@ -14,9 +14,9 @@ import structlog
 
 from drover.agents import forwarding, outcome_metrics
 from drover.agents.clock import monotonic, now
-from drover.agents.contest import Contest
 from drover.agents.dead_letters import DeadLetters
 from drover.agents.delivery import Delivery
+from drover.agents.ownership_conflict import OwnershipConflict
 from drover.agents.ports import CommandSource
 from drover.agents.services import ClusterSide
 from drover.agents.snapshots import SnapshotKeeper
@@ -24,15 +24,15 @@ from drover.errors import LogUnavailableError
 from drover.events.codec import encode_record
 from drover.events.records import SCHEMA_VERSION, Acquire
 from drover.fold.log import RecordVerdict
-from drover.journal.folding import FoldedLog
+from drover.journal.folded_log import FoldedLog
 from drover.journal.port import RecordTooLargeError
-from drover.reconcile.messages import Moment
+from drover.reconcile.messages import Timestamp
 from drover.service.metrics import Metrics
 from drover.settings.settings import Settings
 from drover.shard.core import ShardCore
 from drover.shard.inbox import Inbox
 from drover.shard.messages import Arrival, ProposedBatch
-from drover.shard.rivals import rivals_in_words
+from drover.shard.ownership_conflict import ownership_conflict_in_words
 from drover.time_limits import time_limit
 
 ACQUIRE_ATTEMPTS = 8
@@ -88,9 +88,9 @@ class HostedShard:
         # Set after a record was too large: commands are decided one at a time until the culprit is known.
         self._is_narrow = False
         self._decided_at = -math.inf
-        self._contest = Contest()
+        self._ownership_conflict = OwnershipConflict()
 
-    def _now(self) -> Moment:
+    def _now(self) -> Timestamp:
         """Return the current time by the clock of the log's brokers."""
         return now().by(self._services.broker_time_ms())
 
@@ -150,7 +150,7 @@ class HostedShard:
             if self.fold.token == token:
                 self._token = token
                 return True
-            await asyncio.sleep(0.02 * 2**attempt * random.random())  # noqa: S311 - spreads rivals, no secret
+            await asyncio.sleep(0.02 * 2**attempt * random.random())  # noqa: S311 - spreads competing owners, no secret
         raise LogUnavailableError(f"shard {self.number} was taken by others {ACQUIRE_ATTEMPTS} times in a row")
 
     # -- the loop
@@ -170,7 +170,7 @@ class HostedShard:
     async def close(self) -> None:
         """After `run` has returned, record the state hash, perhaps write a snapshot, and end."""
         if self.assigned and self.holds_token and self._services.snapshots is not None:
-            await self._services.snapshots.shard_closing(self.fold, self._vouch)
+            await self._services.snapshots.shard_closing(self.fold, self._anchor_snapshot)
         # Check again, because the group or another worker may have taken the shard meanwhile.
         if self.assigned and self.holds_token:
             await self._leave_hash()
@@ -279,11 +279,11 @@ class HostedShard:
         self._start_effects(is_news=True)
         self._count(proposed)
         if self._services.snapshots is not None:
-            self._services.snapshots.batch_appended(self.fold, len(proposed.payload), self._vouch)
+            self._services.snapshots.batch_appended(self.fold, len(proposed.payload), self._anchor_snapshot)
 
-    def _vouch(self, snapshot_digest: bytes) -> None:
+    def _anchor_snapshot(self, snapshot_digest: bytes) -> None:
         """Record in the log that a snapshot may be used."""
-        self.core.vouch_for(snapshot_digest)
+        self.core.anchor_snapshot(snapshot_digest)
         self.wake()
 
     def _start_effects(self, *, is_news: bool = False) -> None:
@@ -315,9 +315,9 @@ class HostedShard:
         if self.is_damaged:
             return False
         self.unowned_since = self.unowned_since or monotonic()
-        self._warn_of_twin()
+        self._warn_of_duplicate_instance()
         tenure = self.tenure
-        await asyncio.sleep(self._contest.pause_s(monotonic()))
+        await asyncio.sleep(self._ownership_conflict.pause_s(monotonic()))
         if self.tenure != tenure or self._closing:
             return False
         generation = self._services.source().generation
@@ -327,13 +327,13 @@ class HostedShard:
             self.delivery.reset(self.next_offsets)
             self.unowned_since = monotonic()
             return False
-        self._warn_of_thief()
+        self._warn_of_competing_owner()
         if not await self.acquire():
             return False
         self._own()
         return True
 
-    def _warn_of_twin(self) -> None:
+    def _warn_of_duplicate_instance(self) -> None:
         """Warn of another process with our `instance_id`: the group confuses the two, and each ends the other."""
         instance_id = self._services.settings.worker.instance_id
         is_same_round = self.fold.generation == self._services.source().generation
@@ -346,11 +346,11 @@ class HostedShard:
                 other=self.fold.owner,
             )
 
-    def _warn_of_thief(self) -> None:
+    def _warn_of_competing_owner(self) -> None:
         other = self.fold.group
         # An administrator who resumes a damaged shard is in no group.
-        is_rival = bool(other) and other != self._group
-        hint = {"hint": rivals_in_words({self._group, other}, "this shard")} if is_rival else {}
+        is_competing = bool(other) and other != self._group
+        hint = {"hint": ownership_conflict_in_words({self._group, other}, "this shard")} if is_competing else {}
         _log.warning("a shard is acquired again", shard=self.number, taken_by=self.fold.owner, of_group=other, **hint)
 
     def _own(self) -> None:

@@ -10,7 +10,7 @@ from drover.agents.clock import monotonic
 from drover.errors import CorruptLogError, DroverError, LogUnavailableError
 from drover.events.topics import TopicNames
 from drover.fold.log import ShardFold
-from drover.journal.folding import FoldedLog
+from drover.journal.folded_log import FoldedLog
 from drover.journal.port import Journal
 from drover.journal.snapshots import load_snapshots, write_snapshot
 from drover.service.metrics import Metrics
@@ -23,7 +23,7 @@ AT_STOP = 10
 STOP_TIMEOUT_S = 5.0
 # A producer that is closed sends its remaining records for up to ten seconds if brokers hang, too long for a stop.
 LET_GO_S = 0.5
-Vouch = Callable[[bytes], None]
+AnchorSnapshot = Callable[[bytes], None]
 _log = structlog.get_logger(__name__)
 
 
@@ -82,10 +82,10 @@ class SnapshotKeeper:
         log.restore({})
         return await log.replay()
 
-    def batch_appended(self, fold: ShardFold, payload_bytes: int, vouch: Vouch) -> None:
+    def batch_appended(self, fold: ShardFold, payload_bytes: int, anchor: AnchorSnapshot) -> None:
         """Count a valid batch, and start to write a snapshot if one is due, without waiting.
 
-        `vouch` is called with the digest of a written snapshot, which readers use only once the log has the digest.
+        `anchor` is called with the digest of a written snapshot, which readers use only once the log has the digest.
         """
         shard = self._shards[fold.shard]
         shard.bytes_since += payload_bytes
@@ -93,15 +93,15 @@ class SnapshotKeeper:
             return
         if monotonic() - shard.tried_s < SHORTEST_PAUSE_S:
             return
-        shard.writing = asyncio.create_task(self._write(fold.copy(), shard, vouch))
+        shard.writing = asyncio.create_task(self._write(fold.copy(), shard, anchor))
         shard.writing.add_done_callback(lambda _: setattr(shard, "writing", None))
 
-    async def shard_closing(self, fold: ShardFold, vouch: Vouch) -> None:
+    async def shard_closing(self, fold: ShardFold, anchor: AnchorSnapshot) -> None:
         """Write a snapshot before the last record of a clean stop, if enough was appended since the last one."""
         shard = self._shards[fold.shard]
         if not self._is_due(fold, shard, AT_STOP):
             return
-        writing = asyncio.create_task(self._write(fold.copy(), shard, vouch))
+        writing = asyncio.create_task(self._write(fold.copy(), shard, anchor))
         self._at_stop.add(writing)
         writing.add_done_callback(self._at_stop.discard)
         # In a task of its own: when cancelled it still waits for its producer, and the stop must not.
@@ -125,7 +125,7 @@ class SnapshotKeeper:
         grown = fold.position - shard.position
         return part * grown >= self._every_records or part * shard.bytes_since >= EVERY_BYTES
 
-    async def _write(self, fold: ShardFold, shard: _Shard, vouch: Vouch) -> None:
+    async def _write(self, fold: ShardFold, shard: _Shard, anchor: AnchorSnapshot) -> None:
         shard.tried_s = monotonic()
         async with self._one_at_a_time:
             began, since = monotonic(), shard.bytes_since
@@ -139,7 +139,7 @@ class SnapshotKeeper:
                 self._metrics.snapshot_ended(fold.shard, "failed")
                 _log.error("no snapshot was written", shard=fold.shard, position=fold.position, exc_info=error)
                 return
-        vouch(written.digest)
+        anchor(written.digest)
         shard.position = fold.position
         shard.bytes_since -= since
         self._metrics.snapshot_ended(fold.shard, "written")

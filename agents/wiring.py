@@ -129,6 +129,6 @@ def _projection(settings: Settings) -> Callable[[Metrics], BesideWorker] | None:
     if not settings.zookeeper.project:
         return None
     settings.zookeeper.options()  # raises for unusable settings, before anything is joined
-    from drover.projections.projecting import ProjectionThread  # noqa: PLC0415 - a worker without it needs no kazoo
+    from drover.projections.projection import ProjectionThread  # noqa: PLC0415 - a worker without it needs no kazoo
 
     return lambda metrics: ProjectionThread(settings, metrics)

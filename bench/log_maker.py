@@ -8,7 +8,7 @@ from bench.owner import CLUSTER, LOOK_MS, WALL_START_MS, Owner
 from bench.results import check
 from drover.events.commands import Alter, AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Cancel, PartitionTarget
 from drover.fold.log import ShardFold
-from drover.reconcile.messages import Moment
+from drover.reconcile.messages import Timestamp
 from drover.state.cluster import ClusterState
 from drover.state.scheduling import Limits
 from drover.testing.model import ClusterModel
@@ -101,8 +101,8 @@ class LogMaker:
             await self.step()
         check(False, "the model's reassignments never end")
 
-    def _now(self) -> Moment:
-        return Moment(WALL_START_MS + self.model.now_ms, self.model.now_ms)
+    def _now(self) -> Timestamp:
+        return Timestamp(WALL_START_MS + self.model.now_ms, self.model.now_ms)
 
 
 def layout(number: int) -> tuple[int, ...]:

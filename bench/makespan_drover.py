@@ -8,7 +8,7 @@ from bench.results import check
 from drover.agents.clusters import SAMPLE_MS
 from drover.events.commands import Alter, PartitionTarget
 from drover.events.partitions import TopicPartition
-from drover.reconcile.messages import BytesSampled, Moment
+from drover.reconcile.messages import BytesSampled, Timestamp
 from drover.state.scheduling import Limits
 from drover.testing.model import ClusterModel
 from drover.testing.simulated import SimulatedDriver
@@ -38,8 +38,8 @@ class Drive:
         for key, shift in self._shifts.items():
             self.model.write(key, int(shift.bytes))
 
-    def now(self) -> Moment:
-        return Moment(WALL_START_MS + self.model.now_ms, self.model.now_ms)
+    def now(self) -> Timestamp:
+        return Timestamp(WALL_START_MS + self.model.now_ms, self.model.now_ms)
 
     async def run(self) -> float:
         """Submit the plan and drive it to its end; returns the seconds that it took."""

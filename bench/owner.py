@@ -11,7 +11,7 @@ from drover.events.commands import AnyCommand
 from drover.events.records import SCHEMA_VERSION, Acquire, Genesis
 from drover.events.topics import TopicNames
 from drover.fold.log import RecordVerdict, ShardFold
-from drover.reconcile.messages import Input, Moment
+from drover.reconcile.messages import Input, Timestamp
 from drover.shard.core import ShardCore
 from drover.shard.messages import Arrival
 from drover.state.cluster import ClusterState
@@ -29,7 +29,7 @@ class Owner:
     """Owns the only shard of a log, which it keeps in memory; the clusters are behind their drivers."""
 
     def __init__(
-        self, limits: Mapping[str, Limits], drivers: Mapping[str, ClusterDriver], now: Callable[[], Moment]
+        self, limits: Mapping[str, Limits], drivers: Mapping[str, ClusterDriver], now: Callable[[], Timestamp]
     ) -> None:
         self._drivers = drivers
         self._now = now
@@ -88,15 +88,15 @@ class Owner:
         for cluster, partitions in self.core.facts_needed(arrivals).items():
             self.deliver(await self._drivers[cluster].observe(partitions, with_min_isr=True))
         has_input, self._has_input = self._has_input, False
-        draft = self.core.propose(self._now(), arrivals, {})
-        if draft is not None:
-            self._append(draft.payload)
-            self.events += len(draft.record.events)
-            self.core.commit(draft)
+        proposed = self.core.propose(self._now(), arrivals, {})
+        if proposed is not None:
+            self._append(proposed.payload)
+            self.events += len(proposed.record.events)
+            self.core.commit(proposed)
         effects = self.core.effects(self._now())
         for effect in effects:
             self.deliver(await carry_out(self._drivers[effect.cluster], effect, self._now))
-        return 0 if draft is None else len(draft.taken), bool(has_input or effects or draft is not None)
+        return 0 if proposed is None else len(proposed.taken), bool(has_input or effects or proposed is not None)
 
     @property
     def _is_due(self) -> bool:

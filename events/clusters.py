@@ -88,7 +88,7 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     What a command has set holds in spite of them, see `LimitsChanged`.
 
     `max_moves_per_broker` bounds the copies into a broker, and as many out of it, where `budgets` do not say otherwise.
-    `mends_by_itself` says that moves which can never end are cancelled without being asked. `stepping` is for plans
+    `repairs_by_itself` says that moves which can never end are cancelled without being asked. `stepping` is for plans
     that do not say their own. `healing` says when replicas on dead brokers are replaced; None: absent brokers are not
     even noted. `max_leader_movements` is how many leaders may be on their way to another broker. With
     `lazy_leadership` a change of the list of brokers that should not lead moves no leadership by itself (R491-4).
@@ -100,7 +100,7 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     max_partitions_in_flight: int
     max_moves_per_broker: int
     max_replicas_per_step: int
-    mends_by_itself: bool = False
+    repairs_by_itself: bool = False
     stepping: Stepping = Stepping.GROW
     healing: HealingLimits | None = None
     max_leader_movements: int = 1000

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import msgspec
 
 from drover.events.bounds import fault_of, shortened, shortened_name
+from drover.events.cancelled_partitions import DanglingReferenceError, shortened_batch, whole_batch
 from drover.events.commands import TYPES_BY_TOPIC, AnyCommand, Command
 from drover.events.progress import Sample
 from drover.events.records import SCHEMA_VERSION, Acquire, Batch, Genesis, Record
-from drover.events.references import DanglingReferenceError, shortened_batch, whole_batch
 from drover.events.undecodable import UNDECODABLE
 from drover.events.words import fault_of_json, mark_of, said_of
 

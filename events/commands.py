@@ -24,10 +24,10 @@ from drover.events.fields import (
     Windows,
     Words,
 )
+from drover.events.leftover_throttles import LeftoverEntries, LeftoverRates
 from drover.events.partitions import TopicPartition
 from drover.events.plans import Priority, Stepping
 from drover.events.refusals import RefusalCode
-from drover.events.strays import StrayEntries, StrayRates
 
 
 def _check_rise(rate: int | None, bound: int | None) -> None:
@@ -131,7 +131,7 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
 class Cancel(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="cancel"):
     """End moves: roll back to the original replicas (KIP-236), or stop and keep what is in sync (KIP-455 draft).
 
-    Exactly one scope; scopes are resolved when decided, include what is queued, and never touch foreign moves.
+    Exactly one scope; scopes are resolved when decided, include what is queued, and never touch unmanaged moves.
     `queued` is the id of an alter command with `queue`: what of it still waits in the queue is withdrawn (R236-12).
     """
 
@@ -176,8 +176,8 @@ class Throttle(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, t
 class RestoreThrottles(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="restore-throttles"):
     """Delete throttles that an interrupted run of any tool has left; what has changed since it was seen stays."""
 
-    brokers: tuple[StrayRates, ...] = ()
-    topics: tuple[StrayEntries, ...] = ()
+    brokers: tuple[LeftoverRates, ...] = ()
+    topics: tuple[LeftoverEntries, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse an empty scope, and two entries for one broker or topic."""
@@ -247,7 +247,7 @@ class Unfreeze(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, t
     all: bool = False
 
 
-class Repair(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="mend"):
+class Repair(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="repair"):
     """End moves that Kafka itself can never end: a broker is both being added and being removed.
 
     `partitions` names them; without it every one that is known is meant. They are cancelled, whoever began them.

@@ -18,6 +18,6 @@ def joined(parts: Sequence[Outcome]) -> Outcome:
         accepted=tuple(one for part in parts for one in part.accepted),
         unchanged=tuple(one for part in parts for one in part.unchanged),
         refusals=tuple(one for part in parts for one in part.refusals),
-        held_off=tuple(one for part in parts for one in part.held_off),
+        deferred=tuple(one for part in parts for one in part.deferred),
         remarks=tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
     )

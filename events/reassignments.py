@@ -27,7 +27,7 @@ class Blocker(StrEnum):
     DEAD_DESTINATION = "dead-destination"
     BELOW_MIN_ISR = "below-min-isr"
     REPLICAS_OUT_OF_SYNC = "replicas-out-of-sync"
-    FOREIGN_CHANGE = "foreign-change"
+    UNMANAGED_CHANGE = "unmanaged-change"
     ORIGINALS_OUT_OF_SYNC = "originals-out-of-sync"
     CALL_REJECTED = "call-rejected"
     BROKER_IN_BOTH_LISTS = "broker-in-both-lists"
@@ -50,7 +50,7 @@ class FailureReason(StrEnum):
 
     REFUSED_BY_KAFKA = "refused-by-kafka"
     CANCELLED_ELSEWHERE = "cancelled-elsewhere"
-    FOREIGN_CHANGE = "foreign-change"
+    UNMANAGED_CHANGE = "unmanaged-change"
     PARTITION_GONE = "partition-gone"
 
 
@@ -62,7 +62,7 @@ class WithdrawalReason(StrEnum):
     FAILED = "failed"
 
 
-class ReassignmentQueued(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-queued"):
+class ReassignmentCreated(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="reassignment-created"):
     """A reassignment was accepted and waits for a slot.
 
     `original` is the ordered list at this moment and is what a rollback restores (R236-2); it is never overwritten.
@@ -173,16 +173,16 @@ class ReassignmentCompleted(
     """The partition is not listed and its replica list equals the target as a sequence (X13).
 
     `out_of_sync` names members of the target that were not in the ISR then. `before_cancel` says that a rollback had
-    been asked for but the move was done before the cancel reached the controller; `held_off` is the guard that held one
-    off to the end. `bytes_unknown` says that a step was over before any size was sampled: `bytes_copied` is the least
-    that was copied.
+    been asked for but the move was done before the cancel reached the controller; `deferred_by` is the guard that held
+    one off to the end. `bytes_unknown` says that a step was over before any size was sampled: `bytes_copied` is the
+    least that was copied.
     """
 
     replicas: tuple[int, ...]
     out_of_sync: tuple[int, ...] = ()
     before_cancel: bool = False
     bytes_copied: int = 0
-    held_off: SkipReason | None = None
+    deferred_by: SkipReason | None = None
     bytes_unknown: bool = False
 
 
@@ -240,7 +240,7 @@ class ReplacementWithdrawn(PartitionEvent, frozen=True, kw_only=True, omit_defau
 class RollbackSkipped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="rollback-skipped"):
     """Cancelling would have harmed the partition: its reassignment goes on (R236-8).
 
-    What was asked for until it is withdrawn is held off only: it is tried again as soon as the guard allows it.
+    What was asked for until it is withdrawn is deferred only: it is tried again as soon as the guard allows it.
     """
 
     why: SkipReason
@@ -248,7 +248,7 @@ class RollbackSkipped(PartitionEvent, frozen=True, kw_only=True, omit_defaults=T
 
 
 class CancelWithdrawn(PartitionEvent, frozen=True, kw_only=True, omit_defaults=True, tag="cancel-withdrawn"):
-    """A rollback or stop that is held off is not wanted any more: an alter command names the same target again."""
+    """A rollback or stop that is deferred is not wanted any more: an alter command names the same target again."""
 
     by: str = ""
     reason: str = ""

@@ -27,7 +27,6 @@ from drover.events.clusters import (
     WindowClosed,
     WindowOpened,
 )
-from drover.events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from drover.events.healing import HealingEvent
 from drover.events.leadership import LeadershipEvent
 from drover.events.partitions import PartitionReference
@@ -44,6 +43,7 @@ from drover.events.plans import (
     PlanThrottleRaised,
     PlanThrottleSet,
 )
+from drover.events.queue_entries import QueueEntryAdded, QueueEntryRemoved
 from drover.events.reassignments import (
     CallAccepted,
     CallIntended,
@@ -56,8 +56,8 @@ from drover.events.reassignments import (
     ReassignmentAdopted,
     ReassignmentBlocked,
     ReassignmentCompleted,
+    ReassignmentCreated,
     ReassignmentFailed,
-    ReassignmentQueued,
     ReassignmentRolledBack,
     ReassignmentStopped,
     ReassignmentUnblocked,
@@ -88,7 +88,7 @@ from drover.events.throttles import (
     TopicThrottleRefused,
     TopicThrottleSet,
 )
-from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
+from drover.events.unmanaged import UnmanagedMoveEnded, UnmanagedMoveSeen
 
 SCHEMA_VERSION = 1
 
@@ -106,7 +106,7 @@ OnePlanEvent = PlanOpened | PlanExtended | PauseEvent | PlanThrottleEvent | Plan
 PlanEvent = OnePlanEvent | PlansForgotten
 CallEvent = CallIntended | CallAccepted | CallRejected | CallLapsed | CallOutcomeLost
 ReassignmentEvent = (
-    ReassignmentQueued
+    ReassignmentCreated
     | StepPrepared
     | StepPostponed
     | CallIntended
@@ -150,7 +150,7 @@ TopicThrottleEvent = (
 )
 ThrottleEvent = BrokerThrottleEvent | TopicThrottleEvent
 WaitingEvent = QueueEntryAdded | QueueEntryRemoved
-ForeignEvent = ForeignMoveSeen | ForeignMoveEnded
+UnmanagedEvent = UnmanagedMoveSeen | UnmanagedMoveEnded
 AnyEvent = (
     ClusterEvent
     # One line per family; a capability that is added adds its own.
@@ -161,13 +161,13 @@ AnyEvent = (
     | ThrottleEvent
     | ClusterThrottleSet
     | WaitingEvent
-    | ForeignEvent
+    | UnmanagedEvent
     | HealingEvent
     | LeadershipEvent
 )
 
 
-class HeldOffCancel(Struct, frozen=True):
+class DeferredCancel(Struct, frozen=True):
     """A partition whose rollback or stop a guard holds off for now, and which."""
 
     topic: str
@@ -181,7 +181,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `topic` and `offset` say where the command is. `verdict` is `accepted` when at least one partition (or the
     command as a whole) was, `refused` when nothing was, `duplicate` when the same command had been decided before:
     then `first_offset` is the log offset of the batch that holds that outcome, None meaning this very batch.
-    `unchanged` holds partitions that already were as asked. `held_off` names those of the accepted ones whose rollback
+    `unchanged` holds partitions that already were as asked. `deferred` names those of the accepted ones whose rollback
     or stop a guard holds off, as far as was seen by then: it is tried again until it is withdrawn. `digest` identifies
     the command's whole content (R5); it is empty for a command that could not be read. `remarks` are sentences for
     a person: what an accepted command did not do, and what remains.
@@ -201,7 +201,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     unchanged: tuple[PartitionReference, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     first_offset: int | None = None
-    held_off: tuple[HeldOffCancel, ...] = ()
+    deferred: tuple[DeferredCancel, ...] = ()
     remarks: tuple[str, ...] = ()
 
 

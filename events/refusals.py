@@ -35,7 +35,7 @@ class RefusalCode(StrEnum):
     INVALID_REPLICA_ASSIGNMENT = "invalid-replica-assignment"
     INVALID_REPLICATION_FACTOR = "invalid-replication-factor"
     REASSIGNMENT_IN_PROGRESS = "reassignment-in-progress"
-    FOREIGN_REASSIGNMENT = "foreign-reassignment"
+    UNMANAGED_MOVE = "unmanaged-move"
     ORIGINAL_REPLICAS_DIFFER = "original-replicas-differ"
     NO_REASSIGNMENT_IN_PROGRESS = "no-reassignment-in-progress"
     INCONSISTENT_TOPIC_ID = "inconsistent-topic-id"

@@ -22,15 +22,15 @@ class Entries:
 
     def put(self, key: TopicPartition, entry: bytes) -> None:
         """Add an entry at the end, or replace one in its place."""
-        self.size += len(entry) + 1 - self._held(key)
+        self.size += len(entry) + 1 - self._size_of(key)
         self.by_key[key] = entry
 
     def drop(self, key: TopicPartition) -> None:
         """Remove an entry."""
-        self.size -= self._held(key)
+        self.size -= self._size_of(key)
         self.by_key.pop(key, None)
 
-    def _held(self, key: TopicPartition) -> int:
+    def _size_of(self, key: TopicPartition) -> int:
         before = self.by_key.get(key)
         return 0 if before is None else len(before) + 1
 

@@ -14,9 +14,9 @@ import msgspec
 
 from drover.events.base import PartitionEvent
 from drover.events.healing import HealAssignment, HealChunkPlanned, HealEnded, HealPlanned
-from drover.events.reassignments import ReassignmentAdopted, ReassignmentQueued
+from drover.events.queue_entries import QueueEntryAdded, QueueEntryRemoved
+from drover.events.reassignments import ReassignmentAdopted, ReassignmentCreated
 from drover.events.records import AnyEvent, Batch
-from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
 from drover.fold.moves import EVOLVING
 from drover.fold.plans import Ending
 from drover.projections.documents import (
@@ -45,7 +45,7 @@ ENTRY_BYTES = 60
 BROKER_BYTES = 8
 OPERATION_BYTES = OPERATION_OVERHEAD_BYTES + DOCUMENT_BYTES
 
-COMES = ReassignmentQueued | ReassignmentAdopted
+COMES = ReassignmentCreated | ReassignmentAdopted
 ENDS = Ending
 WAITS = QueueEntryAdded | QueueEntryRemoved
 SPEAKING = frozenset(kind for kind in get_args(AnyEvent) if {"reason", "detail"} & {*kind.__struct_fields__})

@@ -241,7 +241,7 @@ class Intake:
             return await self._take_removal(path, seen.position.standing[path])
         if verdict is _Found.NOTHING:
             return False
-        node, is_held = seen.nodes[path], path in seen.position.standing
+        node, is_standing = seen.nodes[path], path in seen.position.standing
         identity = identity_of(path, node)
         recorded = self._outcomes.get(identity) or self._outcomes.get(earlier_identity_of(node))
         if recorded is not None:
@@ -253,7 +253,7 @@ class Intake:
                 fault_of(recorded.outcome),
                 recorded.at_ms,
                 recorded.outcome.refusals,
-                remove=not is_held and (is_over or path in seen.requests),
+                remove=not is_standing and (is_over or path in seen.requests),
                 is_repeated=recorded.outcome.verdict == "duplicate",
             )
             return False
@@ -261,13 +261,13 @@ class Intake:
             return False
         if identity in self._asked:
             return True
-        busy = BUSY.get(path) if is_held else None
+        busy = BUSY.get(path) if is_standing else None
         command = busy or command_of(path, node, self._cluster)
         if isinstance(command, Fault):
             if identity not in self._told and not await self._is_answered(path, node):
                 await self._submit(refused_request(path, node, command, self._cluster))
             self._told[identity] = None
-            await self._answer(path, node, command, int(time.time() * 1000), remove=not is_held)
+            await self._answer(path, node, command, int(time.time() * 1000), remove=not is_standing)
             return False
         await self._send(command)
         return True

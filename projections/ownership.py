@@ -47,9 +47,9 @@ SHARED = frozenset(
 )
 PROJECTED = frozenset({"/drover/leaders"})
 # What a real cluster in ZooKeeper mode has and Drover never makes: a chroot with one of them is such a cluster's.
-FOREIGN_MARKS = ("/brokers/ids", "/controller", "/controller_epoch", "/cluster/id", "/admin/delete_topics")
+OTHERS_MARKS = ("/brokers/ids", "/controller", "/controller_epoch", "/cluster/id", "/admin/delete_topics")
 # What stands directly below the chroot of such a cluster: no place for a view of Drover's.
-FOREIGN_TOPS = frozenset(
+OTHERS_TOPS = frozenset(
     {
         "admin", "brokers", "cluster", "config", "consumers", "controller", "controller_epoch", "feature",
         "isr_change_notification", "latest_producer_id_block", "log_dir_event_notification", "migration",

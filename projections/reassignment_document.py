@@ -22,8 +22,8 @@ class Blocked(msgspec.Struct, frozen=True, gc=False):
     why: str
 
 
-class HeldOff(msgspec.Struct, frozen=True, gc=False):
-    """The cancellation that is held off, who asked for it, and the guard that holds it off (R236-8)."""
+class Deferred(msgspec.Struct, frozen=True, gc=False):
+    """The cancellation that is deferred, who asked for it, and the guard that holds it off (R236-8)."""
 
     by: str
     cancel: str
@@ -36,11 +36,11 @@ class ReassignmentDocument(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     blocked: Blocked | UnsetType = UNSET
     cancel: str | UnsetType = UNSET
     current_replicas: tuple[int, ...]
-    held_off: HeldOff | UnsetType = UNSET
+    deferred: Deferred | UnsetType = UNSET
     number: int
     original_replicas: tuple[int, ...]
     plan: str
-    queued_ms: int
+    created_ms: int
     replicas: tuple[int, ...]
     since_ms: int
     state: str
@@ -57,13 +57,13 @@ def encode_reassignment(reassignment: Reassignment) -> bytes:
             blocked=UNSET if block is None else Blocked(block.detail, block.since_ms, block.why),
             cancel=reassignment.cancel_mode or UNSET,
             current_replicas=reassignment.current,
-            held_off=UNSET
-            if reassignment.held_off is None or asked is None
-            else HeldOff(asked.by, asked.mode, reassignment.held_off),
+            deferred=UNSET
+            if reassignment.deferred_by is None or asked is None
+            else Deferred(asked.by, asked.mode, reassignment.deferred_by),
             number=reassignment.number,
             original_replicas=reassignment.original,
             plan=reassignment.plan,
-            queued_ms=reassignment.queued_ms,
+            created_ms=reassignment.created_ms,
             replicas=reassignment.target,
             since_ms=reassignment.since_ms,
             state=reassignment.phase,

@@ -10,7 +10,7 @@ import asyncio
 from dataclasses import dataclass
 
 from drover.projections.changes import transactions
-from drover.projections.comparing import FeedReader, differences
+from drover.projections.comparison import FeedReader, differences
 from drover.projections.monitor import Monitor
 from drover.projections.store import Delete, Store, StoreError, read_subtree
 from drover.projections.tree import BeatenError, KeptError, Tree

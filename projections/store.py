@@ -1,6 +1,6 @@
 """The port of a store that holds the trees: nodes with bytes and a version, and transactions over several of them.
 
-`zookeeper.py` is the real one, `memory.py` the twin of the tests; one contract suite holds both to this page.
+`zookeeper.py` is the real one, `memory.py` that of the tests; one contract suite holds both to this page.
 
 DroverError
  └─ StoreError                 the store did not do what was asked

@@ -12,8 +12,8 @@ from drover.errors import ConfigurationError
 from drover.events.undecodable import UNDECODABLE
 from drover.projections.changes import absorb
 from drover.projections.ownership import (
-    FOREIGN_MARKS,
-    FOREIGN_TOPS,
+    OTHERS_MARKS,
+    OTHERS_TOPS,
     PARENTS,
     PROJECTED,
     REQUESTS,
@@ -64,8 +64,8 @@ class Tree:
     """The tree of a cluster at `root`/`cluster`; `writer` names this process in the position.
 
     `known` is what stands there, as of the last `load` and our own transactions since, without what was released;
-    `position` likewise, None while there is none that can be read. `foreign` are those that whoever writes takes for
-    others'; of these, the ones that could not be removed are `kept`, with all above them: they are not deleted.
+    `position` likewise, None while there is none that can be read. `others_nodes` are those that whoever writes takes
+    for others'; of these, the ones that could not be removed are `kept`, with all above them: they are not deleted.
     """
 
     def __init__(self, store: Store, root: str, cluster: str, writer: str) -> None:
@@ -84,14 +84,14 @@ class Tree:
         self._locked: set[str] = set()
         # Nodes that others may change although Drover has credentials, by absolute path, as of the last `load`.
         self.exposed: Mapping[str, tuple[str, ...]] = {}
-        self.foreign: frozenset[str] = frozenset()
+        self.others_nodes: frozenset[str] = frozenset()
         self.kept: frozenset[str] = frozenset()
         # The highest nodes of what is kept.
         self._obstacles: set[str] = set()
 
     async def check(self) -> None:
         """Raise `ConfigurationError` unless the tree is Drover's or may become so. Changes nothing."""
-        marks = [f"{place}{mark}" for place in self._foreign_places() for mark in FOREIGN_MARKS]
+        marks = [f"{place}{mark}" for place in self._others_places() for mark in OTHERS_MARKS]
         # A cluster may have the name of such a mark: then that is a tree of Drover's.
         others = [path for path, node in (await self._store.read(marks)).items() if _cluster_of(node.data) is None]
         if others:
@@ -113,13 +113,13 @@ class Tree:
                 )
             self._missing.append(Set(self.base, mark, node.version))
 
-    def _foreign_places(self) -> Iterable[str]:
+    def _others_places(self) -> Iterable[str]:
         """Name the chroots that must not be a real cluster's: ours, the one above, and any that we would be inside of.
 
         Beside such a cluster's own nodes there may be others; among them, as in its /admin, there may not.
         """
         parts = self.base.split("/")
-        inside = ["/".join(parts[:depth]) for depth in range(1, len(parts)) if parts[depth] in FOREIGN_TOPS]
+        inside = ["/".join(parts[:depth]) for depth in range(1, len(parts)) if parts[depth] in OTHERS_TOPS]
         return dict.fromkeys((self.base, self._root, *inside))
 
     async def read_position(self) -> tuple[Position | None, int | None]:
@@ -254,7 +254,7 @@ class Tree:
             path = (error.path or "")[len(self.base) :]
             above = parent_of(path)
             if (
-                above in self.foreign
+                above in self.others_nodes
                 and self._may_keep(path)
                 and any(isinstance(each, Delete) and each.path == path for each in operations)
             ):
@@ -317,7 +317,7 @@ class Tree:
 
     def _may_keep(self, path: str) -> bool:
         """Whether a node may stay that nobody needs: what operators write as well would be taken for a request."""
-        return path in self.foreign and not any(path == each or path.startswith(f"{each}/") for each in SHARED)
+        return path in self.others_nodes and not any(path == each or path.startswith(f"{each}/") for each in SHARED)
 
     def _parents_to_make(self) -> list[Create]:
         return [Create(path, b"") for path in PARENTS if path not in self.known]

@@ -22,9 +22,9 @@ from drover.events.healing import (
 from drover.events.leadership import LeaderBalanceBegun, LeaderBalanceEnded
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlansForgotten
+from drover.events.queue_entries import QueueEntryAdded, QueueEntryRemoved
 from drover.events.reassignments import TargetReplaced
 from drover.events.records import AnyEvent, FreezeEvent, PlanEvent
-from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
 from drover.fold.evolve import apply
 from drover.fold.moves import EVOLVING
 from drover.projections.entries import Entries

@@ -262,9 +262,11 @@ class ClusterWriter:
         self.tree.release(SHARED - set(position.standing) - set(wanted) - coming)
 
     def _wanted(self, documents: dict[str, bytes | None]) -> dict[str, bytes | None]:
-        foreign = [path for path in self.tree.known if path not in documents and (is_projected(path) or path in SHARED)]
-        self.tree.foreign = frozenset(foreign)
-        return {**dict.fromkeys(path for path in foreign if path not in self.tree.kept), **documents}
+        others_nodes = [
+            path for path in self.tree.known if path not in documents and (is_projected(path) or path in SHARED)
+        ]
+        self.tree.others_nodes = frozenset(others_nodes)
+        return {**dict.fromkeys(path for path in others_nodes if path not in self.tree.kept), **documents}
 
     # -- writing
 

@@ -24,7 +24,7 @@ class Heartbeat:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._state = JobState.STARTING
-        # Two threads share one draft: one would rename it while the other one writes it, or is about to rename it.
+        # Two threads share one partial: one would rename it while the other one writes it, or is about to rename it.
         self._writing = threading.Lock()
 
     def tell(self, state: JobState) -> None:
@@ -34,10 +34,10 @@ class Heartbeat:
 
     def beat(self) -> None:
         """Write the state again; readers see the old one or the new one, never half of it."""
-        draft = self._file.with_name(f"{self._file.name}.part")
+        partial = self._file.with_name(f"{self._file.name}.part")
         with self._writing:
-            draft.write_text(self._state, encoding="ascii")
-            draft.replace(self._file)
+            partial.write_text(self._state, encoding="ascii")
+            partial.replace(self._file)
 
 
 @contextmanager

@@ -33,10 +33,10 @@ def java_home() -> Path:
     text = _SCRIPT.format(dropped=DROPPED, java=shlex.quote(str(java.absolute())))
     if not script.exists() or script.read_text(encoding="utf-8") != text:
         script.parent.mkdir(parents=True, exist_ok=True)
-        draft = script.with_name(f"java.{id(text):x}.part")
-        draft.write_text(text, encoding="utf-8")
-        draft.chmod(0o755)
-        draft.replace(script)
+        partial = script.with_name(f"java.{id(text):x}.part")
+        partial.write_text(text, encoding="utf-8")
+        partial.chmod(0o755)
+        partial.replace(script)
     return home
 
 

@@ -15,12 +15,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from drover.errors import SparkJobError
 from drover.events.undecodable import UNDECODABLE
-from drover.spark.applying import JAVA_SAID, batch_applier, checkpoint_identity
+from drover.spark.batch_applier import JAVA_SAID, batch_applier, checkpoint_identity
 from drover.spark.files import DAMAGED, JobFiles
 from drover.spark.heartbeat import Heartbeat, JobState, heartbeat
 from drover.spark.java_process import end_of_java
+from drover.spark.log_source import LogSource, read_stream
 from drover.spark.only_one import only_job, remember_jvm
-from drover.spark.reading import LogSource, read_stream
 from drover.spark.session import close_session, jvm_pid, open_session
 from drover.spark.sinks.parquet import ParquetSink
 from drover.spark.sinks.port import Sink

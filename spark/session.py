@@ -203,7 +203,7 @@ def _quiet(directory: Path) -> str:
     """Send what log4j writes to a file; it is read before the JVM knows any of Spark's settings."""
     file = directory / "log4j2.properties"
     # Renamed, since the Java of another audit may read it now.
-    draft = file.with_suffix(f".{os.getpid()}.part")
-    draft.write_text(_LOG4J.format(level="warn", file=directory / "spark.log"), encoding="utf-8")
-    draft.replace(file)
+    partial = file.with_suffix(f".{os.getpid()}.part")
+    partial.write_text(_LOG4J.format(level="warn", file=directory / "spark.log"), encoding="utf-8")
+    partial.replace(file)
     return f"-Dlog4j2.configurationFile=file:{file}"

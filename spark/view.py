@@ -15,7 +15,7 @@ from drover.errors import ConfigurationError
 from drover.events.fields import LAST_MS
 from drover.spark.files import DAMAGED, JobFiles
 from drover.spark.heartbeat import JobState, state_of_job
-from drover.spark.merging import Row
+from drover.spark.merge import Row
 from drover.spark.schema import SCHEMA_VERSION
 from drover.spark.sinks.port import Standing
 from drover.spark.sinks.sqlite import OPEN, UNDER_WAY, read_rows, read_standing
@@ -272,12 +272,12 @@ def with_times(row: Row) -> Row:
     found: Row = {}
     for name, value in row.items():
         found[name] = value
-        if is_moment(name):
+        if is_timestamp(name):
             found[f"{name.removesuffix('_ms')}_at" if name != "at_ms" else "at"] = moment(value)
     return found
 
 
-def is_moment(name: str) -> bool:
+def is_timestamp(name: str) -> bool:
     """Whether a column holds moments, in ms since epoch."""
     return name.endswith("_ms") and name not in _SPANS
 

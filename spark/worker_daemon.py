@@ -8,7 +8,7 @@ import gc
 from pyspark.daemon import manager
 from pyspark.sql.pandas.utils import require_minimum_pandas_version
 
-import drover.spark.executing  # noqa: F401 - for the workers that are forked from here
+import drover.spark.contributions  # noqa: F401 - for the workers that are forked from here
 
 # Imports pandas, which Spark's workers want before they call our functions.
 require_minimum_pandas_version()

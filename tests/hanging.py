@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from drover.local import LocalCluster
-from drover.local.waiting import wait_until
+from drover.local.deadline import wait_until
 
 
 @asynccontextmanager

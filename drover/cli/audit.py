@@ -24,16 +24,16 @@ from drover.journal.reader import LogReader
 from drover.settings.java_options import java_client_options
 from drover.settings.settings import Settings
 from drover.spark.audit.facts import Row
-from drover.spark.audit.parts import Wish, parse_offsets
+from drover.spark.audit.parts import AuditSpan, parse_offsets
 from drover.spark.audit.sections import SECTIONS
 from drover.spark.audit.shard_report import Wanted
 
 if TYPE_CHECKING:
-    from drover.projections.comparing import Comparison
+    from drover.projections.comparison import Comparison
+    from drover.spark.audit.audit_run import Log
     from drover.spark.audit.page import Made
     from drover.spark.audit.report import Report
-    from drover.spark.audit.running import Log
-    from drover.spark.audit.verifying import Found, Verification
+    from drover.spark.audit.verification import Found, Verification
 
 FORMATS = ("table", "json", "csv", "parquet", "html")
 _NOTHING: Mapping[int, tuple[int, int]] = {}
@@ -82,7 +82,7 @@ async def compare_trees(settings: Settings, only: str | None, shards: int, broke
     """
     if settings.zookeeper.hosts is None or not settings.zookeeper.project:
         return []
-    from drover.projections.projecting import compare_tree  # noqa: PLC0415 - kazoo is loaded only where it is needed
+    from drover.projections.projection import compare_tree  # noqa: PLC0415 - kazoo is loaded only where it is needed
 
     compared = []
     for cluster in sorted(settings.clusters) if only is None else [only]:
@@ -127,13 +127,13 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
     _check(asked)
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
-    wish = _wish(asked)
-    log = asyncio.run(_open(settings, wish.offsets))
-    from drover.spark.audit.running import audited  # noqa: PLC0415 - Spark is not loaded to say that a flag is wrong
+    span = _asked_span(asked)
+    log = asyncio.run(_open(settings, span.offsets))
+    from drover.spark.audit.audit_run import audited  # noqa: PLC0415 - Spark is not loaded to say that a flag is wrong
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
     sections = tuple(SECTIONS) if asked["section"] is None else (asked["section"],)
-    report = audited(log, wish, Wanted(cluster, asked["plan"], asked["topic"], asked["by"], sections))
+    report = audited(log, span, Wanted(cluster, asked["plan"], asked["topic"], asked["by"], sections))
     unreadable = report.totals["unreadable_records"]
     if unreadable:
         say(f"{unreadable} records could not be read; `drover audit verify` names them.", err=True)
@@ -190,13 +190,13 @@ def _obstacle(place: Path, *, is_directory: bool) -> str | None:
     return None if os.access(place, os.W_OK) else f"you may not write to {place}"
 
 
-def _wish(asked: dict[str, Any]) -> "Wish":
+def _asked_span(asked: dict[str, Any]) -> "AuditSpan":
 
     try:
         offsets = {} if asked["offsets"] is None else parse_offsets(asked["offsets"])
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--offsets") from None
-    return Wish(asked["since_ms"], asked["until_ms"], offsets)
+    return AuditSpan(asked["since_ms"], asked["until_ms"], offsets)
 
 
 async def _open(settings: Settings, wanted: Mapping[int, tuple[int, int]] = _NOTHING) -> "Log":
@@ -208,8 +208,8 @@ async def _open(settings: Settings, wanted: Mapping[int, tuple[int, int]] = _NOT
             raise ConfigurationError(f"the log has shards 0 to {len(ends) - 1}, not {shard}")
         if last >= ends[shard]:
             raise ConfigurationError(f"shard {shard} of the log ends with offset {ends[shard] - 1}, before {last}")
-    from drover.spark.audit.running import Log  # noqa: PLC0415 - see audit
-    from drover.spark.reading import LogSource  # noqa: PLC0415 - see audit
+    from drover.spark.audit.audit_run import Log  # noqa: PLC0415 - see audit
+    from drover.spark.log_source import LogSource  # noqa: PLC0415 - see audit
 
     security = java_client_options(settings.log.security, "log.security")
     options = {f"kafka.{name}": value for name, value in security.items()}
@@ -276,7 +276,7 @@ def verify(invocation: Invocation, output: str) -> None:
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
     log = asyncio.run(_open(settings))
-    from drover.spark.audit.running import verified  # noqa: PLC0415 - see audit
+    from drover.spark.audit.audit_run import verified  # noqa: PLC0415 - see audit
 
     say(f"Starting Spark; its own log is {log.directory / 'spark.log'}", err=True)
     verification = verified(log, None if cluster is None else shard_of(cluster, len(log.ends)))
@@ -307,7 +307,7 @@ def _value(name: str) -> Cell:
     return cell
 
 
-def _moment_cell(name: str) -> Cell:
+def _timestamp_cell(name: str) -> Cell:
     return lambda row: "" if row[name] is None else timestamp(row[name])
 
 
@@ -350,14 +350,14 @@ SECTION_COLUMNS: Mapping[str, Mapping[str, Cell]] = {
     },
     "plans": {
         **_values("cluster", "plan", "requester", "reason"),
-        "opened": _moment_cell("opened_ms"),
+        "opened": _timestamp_cell("opened_ms"),
         "took": _span("duration_ms"),
         **_values("accepted"),
         **_COUNTS,
         "copied": _bytes,
     },
     "commands": {
-        "time": _moment_cell("at_ms"),
+        "time": _timestamp_cell("at_ms"),
         "log": _place_cell,
         **_values("cluster", "command", "by", "reason", "plan", "verdict", "accepted", "unchanged", "refused"),
     },
@@ -365,14 +365,14 @@ SECTION_COLUMNS: Mapping[str, Mapping[str, Cell]] = {
         "cluster": _value("cluster"),
         "partition": _partition,
         **_values("plan", "requester", "state", "original", "target"),
-        "began": _moment_cell("began_ms"),
+        "began": _timestamp_cell("began_ms"),
         "took": _span("duration_ms"),
         "copied": _bytes,
         "undone": _undone,
         "why": _value("why"),
     },
     "refusals": {
-        "time": _moment_cell("at_ms"),
+        "time": _timestamp_cell("at_ms"),
         "log": _place_cell,
         **_values("cluster", "command", "by"),
         "partition": _partition,

@@ -17,9 +17,9 @@ from drover.cli.output import amount, console, listed, output_option, plural, pr
 from drover.cli.parameters import BROKER, DURATION, SIGHTING, broker_argument
 from drover.cli.proposal import print_directories
 from drover.cli.submission import connect, exit_code, make_request, print_answers, send, send_one, write_options
+from drover.client.live_view import View, look, watch
 from drover.client.views.heal_rows import OutageRow, heal_document, heal_lines, outage_rows, plan_document, plan_rows
 from drover.client.views.present import clusters_of
-from drover.client.watching import View, look, watch
 from drover.cluster_model import Knowledge, model_of
 from drover.errors import ConfigurationError
 from drover.events.clusters import HoldRole
@@ -28,8 +28,8 @@ from drover.events.healing import HealingLimits
 from drover.inventory import Inventory
 from drover.journal.connection import LogConnection
 from drover.planner.disks import closed_brokers
-from drover.reconcile.healing.patient import patient_of
-from drover.reconcile.healing.planning import HealPlan, plan_heal
+from drover.reconcile.healing.brokers_to_heal import gather_brokers_to_heal
+from drover.reconcile.healing.heal_plan import HealPlan, plan_heal
 from drover.settings.settings import Settings
 from drover.state.cluster import ClusterState
 from drover.state.leaders import KeptOrder
@@ -389,4 +389,4 @@ def _plan_now(
         raise ConfigurationError(unreachable_in_words((number,)))
     dead = frozenset(standings.dead(assigned))
     due, away = (tuple(sorted(dead)), dead) if number is None else ((number,), dead | {number})
-    return due, plan_heal(inventory, patient_of(state, due, away), disk_limit_percent)
+    return due, plan_heal(inventory, gather_brokers_to_heal(state, due, away), disk_limit_percent)

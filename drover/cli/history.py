@@ -281,15 +281,15 @@ def state_document(state: ClusterState) -> dict[str, Any]:
         "plans": [plain(plan) for plan in state.plans.values()],
         "reassignments": [_about(entry.key, entry) for entry in state.reassignments.values()],
         "queue": [_about(key, entry) for key, entry in state.queue.items()],
-        "foreign": [_about(key, entry) for key, entry in sorted(state.unmanaged.items())],
-        "given_up": [_about(key, entry) for key, entry in sorted(state.expired_calls.items())],
+        "unmanaged": [_about(key, entry) for key, entry in sorted(state.unmanaged.items())],
+        "expired_calls": [_about(key, entry) for key, entry in sorted(state.expired_calls.items())],
         "broker_throttles": [
             {"broker": broker, **plain(entry)} for broker, entry in sorted(state.broker_throttles.items())
         ],
         "topic_throttles": [{"topic": topic, **plain(entry)} for topic, entry in sorted(state.topic_throttles.items())],
     }
     for attribute, declared in declarations(ClusterState).items():
-        if declared.told_as and declared.name not in document:
+        if declared.described_as and declared.name not in document:
             document[declared.name] = plain(getattr(state, attribute))
     return document
 

@@ -375,7 +375,7 @@ async def page(stage: Stage, *, shown: bool) -> AsyncIterator[None]:
         yield
         return
     from drover.cli.page import Tables, looking_at  # noqa: PLC0415 - aiohttp costs start-up time
-    from drover.web.serving import serving  # noqa: PLC0415 - aiohttp costs start-up time
+    from drover.web.page_server import serving  # noqa: PLC0415 - aiohttp costs start-up time
 
     settings = load_settings(stage.config)
     address = ("127.0.0.1", 0)

@@ -12,7 +12,7 @@ from drover.cli.invocation import Invocation, author_option, common_options, pas
 from drover.cli.output import console, output_option, plural, print_document, say, table, timestamp
 from drover.cli.submission import confirmed
 from drover.client.history import ValidRecord, open_log
-from drover.client.verifying import SnapshotCheck
+from drover.client.snapshot_check import SnapshotCheck
 from drover.client.views.dead_letter_rows import DeadLetter, dead_letter
 from drover.fold.log import ShardFold
 from drover.journal.connection import LogConnection

@@ -22,7 +22,10 @@ COMMANDS = {
     "plan": ("drover.cli.plan:plan", "Propose moves: drain, add, replace, balance and more."),
     "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
     "cancel": ("drover.cli.moves:cancel", "Roll moves back, or stop them."),
-    "throttle": ("drover.cli.throttle:throttle", "Set throttles of plans and of the cluster; delete strays."),
+    "throttle": (
+        "drover.cli.throttle:throttle",
+        "Set throttles of plans and of the cluster; delete leftover throttles.",
+    ),
     "throttles": ("drover.cli.throttle:throttles", "Show every throttle, and whose it is."),
     "limits": ("drover.cli.limits:limits", "Show and change how much may move at a time."),
     "repair": ("drover.cli.moves:repair", "End moves that can never end by themselves."),

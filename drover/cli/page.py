@@ -53,12 +53,12 @@ async def find_others(settings: Settings, cluster: str) -> Mapping[str, Any]:
 
 
 def others_document(rates: Iterable[FoundRates], entries: Iterable[FoundEntries], at_ms: int) -> dict[str, Any]:
-    """Return the rows that are not Drover's, strays first; long lists are cut, and their full lengths are given."""
-    brokers = sorted((row for row in rates if row.whose is not Whose.OURS), key=_is_stray, reverse=True)
-    topics = sorted((row for row in entries if row.whose is not Whose.OURS), key=_is_stray, reverse=True)
+    """Return the rows that are not Drover's, leftovers first; long lists are cut, and their full lengths are given."""
+    brokers = sorted((row for row in rates if row.whose is not Whose.OURS), key=_is_leftover, reverse=True)
+    topics = sorted((row for row in entries if row.whose is not Whose.OURS), key=_is_leftover, reverse=True)
     return {
         "at_ms": at_ms,
-        "strays": sum(map(_is_stray, brokers)) + sum(map(_is_stray, topics)),
+        "leftovers": sum(map(_is_leftover, brokers)) + sum(map(_is_leftover, topics)),
         "brokers": [row.document() for row in brokers[:SHOWN_ROWS]],
         "brokers_total": len(brokers),
         "topics": [
@@ -73,8 +73,8 @@ def others_document(rates: Iterable[FoundRates], entries: Iterable[FoundEntries]
     }
 
 
-def _is_stray(row: FoundRates | FoundEntries) -> bool:
-    return row.whose is Whose.STRAY
+def _is_leftover(row: FoundRates | FoundEntries) -> bool:
+    return row.whose is Whose.LEFTOVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def parse_partition(text: str) -> TopicPartition:
     return TopicPartition(topic, int(partition))
 
 
-def parse_moment(text: str, now: datetime) -> datetime:
+def parse_timestamp(text: str, now: datetime) -> datetime:
     """Parse `2h` (an age), `2026-10-01` (the beginning of that day in UTC) or `2026-10-01T15:04Z`.
 
     Raises `ValueError`, also for a time without its zone.
@@ -190,7 +190,7 @@ def _parse_sighting(text: str) -> tuple[int, bool]:
 
 
 def _parse_ms(text: str) -> int:
-    return round(parse_moment(text, datetime.now(UTC)).timestamp() * 1000)
+    return round(parse_timestamp(text, datetime.now(UTC)).timestamp() * 1000)
 
 
 RATE = Parsed("rate", parse_rate)

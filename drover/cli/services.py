@@ -64,7 +64,7 @@ def project(invocation: Invocation, context: click.Context, listen: str | None) 
         return
     settings = invocation.settings({"zookeeper": {"listen": listen}} if listen is not None else None)
     cluster = invocation.cluster_wanted(settings)
-    from drover.projections.projecting import serve_projection  # noqa: PLC0415 - kazoo is not loaded for a wrong flag
+    from drover.projections.projection import serve_projection  # noqa: PLC0415 - kazoo is not loaded for a wrong flag
 
     raise click.exceptions.Exit(serve_projection(settings, cluster))
 
@@ -79,7 +79,7 @@ def rebuild(invocation: Invocation) -> None:
     """
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
-    from drover.projections.projecting import rebuild_tree  # noqa: PLC0415 - see project
+    from drover.projections.projection import rebuild_tree  # noqa: PLC0415 - see project
 
     made = asyncio.run(rebuild_tree(settings, cluster))
     say(f"{cluster}: {plural(made.nodes, 'node')}, the log up to offset {made.offset}.{made.event_index}.")
@@ -94,7 +94,7 @@ def verify(invocation: Invocation, output: str) -> None:
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
     from drover.cli.audit import comparison_lines  # noqa: PLC0415 - see project
-    from drover.projections.projecting import compare_tree  # noqa: PLC0415 - see project
+    from drover.projections.projection import compare_tree  # noqa: PLC0415 - see project
 
     comparison = asyncio.run(compare_tree(settings, cluster))
     if output != "table":
@@ -123,8 +123,8 @@ def web(invocation: Invocation, listen: str | None) -> None:
 async def _serve(settings: Settings) -> None:
     from drover.cli.page import Tables, looking_at  # noqa: PLC0415 - aiohttp costs start-up time
     from drover.service.logs import configure_logging  # noqa: PLC0415 - structlog costs start-up time
-    from drover.web.identity import Doorkeeper  # noqa: PLC0415 - aiohttp costs start-up time
-    from drover.web.serving import serving  # noqa: PLC0415 - aiohttp costs start-up time
+    from drover.web.identity import Authorizer  # noqa: PLC0415 - aiohttp costs start-up time
+    from drover.web.page_server import serving  # noqa: PLC0415 - aiohttp costs start-up time
 
     configure_logging(settings.worker.log_format)
     stop = asyncio.Event()
@@ -137,9 +137,9 @@ async def _serve(settings: Settings) -> None:
     connection = settings.log.connection()
     tables = Tables(settings)
     web_settings = settings.web
-    doorkeeper = None
+    authorizer = None
     if web_settings.writes:
-        doorkeeper = Doorkeeper(web_settings.user_header, web_settings.networks)
+        authorizer = Authorizer(web_settings.user_header, web_settings.networks)
         trusted = ", ".join(web_settings.proxies)
         say(f"Users may send commands; {trusted} is trusted to name them in {web_settings.user_header}.", err=True)
     async with serving(
@@ -147,7 +147,7 @@ async def _serve(settings: Settings) -> None:
         web_settings.address,
         hosts=web_settings.hosts,
         telemetry=tables.read,
-        doorkeeper=doorkeeper,
+        authorizer=authorizer,
         looking=looking_at(settings),
         proxies=web_settings.networks,
     ) as port:

@@ -41,7 +41,7 @@ from drover.spark.view import (
     Progress,
     broker_rates,
     durations,
-    is_moment,
+    is_timestamp,
     moment,
     now_ms,
     open_tables,
@@ -116,7 +116,7 @@ async def _check_topics(connection: LogConnection) -> None:
 
 def _job_options(settings: Settings, master: str | None, directory: Path | None, *, history: bool) -> "JobOptions":
     from drover.spark.job import JobOptions  # noqa: PLC0415 - see run
-    from drover.spark.reading import LogSource  # noqa: PLC0415 - see run
+    from drover.spark.log_source import LogSource  # noqa: PLC0415 - see run
 
     security = java_client_options(settings.log.security, "log.security")
     chosen = settings.spark
@@ -213,9 +213,12 @@ def _print_table(
         return
     columns = tuple(shown_rows[0]) if shown_rows else ("nothing yet",)
     shown = [
-        [_cell(moment(row[column]) if is_moment(column) else row[column]) for column in columns] for row in shown_rows
+        [_cell(moment(row[column]) if is_timestamp(column) else row[column]) for column in columns]
+        for row in shown_rows
     ]
-    console().print(table([column.removesuffix("_ms") if is_moment(column) else column for column in columns], shown))
+    console().print(
+        table([column.removesuffix("_ms") if is_timestamp(column) else column for column in columns], shown)
+    )
 
 
 def _cell(value: object) -> str:

@@ -30,14 +30,14 @@ from drover.cli.output import (
     timestamp,
 )
 from drover.cli.plan_file import stock_json
+from drover.client.live_view import View, look, watch
 from drover.client.transfers import FRESH_MS
 from drover.client.views.plan_end import Tally
 from drover.client.views.plan_rows import figures
 from drover.client.views.present import clusters_of, queue_of, rows_of, unmanaged_of
-from drover.client.views.shard_rows import ShardRow, contests, shard_rows
+from drover.client.views.shard_rows import ShardRow, ownership_conflicts, shard_rows
 from drover.client.views.status_rows import StatusRow, UnmanagedRow, cluster_document, notices, totals
 from drover.client.views.waiting_rows import QueueRow
-from drover.client.watching import View, look, watch
 from drover.journal.connection import LogConnection
 from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     "partition", "plan", "state", "step", "replicas", "done", "of", "%", "rate", "eta", "for", "waits for",
 )  # fmt: skip
-FOREIGN_COLUMNS = ("moved by others", "replicas", "adding", "removing", "for", "what to do")
+UNMANAGED_COLUMNS = ("moved by others", "replicas", "adding", "removing", "for", "what to do")
 MOST_UNMANAGED_ROWS = 20
 QUEUE_COLUMNS = ("in the queue", "id", "plan", "target", "for", "waits for")
 RIGHT = ("step", "done", "of", "%", "rate", "eta", "for")
@@ -57,9 +57,9 @@ RIGHT = ("step", "done", "of", "%", "rate", "eta", "for")
 SPARE = ("step", "of", "done", "replicas", "for", "%", "plan", "eta", "rate")
 SHOWN_BY = "a wider terminal or `drover status -o json` shows them"
 FIT = Fit(below=("waits for",), spare=SPARE, shown_by=SHOWN_BY)
-FOREIGN_FIT = Fit(below=("what to do",), spare=("for", "replicas", "removing", "adding"), shown_by=SHOWN_BY)
+UNMANAGED_FIT = Fit(below=("what to do",), spare=("for", "replicas", "removing", "adding"), shown_by=SHOWN_BY)
 QUEUE_FIT = Fit(below=("waits for",), spare=("target", "for", "plan", "id"), shown_by=SHOWN_BY)
-COLOURS = {"copying": "green", "queued": "dim"}
+COLOURS = {"copying": "green", "pending": "dim"}
 PAUSE_S = 0.5
 # An accepted plan appears in the log within this time, even if a broker of the log lags.
 FOUND_WITHIN_S = 10.0
@@ -104,7 +104,7 @@ def status_layout(
     parts: list[RenderableType] = [
         styled(row.sentence(view.now_ms), style=_style_of(row, view.now_ms)) for row in _shards(view, states)
     ]
-    parts += [styled(line, style="yellow") for line in contests(shard_rows(view))]
+    parts += [styled(line, style="yellow") for line in ownership_conflicts(shard_rows(view))]
     parts += [
         styled(f"{state.name}: {state.traits}", style="dim")
         for state in states
@@ -129,7 +129,7 @@ def status_layout(
             )
             for row in unmanaged[:MOST_UNMANAGED_ROWS]
         ]
-        parts.append(FittedTable(FOREIGN_COLUMNS, drawn, ("for",), FOREIGN_FIT))
+        parts.append(FittedTable(UNMANAGED_COLUMNS, drawn, ("for",), UNMANAGED_FIT))
     if len(unmanaged) > MOST_UNMANAGED_ROWS:
         parts.append(styled(f"and {len(unmanaged) - MOST_UNMANAGED_ROWS:,} more moves of others", style="dim"))
     fitting = None if most_rows is None else max(1, most_rows - len(rows))
@@ -196,7 +196,7 @@ def _moves_table(rows: Sequence[StatusRow], now_ms: int, *, several: bool, live:
         cells: list[RenderableType] = [styled(cell) for cell in status_cells(row, now_ms, several=several)]
         if live and row.fraction is not None:
             cells[COLUMNS.index("%")] = ProgressBar(total=1.0, completed=row.fraction, width=12)
-        colour = "yellow" if row.held_off else COLOURS.get(row.state, "yellow" if row.waiting else "")
+        colour = "yellow" if row.deferred else COLOURS.get(row.state, "yellow" if row.waiting else "")
         drawn.append(Row(cells, colour))
     return FittedTable(COLUMNS, drawn, RIGHT, FIT)
 
@@ -241,7 +241,7 @@ def status_cells(row: StatusRow, now_ms: int, *, several: bool) -> tuple[str, ..
         _rate(row, now_ms),
         "-" if row.eta_ms is None else duration(row.eta_ms),
         duration(now_ms - row.since_ms),
-        "; ".join(part for part in (row.waiting, row.held_off) if part),
+        "; ".join(part for part in (row.waiting, row.deferred) if part),
     )
 
 
@@ -473,7 +473,7 @@ def status_document(view: View, choice: Choice) -> dict[str, Any]:
             for state, owner, epoch in clusters_of(view, cluster)
         ],
         "reassignments": [row.document() for row in rows],
-        "foreign": [row.document() for row in unmanaged_of(view, cluster)],
+        "unmanaged": [row.document() for row in unmanaged_of(view, cluster)],
         "queue": [row.document() for row in choice.queue(view)],
         "shards": [row.document() for row in shard_rows(view)],
         "totals": {**totals(rows), "soonest_ms": end.soonest_ms, "latest_ms": end.latest_ms},

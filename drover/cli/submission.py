@@ -333,7 +333,7 @@ def print_answers(answers: Sequence[Answer], output: str, additions: Mapping[str
         say(sentence(answer))
         for remark in answer.outcome.remarks:
             say(f"  {remark}")
-    lines = [line for answer in answers for line in (*refusal_lines(answer.outcome), *held_off_lines(answer.outcome))]
+    lines = [line for answer in answers for line in (*refusal_lines(answer.outcome), *deferred_lines(answer.outcome))]
     if lines:
         console().print(table(("partition", "code", "detail"), lines))
 
@@ -351,8 +351,8 @@ def sentence(answer: Answer) -> str:
     of_partitions = sum(1 for refusal in outcome.refusals if refusal.key is not None)
     if of_partitions:
         parts.append(f"{of_partitions} refused")
-    if outcome.held_off:
-        parts.append(f"{len(outcome.held_off)} held off")
+    if outcome.deferred:
+        parts.append(f"{len(outcome.deferred)} deferred")
     again = "; this command had already been decided" if answer.repeated else ""
     return f"{outcome.type} {outcome.id}: {', '.join(parts)} (log {answer.shard}@{answer.offset}){again}"
 
@@ -365,15 +365,15 @@ def refusal_lines(outcome: Outcome) -> list[tuple[str, str, str]]:
     ]
 
 
-def held_off_lines(outcome: Outcome) -> list[tuple[str, str, str]]:
-    """Return the cancels that were accepted but are held off by a guard, with the reason."""
+def deferred_lines(outcome: Outcome) -> list[tuple[str, str, str]]:
+    """Return the cancels that were accepted but are deferred by a guard, with the reason."""
     return [
         (
             str(TopicPartition(entry.topic, entry.partition)),
             entry.why.value,
-            "held off for now: the move goes on, and the cancel is tried again when the guard allows it",
+            "deferred for now: the move goes on, and the cancel is tried again when the guard allows it",
         )
-        for entry in outcome.held_off
+        for entry in outcome.deferred
     ]
 
 

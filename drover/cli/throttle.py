@@ -16,7 +16,7 @@ from drover.cli.submission import Envelope, can_ask, confirmed, send_one, write_
 from drover.client.history import fold_cluster
 from drover.client.views.found_throttles import FoundEntries, FoundRates, found_entries, found_rates
 from drover.events.commands import RestoreThrottles, Throttle
-from drover.events.strays import StrayEntries, StrayRates
+from drover.events.leftover_throttles import LeftoverEntries, LeftoverRates
 from drover.settings.settings import Settings
 from drover.state.plans import ClusterThrottle
 
@@ -38,7 +38,7 @@ class Throttles:
 @common_options
 @pass_invocation
 def throttles(invocation: Invocation, output: str) -> None:
-    """Show every throttle that is set in the cluster: Drover's, those of others, and strays that a tool left behind.
+    """Show every throttle that is set in the cluster: Drover's, those of others, and those that a tool left behind.
 
     Rates are read from the brokers' configs, and throttled replicas from the topics' configs. The log and the running
     reassignments show who set them.
@@ -81,11 +81,11 @@ def show_throttles(invocation: Invocation, output: str) -> None:
         console().print(table(("topic", "leaders", "followers", "whose", ""), lists))
     if not throttles.rates and not throttles.entries:
         say("No broker has a throttle, and no topic has throttled replicas.")
-    strays = sum(row.whose == "stray" for row in throttles.rates) + sum(
-        row.whose == "stray" for row in throttles.entries
+    leftovers = sum(row.whose == "leftover" for row in throttles.rates) + sum(
+        row.whose == "leftover" for row in throttles.entries
     )
-    if strays:
-        say(f"{plural(strays, 'stray')}: `drover throttle restore` deletes them.", err=True)
+    if leftovers:
+        say(f"{plural(leftovers, 'leftover throttle')}: `drover throttle restore` deletes them.", err=True)
 
 
 def look_at_throttles(settings: Settings, cluster: str) -> Throttles:
@@ -120,7 +120,7 @@ def _first_entries(entries: tuple[str, ...]) -> str:
 
 @click.group()
 def throttle() -> None:
-    """Set throttles of plans and of the cluster, show all throttles, and delete strays."""
+    """Set throttles of plans and of the cluster, show all throttles, and delete leftover throttles."""
 
 
 @throttle.command(name="set")
@@ -184,7 +184,7 @@ def show(invocation: Invocation, output: str) -> None:
 def restore(
     invocation: Invocation, brokers: tuple[int, ...], topics: tuple[str, ...], *, yes: bool, **options: Any
 ) -> None:
-    """Delete strays: throttles that somebody else set and that no reassignment needs.
+    """Delete leftover throttles: throttles that somebody else set and that no reassignment needs.
 
     Lists them and asks first. A worker reads each throttle again before deleting it, and leaves it alone if it has
     changed.
@@ -192,8 +192,8 @@ def restore(
     settings = invocation.settings()
     throttles = look_at_throttles(settings, invocation.cluster_of(settings))
     everything = not brokers and not topics
-    rates = [row for row in throttles.rates if row.whose == "stray" and (everything or row.broker in brokers)]
-    entries = [row for row in throttles.entries if row.whose == "stray" and (everything or row.topic in topics)]
+    rates = [row for row in throttles.rates if row.whose == "leftover" and (everything or row.broker in brokers)]
+    entries = [row for row in throttles.entries if row.whose == "leftover" and (everything or row.topic in topics)]
     if not rates and not entries:
         say("There is nothing to delete: no throttle is left over.", err=True)
         if options["output"] != "table":
@@ -206,8 +206,8 @@ def restore(
         options,
         lambda envelope: RestoreThrottles(
             **envelope,
-            brokers=tuple(StrayRates(broker=row.broker, leader=row.leader, follower=row.follower) for row in rates),
-            topics=tuple(StrayEntries(topic=row.topic, leader=row.leader, follower=row.follower) for row in entries),
+            brokers=tuple(LeftoverRates(broker=row.broker, leader=row.leader, follower=row.follower) for row in rates),
+            topics=tuple(LeftoverEntries(topic=row.topic, leader=row.leader, follower=row.follower) for row in entries),
         ),
     )
 

@@ -12,7 +12,7 @@ from aiokafka.errors import KafkaError
 
 from drover.client.answers import Answer, Answers, OutcomeMissingError, Ownership, Sent, ownership_of
 from drover.client.history import warn_unused
-from drover.client.watching import signs_of_life
+from drover.client.live_view import signs_of_life
 from drover.errors import ConfigurationError, CorruptLogError, DroverError
 from drover.events.bounds import fault_of
 from drover.events.codec import (
@@ -26,7 +26,7 @@ from drover.events.commands import TYPES_BY_TOPIC, Command
 from drover.events.topics import TopicNames, shard_of
 from drover.fold.log import Folded, RecordVerdict, ShardFold
 from drover.journal.access import could_not_connect, unreachable
-from drover.journal.closing import stop_client
+from drover.journal.client_shutdown import stop_client
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader, LogRecord, count_partitions
 from drover.journal.silent_brokers import go_round_silent_brokers, saying_who_is_silent

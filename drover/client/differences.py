@@ -15,9 +15,9 @@ from drover.state.plans import Plan, PlanStatus
 from drover.state.reassignment import Reassignment
 
 # The parts of a cluster's state that are compared: single values, and maps with the name of their entries.
-_TOLD = {name: declared for name, declared in declarations(ClusterState).items() if declared.told_as}
-_VALUES = tuple((name, declared) for name, declared in _TOLD.items() if len(declared.told_as) == 1)
-_ENTRIES = tuple((name, declared) for name, declared in _TOLD.items() if len(declared.told_as) > 1)
+_DESCRIBED = {name: declared for name, declared in declarations(ClusterState).items() if declared.described_as}
+_VALUES = tuple((name, declared) for name, declared in _DESCRIBED.items() if len(declared.described_as) == 1)
+_ENTRIES = tuple((name, declared) for name, declared in _DESCRIBED.items() if len(declared.described_as) > 1)
 # Derived parts of the state, which repeat the information of the others.
 _SILENT = frozenset({"key", "number"})
 
@@ -62,7 +62,7 @@ def _values(before: ClusterState, after: ClusterState) -> Iterator[Change]:
     for field, declared in _VALUES:
         was, now = getattr(before, field), getattr(after, field)
         if was != now:
-            (name,) = declared.told_as
+            (name,) = declared.described_as
             if field == "freeze" and None in (was, now):
                 yield Change("freeze", "", "frozen" if was is None else "unfrozen", plain(was), plain(now))
             elif isinstance(was, msgspec.Struct) and isinstance(now, msgspec.Struct):
@@ -73,7 +73,7 @@ def _values(before: ClusterState, after: ClusterState) -> Iterator[Change]:
 
 def _entries(before: ClusterState, after: ClusterState, ended: Mapping[TopicPartition, Ended]) -> Iterator[Change]:
     for field, declared in _ENTRIES:
-        kind, came, went = declared.told_as
+        kind, came, went = declared.described_as
         old: Mapping[Any, Any] = getattr(before, field)
         new: Mapping[Any, Any] = getattr(after, field)
         endings = ended if field == "reassignments" else {}

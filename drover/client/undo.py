@@ -8,7 +8,7 @@ from drover.errors import NothingToUndoError
 from drover.events.commands import PartitionTarget
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened
-from drover.events.reassignments import ReassignmentAdopted, ReassignmentCompleted, ReassignmentQueued
+from drover.events.reassignments import ReassignmentAdopted, ReassignmentCompleted, ReassignmentCreated
 from drover.events.records import AnyEvent
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
@@ -48,7 +48,7 @@ class Undo:
         match event:
             case PlanOpened():
                 self._opened = self._opened or event.plan == self.plan
-            case ReassignmentQueued():
+            case ReassignmentCreated():
                 self._running[event.key] = (event.plan, event.original, event.target, event.topic_id)
             case ReassignmentAdopted():
                 self._running[event.key] = (event.plan, event.original, event.replicas, event.topic_id)

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 from kafka.protocol.admin import CreateAclsRequest
 
-from drover.cluster.wire import Deadline, Lane
+from drover.cluster.wire import Connection, Deadline
 from drover.errors import ConfigurationError
 from drover.facts import NONE
 
@@ -65,7 +65,7 @@ async def create_acls(bootstrap: str, acls: Sequence[Acl], client_options: Mappi
         ConfigurationError: Kafka refuses an ACL.
         ClusterUnavailableError, OutcomeUnknownError: no answer; repeating is harmless.
     """
-    lane = Lane("acls", bootstrap, client_options, TIMEOUT_MS)
+    connection = Connection("acls", bootstrap, client_options, TIMEOUT_MS)
     request = CreateAclsRequest(
         creations=[
             CreateAclsRequest.AclCreation(
@@ -81,9 +81,9 @@ async def create_acls(bootstrap: str, acls: Sequence[Acl], client_options: Mappi
         ]
     )
     try:
-        response = await lane.send(request, Deadline.after_ms(TIMEOUT_MS), changes=True)
+        response = await connection.send(request, Deadline.after_ms(TIMEOUT_MS), changes=True)
     finally:
-        await lane.close()
+        await connection.close()
     for acl, result in zip(acls, response.results, strict=True):
         if result.error_code != NONE:
             raise ConfigurationError(

@@ -20,7 +20,7 @@ from drover.cluster.throttle_lists import (
     rate_operations,
     waves,
 )
-from drover.cluster.wire import Deadline, Lane
+from drover.cluster.wire import Connection, Deadline
 from drover.errors import ClusterAccessError, ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import (
     NONE,
@@ -46,7 +46,7 @@ Results = dict[ThrottleChange, CallResult]
 
 
 async def topic_configs(
-    lane: Lane, topics: Collection[str], keys: Sequence[str] | None, deadline: Deadline
+    connection: Connection, topics: Collection[str], keys: Sequence[str] | None, deadline: Deadline
 ) -> dict[str, DescribedConfigs]:
     """Read configs of the topics that exist; None reads every key.
 
@@ -56,7 +56,7 @@ async def topic_configs(
     """
     if not topics:
         return {}
-    response = await lane.send(messages.configs_request(TOPIC_RESOURCE, topics, keys), deadline)
+    response = await connection.send(messages.configs_request(TOPIC_RESOURCE, topics, keys), deadline)
     existing: dict[str, DescribedConfigs] = {}
     for name, described in messages.read_configs(response).items():
         if described.result.code == UNKNOWN_TOPIC_OR_PARTITION:
@@ -72,7 +72,7 @@ async def topic_configs(
     return existing
 
 
-async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline) -> dict[int, BrokerRates]:
+async def broker_rates(connection: Connection, brokers: Collection[int], deadline: Deadline) -> dict[int, BrokerRates]:
     """Read the rates set on each broker that answers; only a broker itself can return its dynamic configs.
 
     Raises:
@@ -82,12 +82,12 @@ async def broker_rates(lane: Lane, brokers: Collection[int], deadline: Deadline)
     async def one(broker: int) -> BrokerRates | None:
         request = messages.configs_request(BROKER_RESOURCE, [str(broker)], RATE_KEYS)
         try:
-            response = await lane.send(request, deadline, broker=broker)
+            response = await connection.send(request, deadline, broker=broker)
         except ClusterUnavailableError:
             return None  # the broker has just died; dead brokers are left out
         described = messages.read_configs(response)[str(broker)]
         if _is_of_another_broker(described.result):
-            await lane.refresh(deadline)
+            await connection.refresh(deadline)
             return None
         if described.result.code in NOT_AUTHORIZED:  # a missing ACL must not look like a dead broker
             raise _not_allowed(f"may not read the configs of broker {broker}", described.result)
@@ -118,7 +118,7 @@ def _not_allowed(action: str, answer: CallResult) -> ClusterAccessError:
 
 
 async def change_throttles(
-    lane: Lane, changes: Sequence[ThrottleChange], live_brokers: Collection[int], deadline: Deadline
+    connection: Connection, changes: Sequence[ThrottleChange], live_brokers: Collection[int], deadline: Deadline
 ) -> Results:
     """Make throttle changes in order; changes of different resources are sent together.
 
@@ -133,8 +133,8 @@ async def change_throttles(
         results |= left_out(wave, results)
         rates = [change for change in wave if change not in results and isinstance(change, SetBrokerRates)]
         lists = [change for change in wave if change not in results and not isinstance(change, SetBrokerRates)]
-        parts = [_set_rates(lane, change, live_brokers, deadline) for change in rates]
-        answers = await asyncio.gather(*parts, _change_lists(lane, lists, deadline), return_exceptions=True)
+        parts = [_set_rates(connection, change, live_brokers, deadline) for change in rates]
+        answers = await asyncio.gather(*parts, _change_lists(connection, lists, deadline), return_exceptions=True)
         problems: list[ClusterUnavailableError | OutcomeUnknownError] = []
         for answer in answers:
             if isinstance(answer, ClusterUnavailableError | OutcomeUnknownError):
@@ -169,7 +169,9 @@ def _unknown(change: ThrottleChange, answer: CallResult) -> OutcomeUnknownError:
     )
 
 
-async def _set_rates(lane: Lane, change: SetBrokerRates, live_brokers: Collection[int], deadline: Deadline) -> Results:
+async def _set_rates(
+    connection: Connection, change: SetBrokerRates, live_brokers: Collection[int], deadline: Deadline
+) -> Results:
     broker = str(change.broker)
     request = messages.alter_configs_request(BROKER_RESOURCE, {broker: rate_operations(change.rates)})
     if change.broker not in live_brokers:
@@ -179,32 +181,32 @@ async def _set_rates(lane: Lane, change: SetBrokerRates, live_brokers: Collectio
             )
         }
     try:
-        response = await lane.send(request, deadline, broker=change.broker, changes=True)
+        response = await connection.send(request, deadline, broker=change.broker, changes=True)
     except ClusterUnavailableError as problem:
         return {change: CallResult(BROKER_NOT_AVAILABLE, str(problem))}  # the broker has just died; the others go on
     answer = messages.read_alter_configs(response)[broker]
     if _is_of_another_broker(answer):
-        await lane.refresh(deadline)
+        await connection.refresh(deadline)
         return {change: CallResult(BROKER_NOT_AVAILABLE, f"another broker answers in its place: {answer.message}")}
     if answer.accepted:
-        await _until_rates_show(lane, change, deadline)
+        await _until_rates_show(connection, change, deadline)
     return {change: answer}
 
 
-async def _until_rates_show(lane: Lane, change: SetBrokerRates, deadline: Deadline) -> None:
+async def _until_rates_show(connection: Connection, change: SetBrokerRates, deadline: Deadline) -> None:
     """Wait briefly until the broker shows the rates that the controller has accepted; see `_until_visible`."""
     look_until = _look_until(deadline)
     while look_until.left_ms() > 0:
-        shown = await broker_rates(lane, (change.broker,), deadline)
+        shown = await broker_rates(connection, (change.broker,), deadline)
         if shown.get(change.broker, change.rates) == change.rates:
             return
         await asyncio.sleep(_LOOK_AGAIN_S)
 
 
-async def _change_lists(lane: Lane, changes: Sequence[ThrottleChange], deadline: Deadline) -> Results:
+async def _change_lists(connection: Connection, changes: Sequence[ThrottleChange], deadline: Deadline) -> Results:
     """Change the lists of several topics, each named once, in one request based on their current values."""
     asked = {change.topic: change for change in changes if not isinstance(change, SetBrokerRates)}
-    described = await topic_configs(lane, asked, LIST_KEYS, deadline)
+    described = await topic_configs(connection, asked, LIST_KEYS, deadline)
     results: Results = {}
     operations: dict[str, tuple[ConfigOperation, ...]] = {}
     for topic, change in asked.items():
@@ -219,15 +221,19 @@ async def _change_lists(lane: Lane, changes: Sequence[ThrottleChange], deadline:
         else:
             results[change] = CallResult(NONE)
     if operations:
-        response = await lane.send(messages.alter_configs_request(TOPIC_RESOURCE, operations), deadline, changes=True)
+        response = await connection.send(
+            messages.alter_configs_request(TOPIC_RESOURCE, operations), deadline, changes=True
+        )
         answers = messages.read_alter_configs(response)
         results |= {asked[topic]: answers[topic] for topic in operations}
         accepted = {topic: operations[topic] for topic in operations if answers[topic].accepted}
-        await _until_visible(lane, accepted, deadline)
+        await _until_visible(connection, accepted, deadline)
     return results
 
 
-async def _until_visible(lane: Lane, operations: Mapping[str, tuple[ConfigOperation, ...]], deadline: Deadline) -> None:
+async def _until_visible(
+    connection: Connection, operations: Mapping[str, tuple[ConfigOperation, ...]], deadline: Deadline
+) -> None:
     """Wait briefly until brokers show an accepted change, because the next change starts from a read.
 
     A change that is not visible in time is no fault, because Kafka has accepted it. Each read has the deadline of the
@@ -236,7 +242,7 @@ async def _until_visible(lane: Lane, operations: Mapping[str, tuple[ConfigOperat
     look_until = _look_until(deadline)
     while operations and look_until.left_ms() > 0:
         try:
-            described = await topic_configs(lane, operations, LIST_KEYS, deadline)
+            described = await topic_configs(connection, operations, LIST_KEYS, deadline)
         except ClusterUnavailableError:
             return
         if all(has_taken_effect(operations[topic], described[topic].own) for topic in operations if topic in described):

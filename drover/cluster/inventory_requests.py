@@ -60,19 +60,19 @@ def read_log_directories(answers: Mapping[int, Any], asked: Collection[TopicPart
     A broker that denies the user Describe on the cluster counts as not answering.
     """
     responses = {broker: response for broker, response in answers.items() if response is not None}
-    held = {broker: read_log_dirs(response) for broker, response in responses.items()}
+    stored = {broker: read_log_dirs(response) for broker, response in responses.items()}
     return LogDirectories(
-        sizes={key: {broker: sizes[key] for broker, sizes in held.items() if key in sizes} for key in asked},
+        sizes={key: {broker: sizes[key] for broker, sizes in stored.items() if key in sizes} for key in asked},
         directories={
             broker: directories for broker, response in responses.items() if (directories := read_directories(response))
         },
     )
 
 
-def by_partition(held: Mapping[int, Mapping[TopicPartition, int]]) -> dict[TopicPartition, dict[int, int]]:
+def by_partition(stored: Mapping[int, Mapping[TopicPartition, int]]) -> dict[TopicPartition, dict[int, int]]:
     """Regroup replica sizes by partition instead of by broker."""
     turned: dict[TopicPartition, dict[int, int]] = {}
-    for broker, sizes in sorted(held.items()):
+    for broker, sizes in sorted(stored.items()):
         for partition, size in sizes.items():
             turned.setdefault(partition, {})[broker] = size
     return dict(sorted(turned.items()))

@@ -20,7 +20,7 @@ from drover.cluster.port import (
     ThrottleChange,
 )
 from drover.cluster.throttle_lists import parse_throttled
-from drover.cluster.wire import Deadline, Lane
+from drover.cluster.wire import Connection, Deadline
 from drover.errors import ClusterAccessError, ClusterUnavailableError, OutcomeUnknownError
 from drover.events.partitions import TopicPartition
 from drover.facts import (
@@ -65,9 +65,9 @@ class KafkaDriver:
         self.cluster_name = cluster_name
         self._bootstrap = bootstrap
         self._call_timeout_ms = call_timeout_ms
-        self._calls = Lane("calls", bootstrap, options, call_timeout_ms)
-        self._observations = Lane("observations", bootstrap, options, call_timeout_ms)
-        self._samples = Lane("samples", bootstrap, options, call_timeout_ms)
+        self._calls = Connection("calls", bootstrap, options, call_timeout_ms)
+        self._observations = Connection("observations", bootstrap, options, call_timeout_ms)
+        self._samples = Connection("samples", bootstrap, options, call_timeout_ms)
         self._min_isr: dict[str, tuple[float, int]] = {}
 
     async def identify(self) -> ClusterIdentity:
@@ -233,12 +233,12 @@ class KafkaDriver:
     def _deadline(self) -> Deadline:
         return Deadline.after_ms(self._call_timeout_ms)
 
-    async def _metadata(self, lane: Lane, topics: Collection[str] | None, deadline: Deadline) -> Metadata:
-        response = await lane.send(messages.metadata_request(topics), deadline)
+    async def _metadata(self, connection: Connection, topics: Collection[str] | None, deadline: Deadline) -> Metadata:
+        response = await connection.send(messages.metadata_request(topics), deadline)
         for each in (self._calls, self._observations, self._samples):
             each.learn_addresses(response)
         metadata = messages.read_metadata(response)
-        if lane is self._observations:
+        if connection is self._observations:
             for other in (self._calls, self._samples):
                 other.must_be(metadata.kafka_cluster_id)
         return metadata

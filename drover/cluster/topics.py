@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from kafka.protocol.admin import CreateTopicsRequest
 
 from drover.cluster import configs, messages
-from drover.cluster.wire import Deadline, Lane
+from drover.cluster.wire import Connection, Deadline
 from drover.errors import ClusterAccessError, ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import NONE, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_OR_PARTITION, CallResult
 
@@ -53,13 +53,16 @@ async def describe_topics(
         ClusterAccessError: an ACL is missing.
         ClusterUnavailableError: no answer in time, or Kafka refuses to describe a topic.
     """
-    lane, deadline = Lane("topics", bootstrap, client_options or {}, timeout_ms), Deadline.after_ms(timeout_ms)
+    connection, deadline = (
+        Connection("topics", bootstrap, client_options or {}, timeout_ms),
+        Deadline.after_ms(timeout_ms),
+    )
     try:
-        metadata = messages.read_metadata(await lane.send(messages.metadata_request(names), deadline))
+        metadata = messages.read_metadata(await connection.send(messages.metadata_request(names), deadline))
         existing = [name for name, topic in metadata.topics.items() if topic.code == NONE]
-        described = await configs.topic_configs(lane, existing, None, deadline)
+        described = await configs.topic_configs(connection, existing, None, deadline)
     finally:
-        await lane.close()
+        await connection.close()
     descriptions: dict[str, TopicDescription | None] = {}
     for name in names:
         topic = metadata.topics[name]
@@ -100,7 +103,10 @@ async def create_topics(
     """
     if not specs:
         return {}
-    lane, deadline = Lane("topics", bootstrap, client_options or {}, timeout_ms), Deadline.after_ms(timeout_ms)
+    connection, deadline = (
+        Connection("topics", bootstrap, client_options or {}, timeout_ms),
+        Deadline.after_ms(timeout_ms),
+    )
     request = CreateTopicsRequest(
         topics=[
             CreateTopicsRequest.CreatableTopic(
@@ -117,9 +123,9 @@ async def create_topics(
         validate_only=False,
     )
     try:
-        response = await lane.send(request, deadline, changes=True)
+        response = await connection.send(request, deadline, changes=True)
     finally:
-        await lane.close()
+        await connection.close()
     answers = {topic.name: CallResult(topic.error_code, topic.error_message or None) for topic in response.topics}
     results = {
         spec.name: answers.get(spec.name, CallResult(UNKNOWN_SERVER_ERROR, "not in Kafka's answer")) for spec in specs

@@ -1,4 +1,4 @@
-"""A lane of connections to a cluster: sends Kafka protocol requests through kafka-python and returns their outcomes.
+"""A connection to a cluster: sends Kafka protocol requests through kafka-python and returns their outcomes.
 
 Only this module touches kafka-python's internals. KafkaAdminClient runs all I/O on a thread of its own and accepts work
 from other threads, so that this module never blocks: it hands requests to that thread and awaits them as asyncio
@@ -73,11 +73,12 @@ class Deadline:
         return int(self.left_s() * 1000)
 
 
-class Lane:
+class Connection:
     """Requests to a cluster over connections of their own, made lazily and replaced when they fail.
 
     Brokers handle one request per connection at a time, so requests that must not wait for a slow one need another
-    lane. A client that hangs or whose brokers are all gone is replaced, so that a `Lane` can be used for ever.
+    connection. A client that hangs or whose brokers are all gone is replaced, so that a `Connection` can be used for
+    ever.
     """
 
     def __init__(
@@ -102,8 +103,8 @@ class Lane:
     def must_be(self, kafka_cluster_id: str) -> None:
         """Refuse to send requests to another cluster from now on.
 
-        Lanes look up the bootstrap servers at different times, and a name may by then lead to another cluster, while an
-        older lane is still connected to the previous one.
+        Connections look up the bootstrap servers at different times, and a name may by then lead to another cluster,
+        while an older connection is still connected to the previous one.
         """
         self._must_be = kafka_cluster_id
 
@@ -204,7 +205,7 @@ class Lane:
             await asyncio.wait([closed], timeout=CONNECT_ATTEMPT_MS / 1000)
 
     async def _open(self, deadline: Deadline) -> KafkaAdminClient:
-        assert not self._closed, f"the {self._purpose} lane to {self._bootstrap} is closed"
+        assert not self._closed, f"the {self._purpose} connection to {self._bootstrap} is closed"
         while self._client is None:
             opening, is_ours = self._opening, False
             if opening is None or opening.done():

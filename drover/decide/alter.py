@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from drover.decide.cancellation import Asking, cancel, has_lost_its_start
-from drover.decide.decision import Decision, Facts, Looks, PartitionDecision, refuse, refuse_partition
+from drover.decide.decision import Decision, Facts, NeededObservations, PartitionDecision, refuse, refuse_partition
 from drover.decide.leader_order import deprioritise
 from drover.decide.limits import plan_windows_set, read_windows
 from drover.decide.nearest_lists import nearest_list, nearest_remark
@@ -17,10 +17,10 @@ from drover.decide.targets import NewTarget, decide_target, refuse_incarnation, 
 from drover.events.commands import Alter, PartitionTarget
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanExtended, PlanOpened, PlanThrottleSet
+from drover.events.queue_entries import QueueExit
 from drover.events.reassignments import CancelMode
 from drover.events.records import AnyEvent
 from drover.events.refusals import Refusal, RefusalCode
-from drover.events.waiting import QueueExit
 from drover.state.cluster import ClusterState
 from drover.state.plans import PlanStatus
 
@@ -100,7 +100,7 @@ def _is_throttled_so(command: Alter, state: ClusterState) -> bool:
     )
 
 
-def looks_for_alter(command: Alter, state: ClusterState) -> Looks:
+def observations_for_alter(command: Alter, state: ClusterState) -> NeededObservations:
     """Say which partitions to look at: those that go somewhere else than Drover is taking them already.
 
     Of one that enters the queue only the topic's id is needed, which is known of a partition that Drover is moving.
@@ -121,7 +121,7 @@ def looks_for_alter(command: Alter, state: ClusterState) -> Looks:
             worth.append(key)
         elif not command.queue and (moving.target != target.replicas or moving.is_cancelled):
             worth.append(key)
-    return Looks(tuple(worth), tuple(required))
+    return NeededObservations(tuple(worth), tuple(required))
 
 
 def moves(command: Alter) -> bool:

@@ -12,10 +12,10 @@ from drover.events.commands import Cancel
 from drover.events.healing import HealEnd, HealEnded
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanCancelled
+from drover.events.queue_entries import QueueEntryRemoved
 from drover.events.reassignments import CancelMode, RollbackRequested, StopRequested, WithdrawalReason
 from drover.events.records import AnyEvent
 from drover.events.refusals import Refusal, RefusalCode
-from drover.events.waiting import QueueEntryRemoved
 from drover.fold.plans import is_ending
 from drover.state.cluster import ClusterState
 from drover.state.plans import PlanStatus

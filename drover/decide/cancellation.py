@@ -15,8 +15,8 @@ from drover.events.reassignments import (
     CancelMode,
     CancelWithdrawn,
     ReassignmentCompleted,
+    ReassignmentCreated,
     ReassignmentFailed,
-    ReassignmentQueued,
     ReassignmentRolledBack,
     ReassignmentStopped,
     ReplacementWithdrawn,
@@ -61,7 +61,7 @@ class Asking:
 
 
 def is_untouched(reassignment: Reassignment) -> bool:
-    """Whether nothing that Drover sent has changed the partition: still queued, or before the first step's call."""
+    """Whether nothing that Drover sent has changed the partition: still created, or before the first step's call."""
     if reassignment.phase is Phase.PENDING:
         return True
     step = reassignment.step
@@ -71,11 +71,11 @@ def is_untouched(reassignment: Reassignment) -> bool:
 def has_lost_its_start(reassignment: Reassignment) -> bool:
     """Whether somebody else changed the partition before anything was sent: its original list is gone."""
     block = reassignment.block
-    return block is not None and block.why is Blocker.FOREIGN_CHANGE and is_untouched(reassignment)
+    return block is not None and block.why is Blocker.UNMANAGED_CHANGE and is_untouched(reassignment)
 
 
 def give_way(reassignment: Reassignment, cluster: str) -> ReassignmentRolledBack:
-    """End what is untouched, so that another target can be queued in its place."""
+    """End what is untouched, so that another target can be created in its place."""
     name, started = event_name(cluster, reassignment.key), reassignment.attempts > 0
     return ReassignmentRolledBack(**name, replicas=reassignment.current, started=started)
 
@@ -134,17 +134,17 @@ def replace_target(
 ) -> tuple[ReassignmentEvent, ...]:
     """Give a moving partition another target (R455-8): it is rolled back first, never re-targeted (X18).
 
-    What is untouched is queued again at once, with the same original list; after a reorder that is the canonical
+    What is untouched is created again at once, with the same original list; after a reorder that is the canonical
     `order` of the list. Otherwise the new target waits for the end (see `succession`) and takes the place of one that
     waited already.
     """
     name = event_name(cluster, reassignment.key)
-    # One may wait even for what is untouched: for a rollback that a guard held off, of a step that was never made.
+    # One may wait even for what is untouched: for a rollback that a guard deferred, of a step that was never made.
     events = [*withdraw_replacement(reassignment, WithdrawalReason.REPLACED, asked, cluster)]
     if is_untouched(reassignment):
         events.append(give_way(reassignment, cluster))
         if target not in {order, reassignment.original, reassignment.current}:
-            events.append(_queued(reassignment, plan, order, reassignment.current, target, cluster))
+            events.append(_created(reassignment, plan, order, reassignment.current, target, cluster))
         return tuple(events)
     if reassignment.cancel_mode is not CancelMode.ROLLBACK:
         events += postponed(reassignment, cluster)
@@ -165,7 +165,7 @@ def succession(
 ) -> Succession:
     """Say what becomes of the target that waits for this end.
 
-    It is queued, from the list at which the reassignment ended. Where that list is the target already, it is done.
+    It is created, from the list at which the reassignment ended. Where that list is the target already, it is done.
     After a failure it is given up, because the partition has changed since it was decided. `canonical` is the order
     that is kept of the list, if one is: a reorder ends in another one.
     """
@@ -179,30 +179,30 @@ def succession(
         order = ending.replicas if canonical is None else canonical
     else:
         order = reassignment.target if isinstance(ending, ReassignmentCompleted) else reassignment.original
-    queued = _queued(reassignment, waiting.plan, order, ending.replicas, waiting.target, cluster)
-    return Succession(after=(queued, *done_already(queued)))
+    created = _created(reassignment, waiting.plan, order, ending.replicas, waiting.target, cluster)
+    return Succession(after=(created, *done_already(created)))
 
 
-def done_already(queued: ReassignmentQueued) -> tuple[ReassignmentCompleted, ...]:
+def done_already(created: ReassignmentCreated) -> tuple[ReassignmentCompleted, ...]:
     """End what is accepted at its target: it was seen there just now, and no call is made; nothing if it must move."""
-    there = queued.original if queued.current is None else queued.current
-    if queued.target not in {queued.original, there}:
+    there = created.original if created.current is None else created.current
+    if created.target not in {created.original, there}:
         return ()
-    return (ReassignmentCompleted(**event_name(queued.cluster, queued.key), replicas=there),)
+    return (ReassignmentCompleted(**event_name(created.cluster, created.key), replicas=there),)
 
 
-def _queued(
+def _created(
     reassignment: Reassignment,
     plan: str,
     canonical: tuple[int, ...],
     replicas: tuple[int, ...],
     target: tuple[int, ...],
     cluster: str,
-) -> ReassignmentQueued:
+) -> ReassignmentCreated:
     """Accept another target from the list that is there; its order is `canonical` if that is the same list (X9)."""
     name = event_name(cluster, reassignment.key)
     is_reordered = sorted(replicas) == sorted(canonical) and replicas != canonical
-    return ReassignmentQueued(
+    return ReassignmentCreated(
         **name,
         topic_id=reassignment.topic_id,
         plan=plan,
@@ -213,8 +213,8 @@ def _queued(
 
 
 def withdraw_cancel(reassignment: Reassignment, asked: Asking, cluster: str) -> tuple[ReassignmentEvent, ...]:
-    """Withdraw a rollback or stop that is held off, if there is one."""
-    if reassignment.held_off is None:
+    """Withdraw a rollback or stop that is deferred, if there is one."""
+    if reassignment.deferred_by is None:
         return ()
     return (CancelWithdrawn(**event_name(cluster, reassignment.key), **asked.fields),)
 

@@ -3,19 +3,19 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from drover.decide.alter import decide_alter, looks_for_alter
+from drover.decide.alter import decide_alter, observations_for_alter
+from drover.decide.broker_holds import decide_hold, decide_release
 from drover.decide.broker_reports import decide_broker_failed, decide_broker_returned
 from drover.decide.cancel import decide_cancel
-from drover.decide.decision import NO_LOOKS, Decision, Facts, Looks, refuse
-from drover.decide.freezing import decide_freeze, decide_unfreeze
-from drover.decide.healing import decide_heal
-from drover.decide.held_off import with_held_off
-from drover.decide.holding import decide_hold, decide_release
+from drover.decide.decision import NONE_NEEDED, Decision, Facts, NeededObservations, refuse
+from drover.decide.deferred import with_deferred
+from drover.decide.freezes import decide_freeze, decide_unfreeze
+from drover.decide.heals import decide_heal
 from drover.decide.leaders import decide_balance, decide_blacklist, decide_demote, decide_restore
 from drover.decide.limits import decide_limits
-from drover.decide.pausing import decide_pause, decide_resume
+from drover.decide.pauses import decide_pause, decide_resume
 from drover.decide.plans import decide_throttle
-from drover.decide.repair import decide_repair, looks_for_repair
+from drover.decide.repair import decide_repair, observations_for_repair
 from drover.decide.throttles import decide_restore_throttles
 from drover.events import commands
 from drover.state.cluster import ClusterState
@@ -51,16 +51,16 @@ DECIDING: Mapping[type[commands.Command], Callable[[Any, ClusterState, Facts], D
 }
 
 # Which partitions must be observed before a command is decided; none for a command that is not listed.
-LOOKING: Mapping[type[commands.Command], Callable[[Any, ClusterState], Looks]] = {
-    commands.Alter: looks_for_alter,
-    commands.Repair: looks_for_repair,
+LOOKING: Mapping[type[commands.Command], Callable[[Any, ClusterState], NeededObservations]] = {
+    commands.Alter: observations_for_alter,
+    commands.Repair: observations_for_repair,
 }
 
 
-def looks_for(command: commands.AnyCommand, state: ClusterState) -> Looks:
+def observations_needed(command: commands.AnyCommand, state: ClusterState) -> NeededObservations:
     """Return the partitions to observe before a command is decided."""
     looking = LOOKING.get(type(command))
-    return NO_LOOKS if looking is None else looking(command, state)
+    return NONE_NEEDED if looking is None else looking(command, state)
 
 
 def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> Decision:
@@ -68,4 +68,4 @@ def decide(command: commands.AnyCommand, state: ClusterState, facts: Facts) -> D
 
     A refusal is a value in the result. A command may be accepted in part, partition by partition (KIP-455).
     """
-    return with_held_off(DECIDING[type(command)](command, state, facts), state, facts)
+    return with_deferred(DECIDING[type(command)](command, state, facts), state, facts)

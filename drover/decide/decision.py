@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from drover.brokers import Brokers
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanCancelled
-from drover.events.records import AnyEvent, HeldOffCancel
+from drover.events.records import AnyEvent, DeferredCancel
 from drover.events.refusals import Refusal, RefusalCode
 from drover.facts import Move, PartitionFacts
 from drover.inventory import LogDirectory
@@ -53,7 +53,7 @@ class Facts(Struct, frozen=True):
         return Brokers(self.live_brokers, self.unreachable, self.registered)
 
 
-class Looks(Struct, frozen=True):
+class NeededObservations(Struct, frozen=True):
     """Which partitions to look at before a command is decided, as the state is now.
 
     `worth` are worth a look, for example because the brokers of a new target must be alive. `required` are those that
@@ -64,7 +64,7 @@ class Looks(Struct, frozen=True):
     required: tuple[TopicPartition, ...] = ()
 
 
-NO_LOOKS = Looks()
+NONE_NEEDED = NeededObservations()
 
 
 class PartitionDecision(Struct, frozen=True):
@@ -82,7 +82,7 @@ class PartitionDecision(Struct, frozen=True):
 class Decision(Struct, frozen=True):
     """The decision about one command: events to record, and which partitions were accepted, unchanged or refused.
 
-    `held_off` are those of the accepted ones whose rollback or stop a guard holds off for now. `remarks` say what
+    `deferred` are those of the accepted ones whose rollback or stop a guard holds off for now. `remarks` say what
     was not done, and what remains.
     """
 
@@ -91,7 +91,7 @@ class Decision(Struct, frozen=True):
     unchanged: tuple[TopicPartition, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     plan: str | None = None
-    held_off: tuple[HeldOffCancel, ...] = ()
+    deferred: tuple[DeferredCancel, ...] = ()
     remarks: tuple[str, ...] = ()
 
     @property

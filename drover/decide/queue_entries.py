@@ -9,11 +9,11 @@ from collections.abc import Iterable
 
 from drover.decide.cancellation import Asking, done_already, has_lost_its_start
 from drover.decide.decision import Facts, PartitionDecision, refuse_partition
-from drover.decide.targets import NewTarget, decide_target, queued_from, refuse_form, refuse_incarnation
+from drover.decide.targets import NewTarget, created_from, decide_target, refuse_form, refuse_incarnation
 from drover.events.partitions import TopicPartition
+from drover.events.queue_entries import QueueEntryAdded, QueueEntryRemoved, QueueExit
 from drover.events.records import AnyEvent
 from drover.events.refusals import RefusalCode
-from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved, QueueExit
 from drover.state.cluster import ClusterState
 
 
@@ -83,8 +83,8 @@ def take(key: TopicPartition, state: ClusterState, facts: Facts) -> tuple[AnyEve
     events = decided.events
     if decided.unchanged and (active is None or has_lost_its_start(active)):
         assert seen is not None, f"{key} cannot be as asked without having been seen"
-        queued = queued_from(new, seen, state)
-        events = (*events, queued, *done_already(queued))
+        created = created_from(new, seen, state)
+        events = (*events, created, *done_already(created))
     return (leave(key, QueueExit.STARTED, state.name), *events)
 
 

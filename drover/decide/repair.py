@@ -1,6 +1,6 @@
 """Decide a repair command: take over and cancel moves that Kafka can never end, no matter who started them."""
 
-from drover.decide.decision import Decision, Facts, Looks, refuse, refuse_partition
+from drover.decide.decision import Decision, Facts, NeededObservations, refuse, refuse_partition
 from drover.decide.unmanaged_moves import adopt_stuck, is_repairable
 from drover.decide.verdict import event_name
 from drover.events.commands import Repair
@@ -14,10 +14,10 @@ from drover.state.cluster import ClusterState
 from drover.state.reassignment import Reassignment
 
 
-def looks_for_repair(command: Repair, state: ClusterState) -> Looks:
+def observations_for_repair(command: Repair, state: ClusterState) -> NeededObservations:
     """Say which partitions must be seen before the command can be decided: those that Drover is not moving."""
     keys = tuple(key for key in _meant(command, state) if key not in state.reassignments)
-    return Looks(keys, keys)
+    return NeededObservations(keys, keys)
 
 
 def decide_repair(command: Repair, state: ClusterState, facts: Facts) -> Decision:
@@ -82,7 +82,7 @@ def _refuse_healthy(key: TopicPartition, seen: PartitionFacts) -> Refusal | None
         f"{key} is being moved to {list(seen.move.target)}, which can end{why}: wait, or cancel it with the tool it is"
         " from"
     )
-    return refuse_partition(key, RefusalCode.FOREIGN_REASSIGNMENT, detail)
+    return refuse_partition(key, RefusalCode.UNMANAGED_MOVE, detail)
 
 
 def _cancel_again(command: Repair, own: Reassignment, state: ClusterState) -> tuple[AnyEvent, ...] | Refusal:

@@ -18,7 +18,7 @@ from drover.decide.order_endings import is_reorder, now_canonical
 from drover.decide.verdict import gone_by_a_new_topic
 from drover.events.commands import PartitionTarget
 from drover.events.partitions import TopicPartition
-from drover.events.reassignments import ReassignmentQueued, TargetReplaced, WithdrawalReason
+from drover.events.reassignments import ReassignmentCreated, TargetReplaced, WithdrawalReason
 from drover.events.records import ReassignmentEvent
 from drover.events.refusals import Refusal, RefusalCode
 from drover.facts import PartitionFacts
@@ -88,7 +88,7 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Partitio
     refusal = _refuse_unregistered(new, facts)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
-    return PartitionDecision(events=(*before, queued_from(new, seen, state)), joins=True)
+    return PartitionDecision(events=(*before, created_from(new, seen, state)), joins=True)
 
 
 def _is_of_an_earlier_topic(active: Reassignment, seen: PartitionFacts | None) -> bool:
@@ -120,7 +120,7 @@ def _decide_moving(new: NewTarget, active: Reassignment, state: ClusterState, fa
     if is_reorder(active) and is_untouched(active) and new.replicas == active.current:
         return PartitionDecision(events=(*events, *now_canonical(state, new.key, active.topic_id, new.replicas)))
     return PartitionDecision(
-        events=events, joins=any(isinstance(event, ReassignmentQueued | TargetReplaced) for event in events)
+        events=events, joins=any(isinstance(event, ReassignmentCreated | TargetReplaced) for event in events)
     )
 
 
@@ -226,7 +226,7 @@ def _refuse_unregistered(new: NewTarget, facts: Facts, refused: Collection[int] 
 def _refuse_situation(new: NewTarget, seen: PartitionFacts, canonical: tuple[int, ...], facts: Facts) -> Refusal | None:
     if seen.move is not None or new.key in facts.moves:
         detail = f"{new.key} is being moved by somebody else: wait for that, or cancel it with their tool"
-        return refuse_partition(new.key, RefusalCode.FOREIGN_REASSIGNMENT, detail)
+        return refuse_partition(new.key, RefusalCode.UNMANAGED_MOVE, detail)
     return refuse_original(new.key, new.original_replicas, seen.replicas, canonical)
 
 
@@ -257,10 +257,10 @@ def refuse_original(
     return refuse_partition(key, RefusalCode.ORIGINAL_REPLICAS_DIFFER, detail)
 
 
-def queued_from(new: NewTarget, seen: PartitionFacts, state: ClusterState) -> ReassignmentQueued:
+def created_from(new: NewTarget, seen: PartitionFacts, state: ClusterState) -> ReassignmentCreated:
     """Accept a partition, starting from the list that was observed; its canonical order is the original (X9)."""
     original = state.canonical_of(new.key, seen.topic_id, seen.replicas)
-    return ReassignmentQueued(
+    return ReassignmentCreated(
         cluster=state.name,
         topic=new.key.topic,
         partition=new.key.partition,

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from drover.decide.decision import Decision, Facts, refuse
 from drover.events.commands import RestoreThrottles
+from drover.events.leftover_throttles import LeftoverEntries
 from drover.events.records import ThrottleEvent
 from drover.events.refusals import RefusalCode
-from drover.events.strays import StrayEntries
 from drover.events.throttles import NO_ENTRIES, BrokerThrottleAdopted, Entries, Rates, TopicThrottleAdopted
 from drover.fold.throttles import without
 from drover.state.throttles import ThrottlingState, TopicThrottle
@@ -55,7 +55,7 @@ def decide_restore_throttles(command: RestoreThrottles, state: ThrottlingState, 
     return Decision(events=tuple(events), remarks=remarks)
 
 
-def _of_others(one: StrayEntries, known: TopicThrottle) -> Entries:
+def _of_others(one: LeftoverEntries, known: TopicThrottle) -> Entries:
     """Return the entries that are not Drover's: neither there, nor being added or removed."""
     asked = Entries(tuple(sorted(set(one.leader))), tuple(sorted(set(one.follower))))
     for own in (known.present, known.add, known.remove):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from drover.brokers import unreachable_brokers
-from drover.decide.commands import decide, looks_for
+from drover.decide.commands import decide, observations_needed
 from drover.decide.decision import Decision, Facts, OwnTopics
 from drover.events.commands import AnyCommand
 from drover.events.partitions import TopicPartition
@@ -14,7 +14,7 @@ from drover.state.cluster import ClusterState
 
 def partitions_to_see(commands: Sequence[AnyCommand], state: ClusterState) -> frozenset[TopicPartition]:
     """Return the partitions that an owner would observe before it decides these commands."""
-    return frozenset(key for command in commands for key in looks_for(command, state).worth)
+    return frozenset(key for command in commands for key in observations_needed(command, state).worth)
 
 
 def trial(

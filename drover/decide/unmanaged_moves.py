@@ -10,18 +10,18 @@ from collections.abc import Iterable, Mapping
 from drover.decide.late_calls import expired_calls
 from drover.decide.replica_sets import without
 from drover.decide.verdict import DROVER, event_name
-from drover.events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened
 from drover.events.reassignments import LateChangeFound, ReassignmentAdopted
 from drover.events.records import AnyEvent
+from drover.events.unmanaged import UnmanagedMoveEnded, UnmanagedMoveSeen
 from drover.facts import Move, PartitionFacts
 from drover.state.cluster import ClusterState
 
 # How long a move must look endless before a setting alone has it cancelled.
 ENDLESS_AFTER_MS = 10_000
 # A cluster may have any number of them; this many are recorded at a time. Those that can never end come first.
-MAX_FOREIGN_MOVES = 1000
+MAX_UNMANAGED_MOVES = 1000
 
 
 def unrecorded(
@@ -38,7 +38,7 @@ def unrecorded(
             found[key] = None
         elif (move.replicas, move.adding, move.removing) != (known.replicas, known.adding, known.removing):
             found[key] = move
-    room = MAX_FOREIGN_MOVES - len(state.unmanaged)
+    room = MAX_UNMANAGED_MOVES - len(state.unmanaged)
     if room > 0:
         new = (
             (not move.never_ends, key)
@@ -53,8 +53,8 @@ def record(state: ClusterState, key: TopicPartition, move: Move | None) -> AnyEv
     """Record that an unmanaged move was seen, or that it has ended (None)."""
     name = event_name(state.name, key)
     if move is None:
-        return ForeignMoveEnded(**name)
-    return ForeignMoveSeen(**name, replicas=move.replicas, adding=move.adding, removing=move.removing)
+        return UnmanagedMoveEnded(**name)
+    return UnmanagedMoveSeen(**name, replicas=move.replicas, adding=move.adding, removing=move.removing)
 
 
 def correct_late(state: ClusterState, key: TopicPartition, seen: PartitionFacts, at_ms: int) -> tuple[AnyEvent, ...]:
@@ -63,19 +63,19 @@ def correct_late(state: ClusterState, key: TopicPartition, seen: PartitionFacts,
     A late list that is in place already is only recorded if restoring would copy data: a person must ask for that.
     """
     known = expired_calls(state, key, at_ms)
-    heading = seen.replicas if seen.move is None else seen.move.target
-    if known is None or known.topic_id != seen.topic_id or heading not in known.sent:
+    moving_to = seen.replicas if seen.move is None else seen.move.target
+    if known is None or known.topic_id != seen.topic_id or moving_to not in known.sent:
         return ()
     name = event_name(state.name, key)
-    late = LateChangeFound(**name, plan=known.plan, sent=heading, replicas=seen.replicas)
+    late = LateChangeFound(**name, plan=known.plan, sent=moving_to, replicas=seen.replicas)
     if seen.move is None and not set(seen.replicas) >= set(known.replicas):
         return (late,)
     plan = _own_plan(state, "late")
-    reason = f"a call of plan {known.plan} for {list(heading)} took effect after it had been given up"
+    reason = f"a call of plan {known.plan} for {list(moving_to)} took effect after it had been given up"
     return (
         late,
         PlanOpened(cluster=state.name, plan=plan, by=DROVER, reason=reason),
-        *_adopt(state, key, plan, seen, known.replicas, heading),
+        *_adopt(state, key, plan, seen, known.replicas, moving_to),
     )
 
 
@@ -84,7 +84,7 @@ def repair_unasked(state: ClusterState, key: TopicPartition, seen: PartitionFact
     move = seen.move
     if not state.limits.repairs_by_itself or key not in state.unmanaged or move is None or not is_repairable(seen):
         return ()
-    plan = _own_plan(state, "mend")
+    plan = _own_plan(state, "repair")
     brokers = ", ".join(map(str, move.never_ends))
     reason = f"broker {brokers} is being both added and removed, which Kafka never ends"
     opened = PlanOpened(cluster=state.name, plan=plan, by=DROVER, reason=reason)
@@ -109,13 +109,13 @@ def _adopt(
     plan: str,
     seen: PartitionFacts,
     original: tuple[int, ...],
-    heading: tuple[int, ...],
+    moving_to: tuple[int, ...],
 ) -> tuple[AnyEvent, ...]:
     name = event_name(state.name, key)
     adopted = ReassignmentAdopted(
-        **name, topic_id=seen.topic_id, plan=plan, original=original, expected=original, replicas=heading
+        **name, topic_id=seen.topic_id, plan=plan, original=original, expected=original, replicas=moving_to
     )
-    return (ForeignMoveEnded(**name), adopted) if key in state.unmanaged else (adopted,)
+    return (UnmanagedMoveEnded(**name), adopted) if key in state.unmanaged else (adopted,)
 
 
 def _own_plan(state: ClusterState, why: str) -> str:

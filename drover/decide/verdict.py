@@ -136,7 +136,7 @@ def reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, contex
         out_of_sync=tuple(broker for broker in seen.replicas if broker not in seen.isr),
         before_cancel=reassignment.is_cancelled,
         bytes_copied=reassignment.bytes_copied + context.bytes_copied,
-        held_off=reassignment.held_off,
+        deferred_by=reassignment.deferred_by,
         bytes_unknown=reassignment.bytes_unknown or context.bytes_unknown,
     )
 
@@ -145,10 +145,10 @@ def others_move(reassignment: Reassignment, seen: PartitionFacts, context: Conte
     """Show that somebody else's move is running and leave it alone; the result is judged once it has ended."""
     if not context.persisted:
         return UNCONFIRMED
-    heading = list(seen.move.target) if seen.move is not None else list(seen.replicas)
-    detail = f"somebody else is moving the partition to {heading}: wait for that, or cancel it with their tool"
+    moving_to = list(seen.move.target) if seen.move is not None else list(seen.replicas)
+    detail = f"somebody else is moving the partition to {moving_to}: wait for that, or cancel it with their tool"
     return Verdict(
-        blocked(reassignment, Block(Blocker.FOREIGN_CHANGE, detail, context.at_ms), context.cluster), unconfirmed=True
+        blocked(reassignment, Block(Blocker.UNMANAGED_CHANGE, detail, context.at_ms), context.cluster), unconfirmed=True
     )
 
 

@@ -9,7 +9,7 @@ from drover.events import healing
 from drover.events.base import Event
 from drover.events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
 from drover.events.partitions import TopicPartition
-from drover.events.reassignments import ReassignmentQueued, ReassignmentRolledBack
+from drover.events.reassignments import ReassignmentCreated, ReassignmentRolledBack
 from drover.state.cluster import ClusterState
 from drover.state.healing import Absence, Brake, Heal, HealChunk, HealedBroker, HealingState, LeftBehind, RunningChunk
 from drover.state.limit_names import MOST_RETURNS
@@ -160,7 +160,7 @@ def _rolled_back(state: ClusterState, event: ReassignmentRolledBack, _at_ms: int
         state.heal_superseded[before.key] = event.replicas
 
 
-def _queued(state: ClusterState, event: ReassignmentQueued, _at_ms: int) -> None:
+def _created(state: ClusterState, event: ReassignmentCreated, _at_ms: int) -> None:
     """Record the target to which a partition of the chunk has given way."""
     if state.heal_superseded and event.key in state.heal_superseded:
         state.heal_superseded[event.key] = event.target
@@ -169,7 +169,7 @@ def _queued(state: ClusterState, event: ReassignmentQueued, _at_ms: int) -> None
 # Rules of healing for events of reassignments; called before those of reassignments, with the state before the event.
 BEFORE_REASSIGNMENTS: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     ReassignmentRolledBack: _rolled_back,
-    ReassignmentQueued: _queued,
+    ReassignmentCreated: _created,
 }
 
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {

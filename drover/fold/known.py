@@ -51,10 +51,10 @@ class _ClusterCommands:
         self.by_source: dict[int, deque[str]] = {}
 
     def copy(self) -> "_ClusterCommands":
-        twin = _ClusterCommands()
-        twin.packed = self.packed.copy()
-        twin.by_source = {source: ids.copy() for source, ids in self.by_source.items()}
-        return twin
+        copy = _ClusterCommands()
+        copy.packed = self.packed.copy()
+        copy.by_source = {source: ids.copy() for source, ids in self.by_source.items()}
+        return copy
 
     def add(self, id_: str, known: KnownCommand) -> None:
         place = _PLACE.pack(known.offset, known.at_ms, known.source, len(known.digest))
@@ -98,10 +98,10 @@ class KnownCommands:
         self._clusters: dict[str, _ClusterCommands] = {}
 
     def copy(self) -> "KnownCommands":
-        """Return an independent twin."""
-        twin = KnownCommands()
-        twin._clusters = {name: commands.copy() for name, commands in self._clusters.items()}
-        return twin
+        """Return an independent copy."""
+        copy = KnownCommands()
+        copy._clusters = {name: commands.copy() for name, commands in self._clusters.items()}
+        return copy
 
     def get(self, identity: Identity) -> KnownCommand | None:
         """Return the command with this id, which may be older than 7 days; None if it is unknown."""

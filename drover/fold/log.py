@@ -81,10 +81,10 @@ class ShardState:
         return state
 
     def copy(self) -> "ShardState":
-        """Return an independent twin."""
-        twin = ShardState()
-        twin.clusters = {name: state.copy() for name, state in self.clusters.items()}
-        return twin
+        """Return an independent copy."""
+        copy = ShardState()
+        copy.clusters = {name: state.copy() for name, state in self.clusters.items()}
+        return copy
 
     def hash(self) -> bytes:
         """Hash the whole state of this shard; see `drover.state.hashing`."""
@@ -147,12 +147,12 @@ class ShardFold:
         self.damage: Damage | None = None
 
     def copy(self) -> "ShardFold":
-        """Return an independent twin; the values inside are frozen and shared."""
-        twin = ShardFold(self.shard, self.shards)
-        twin.take_over(self)
-        twin.known = self.known.copy()
-        twin.state = self.state.copy()
-        return twin
+        """Return an independent copy; the values inside are frozen and shared."""
+        copy = ShardFold(self.shard, self.shards)
+        copy.take_over(self)
+        copy.known = self.known.copy()
+        copy.state = self.state.copy()
+        return copy
 
     def take_over(self, other: "ShardFold") -> None:
         """Take over the content of `other`, which must not be used afterwards."""

@@ -30,11 +30,11 @@ _BEFORE = {Call.STEP: Phase.PREPARED, Call.CANCEL: Phase.ROLLING_BACK, Call.REST
 
 # Every decoded event has its own copies of names and lists. The state shares equal ones: an active reassignment takes a
 # quarter less memory, and a replay, which mostly waits for memory, a tenth less time.
-def _shared_key(event: reassignments.ReassignmentQueued | reassignments.ReassignmentAdopted) -> TopicPartition:
+def _shared_key(event: reassignments.ReassignmentCreated | reassignments.ReassignmentAdopted) -> TopicPartition:
     return TopicPartition(sys.intern(event.topic), event.partition)
 
 
-def _apply_queued(state: ReassignmentState, event: reassignments.ReassignmentQueued, at_ms: int) -> None:
+def _apply_created(state: ReassignmentState, event: reassignments.ReassignmentCreated, at_ms: int) -> None:
     state.put(
         Reassignment(
             key=_shared_key(event),
@@ -43,7 +43,7 @@ def _apply_queued(state: ReassignmentState, event: reassignments.ReassignmentQue
             number=state.next_number,
             original=event.original,
             target=event.target,
-            queued_ms=at_ms,
+            created_ms=at_ms,
             phase=_PENDING,
             since_ms=at_ms,
             current=event.original if event.current is None else event.current,
@@ -62,7 +62,7 @@ def _apply_adopted(state: ReassignmentState, event: reassignments.ReassignmentAd
             number=state.next_number,
             original=event.original,
             target=event.original,
-            queued_ms=at_ms,
+            created_ms=at_ms,
             phase=_ROLLING_BACK,
             since_ms=at_ms,
             current=event.expected,
@@ -167,13 +167,15 @@ def _intended(before: Reassignment, event: reassignments.CallIntended, at_ms: in
     # A cancel may be of the very list that was being sent back.
     restoring = before.restoring if event.call is _CANCEL else None if event.call is _STEP else event.replicas
     phase = _INTENDED[event.call]
-    return replace(before, phase=phase, step=step, since_ms=at_ms, unsure=False, block=None, restoring=restoring)
+    return replace(
+        before, phase=phase, step=step, since_ms=at_ms, outcome_unknown=False, block=None, restoring=restoring
+    )
 
 
 def _accepted(before: Reassignment, event: reassignments.CallAccepted, at_ms: int) -> Reassignment:
     if event.call is _CANCEL and event.adopted:
         # No call was answered: whatever is to be done next, and was tried in vain before, is as it was.
-        return replace(before, since_ms=at_ms, unsure=False, is_settled=True)
+        return replace(before, since_ms=at_ms, outcome_unknown=False, is_settled=True)
     phase = _RUNNING[event.call] if before.cancel_mode is None else _accepted_phase(before, event.call)
     restoring = None if event.call is _STEP else before.restoring
     is_settled = event.call is _CANCEL and before.is_settled
@@ -181,7 +183,7 @@ def _accepted(before: Reassignment, event: reassignments.CallAccepted, at_ms: in
         before,
         phase=phase,
         since_ms=at_ms,
-        unsure=False,
+        outcome_unknown=False,
         attempts=0,
         block=None,
         restoring=restoring,
@@ -192,12 +194,14 @@ def _accepted(before: Reassignment, event: reassignments.CallAccepted, at_ms: in
 def _outcome_lost(before: Reassignment, event: reassignments.CallOutcomeLost, at_ms: int) -> Reassignment:
     phase = _accepted_phase(before, event.call)
     if event.call is _CANCEL:
-        return replace(before, phase=phase, since_ms=at_ms, unsure=True)
+        return replace(before, phase=phase, since_ms=at_ms, outcome_unknown=True)
     sent = before.restoring if before.step is None or event.call is not _STEP else before.step.replicas
     lists = before.unresolved_targets
     if sent is not None and sent not in lists:
         lists = (*lists, sent)
-    return replace(before, phase=phase, since_ms=at_ms, unsure=True, unresolved_targets=lists, is_settled=False)
+    return replace(
+        before, phase=phase, since_ms=at_ms, outcome_unknown=True, unresolved_targets=lists, is_settled=False
+    )
 
 
 def _not_taken(
@@ -209,7 +213,7 @@ def _not_taken(
         before,
         phase=_ROLLING_BACK if waits else _BEFORE[event.call],
         since_ms=at_ms,
-        unsure=False,
+        outcome_unknown=False,
         attempts=before.attempts + 1,
     )
 
@@ -229,7 +233,7 @@ def _confirmed(before: Reassignment, event: reassignments.StepConfirmed, at_ms: 
         current=event.replicas,
         bytes_copied=before.bytes_copied + event.bytes_copied,
         bytes_unknown=before.bytes_unknown or event.bytes_unknown,
-        unsure=False,
+        outcome_unknown=False,
         attempts=0,
         block=None,
     )
@@ -261,7 +265,7 @@ def _cancelled(
         block=None,
         repaired=before.repaired and event.again,
         asked=asked,
-        held_off=None,
+        deferred_by=None,
         returning_to=None,
     )
 
@@ -269,8 +273,8 @@ def _cancelled(
 def _rollback_skipped(before: Reassignment, event: reassignments.RollbackSkipped, at_ms: int) -> Reassignment:
     is_between = before.step is None or before.current == before.step.replicas
     phase = Phase.CONFIRMED if is_between else Phase.COPYING
-    held_off = None if before.asked is None else event.why
-    return replace(before, phase=phase, cancel_mode=None, since_ms=at_ms, block=None, held_off=held_off)
+    deferred_by = None if before.asked is None else event.why
+    return replace(before, phase=phase, cancel_mode=None, since_ms=at_ms, block=None, deferred_by=deferred_by)
 
 
 def _return_begun(before: Reassignment, event: reassignments.ReturnBegun, at_ms: int) -> Reassignment:
@@ -282,7 +286,7 @@ def _return_begun(before: Reassignment, event: reassignments.ReturnBegun, at_ms:
         since_ms=at_ms,
         current=event.replicas,
         step=Step(number, False, event.replicas, event.replicas, None),
-        unsure=False,
+        outcome_unknown=False,
         attempts=0,
         block=None,
         returning_to=event.destination,
@@ -296,14 +300,14 @@ def _taken_back(before: Reassignment, event: reassignments.StepTakenBack, at_ms:
         since_ms=at_ms,
         current=event.replicas,
         step=Step(event.step, False, event.replicas, event.replicas, None),
-        unsure=False,
+        outcome_unknown=False,
         attempts=0,
         block=None,
     )
 
 
 def _cancel_withdrawn(before: Reassignment, _event: reassignments.CancelWithdrawn, _at_ms: int) -> Reassignment:
-    return replace(before, asked=None, held_off=None)
+    return replace(before, asked=None, deferred_by=None)
 
 
 def _blocked(before: Reassignment, event: reassignments.ReassignmentBlocked, at_ms: int) -> Reassignment:
@@ -340,7 +344,7 @@ EVOLVING: Mapping[type[Event], Callable[[Reassignment, Any, int], Reassignment]]
 }
 # Events that affect more than their reassignment, or that have none.
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
-    reassignments.ReassignmentQueued: _apply_queued,
+    reassignments.ReassignmentCreated: _apply_created,
     reassignments.ReassignmentAdopted: _apply_adopted,
     reassignments.TargetReplaced: _apply_replaced,
     reassignments.ReplacementWithdrawn: _apply_withdrawn,

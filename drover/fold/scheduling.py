@@ -19,7 +19,7 @@ from drover.events.clusters import (
     WindowClosed,
     WindowOpened,
 )
-from drover.events.waiting import (
+from drover.events.queue_entries import (
     QueueEntryAdded,
     QueueEntryRemoved,
     QueueExit,
@@ -44,7 +44,7 @@ def _limits_set(state: SchedulingState, event: LimitsSet, _at_ms: int) -> None:
         event.max_partitions_in_flight,
         event.max_moves_per_broker,
         event.max_replicas_per_step,
-        event.mends_by_itself,
+        event.repairs_by_itself,
         event.stepping,
         event.healing,
         event.max_leader_movements,

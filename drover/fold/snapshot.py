@@ -165,7 +165,7 @@ class Image:
 
 
 def manifest_digest(value: bytes) -> bytes:
-    """Identify a manifest, and by it all of its snapshot: the log carries this, and so vouches for it; 16 bytes."""
+    """Identify a manifest, and by it all of its snapshot: the log carries this, and so anchors it; 16 bytes."""
     return hashlib.blake2b(value, digest_size=16).digest()
 
 
@@ -276,8 +276,8 @@ def _is_same(one: Sequence[tuple[Any, KnownCommand]], other: Sequence[tuple[Any,
     if len(one) != len(other):
         return False
     return all(
-        (name, known) == (twin_name, twin if known.by and twin.by else msgspec.structs.replace(twin, by=known.by))
-        for (name, known), (twin_name, twin) in zip(one, other, strict=True)
+        (name, known) == (twin_name, copy if known.by and copy.by else msgspec.structs.replace(copy, by=known.by))
+        for (name, known), (twin_name, copy) in zip(one, other, strict=True)
     )
 
 

@@ -4,18 +4,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from drover.events.base import Event
-from drover.events.foreign import ForeignMoveEnded, ForeignMoveSeen
+from drover.events.unmanaged import UnmanagedMoveEnded, UnmanagedMoveSeen
 from drover.state.unmanaged import UnmanagedMove, UnmanagedState
 
 
-def _seen(state: UnmanagedState, event: ForeignMoveSeen, at_ms: int) -> None:
+def _seen(state: UnmanagedState, event: UnmanagedMoveSeen, at_ms: int) -> None:
     known = state.unmanaged.get(event.key)
     since_ms = at_ms if known is None else known.since_ms
     state.unmanaged[event.key] = UnmanagedMove(event.replicas, event.adding, event.removing, since_ms)
 
 
-def _ended(state: UnmanagedState, event: ForeignMoveEnded, _at_ms: int) -> None:
+def _ended(state: UnmanagedState, event: UnmanagedMoveEnded, _at_ms: int) -> None:
     del state.unmanaged[event.key]
 
 
-APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {ForeignMoveSeen: _seen, ForeignMoveEnded: _ended}
+APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {UnmanagedMoveSeen: _seen, UnmanagedMoveEnded: _ended}

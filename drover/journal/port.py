@@ -54,8 +54,8 @@ class Journal(Protocol):
     """The event log and the topics beside it.
 
     Records of a shard are delivered once each, in offset order, from the position that `seek` has set. The journal does
-    not judge them; `drover.journal.folding` does. Every method raises `LogUnavailableError` if Kafka does not answer in
-    time.
+    not judge them; `drover.journal.folded_log` does. Every method raises `LogUnavailableError` if Kafka does not answer
+    in time.
     """
 
     shards: int

@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaError, MessageSizeTooLargeError, OutOfOrderSequ
 
 from drover.errors import AppendUnknownError
 from drover.journal.access import AUTHORIZATION_ERRORS, could_not_connect, unreachable
-from drover.journal.closing import stop_producer
+from drover.journal.client_shutdown import stop_producer
 from drover.journal.connection import LogConnection
 from drover.journal.port import Headers, RecordTooLargeError
 from drover.time_limits import time_limit

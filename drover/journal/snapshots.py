@@ -47,7 +47,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A written snapshot: its size, and the digest by which the log vouches for it."""
+    """A written snapshot: its size, and the digest by which the log anchors it."""
 
     size: int
     digest: bytes
@@ -63,7 +63,7 @@ class _Candidate:
 
 
 class _Glance(msgspec.Struct, frozen=True):
-    """The fields of a log record that show whether it vouches for a snapshot."""
+    """The fields of a log record that show whether it anchors a snapshot."""
 
     previous_hash: bytes = b""
     snapshot_digest: bytes | None = None
@@ -73,7 +73,7 @@ _glance = msgspec.msgpack.Decoder(_Glance)
 
 
 async def write_snapshot(journal: Journal, topics: TopicNames, fold: ShardFold) -> Written:
-    """Write a fold, its chunks first and its manifest last; readers use it only once the log vouches for it.
+    """Write a fold, its chunks first and its manifest last; readers use it only once the log anchors it.
 
     The fold must not change meanwhile (`ShardFold.copy`). Raises `LogUnavailableError` if a part may not be written; an
     incomplete snapshot does no harm.
@@ -247,7 +247,7 @@ async def _unproven(reader: Reading, topic: str, candidates: Mapping[int, _Candi
 
 
 class _Proof:
-    """Checks that the log contains and vouches for a snapshot; reads the log from the snapshot's last batch on."""
+    """Checks that the log contains and anchors a snapshot; reads the log from the snapshot's last batch on."""
 
     def __init__(self, candidate: _Candidate) -> None:
         self._manifest, self._digest = candidate.manifest, candidate.digest
@@ -265,7 +265,7 @@ class _Proof:
         """The reason why the snapshot is not proven."""
         if self._is_stranger or not self._chained:
             return f"the log does not have its last batch at offset {self._manifest.chain_offset}"
-        return f"no record of the log vouches for the snapshot of offset {self._manifest.position}"
+        return f"no record of the log anchors the snapshot of offset {self._manifest.position}"
 
     def take(self, offset: int, payload: bytes) -> None:
         """Check the next record of the log."""

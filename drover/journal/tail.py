@@ -10,7 +10,7 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from drover.errors import CorruptLogError, LogUnavailableError
 from drover.journal.access import AUTHORIZATION_ERRORS, could_not_connect, unreachable
-from drover.journal.closing import close_consumers
+from drover.journal.client_shutdown import close_consumers
 from drover.journal.connection import LogConnection
 from drover.journal.consumer import new_consumer
 from drover.journal.leaders import learn_leaders

@@ -19,6 +19,7 @@ from drover.events.topics import TopicNames
 from drover.jars import KAFKA_VERSION
 from drover.journal.connection import LogConnection
 from drover.local import files, probe, security
+from drover.local.deadline import wait_until
 from drover.local.exclusive import exclusive
 from drover.local.layout import (
     ADMIN,
@@ -30,11 +31,10 @@ from drover.local.layout import (
     Layout,
     read_spec,
 )
+from drover.local.node_processes import Start, StartNodes, one_process_each
 from drover.local.nodes import Nodes
 from drover.local.processes import ProcessState
 from drover.local.programs import Programs, node_command, prepare
-from drover.local.starting import Start, StartNodes, one_process_each
-from drover.local.waiting import wait_until
 from drover.local.wanted import DEFAULT_BROKERS, DEFAULT_RACKS, Wanted
 
 SERVE_TIMEOUT_S = 120.0

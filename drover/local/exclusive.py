@@ -8,7 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from drover.jars import cache_directory, writable_directory
-from drover.local.waiting import wait_until
+from drover.local.deadline import wait_until
 
 LOCK_TIMEOUT_S = 120.0
 

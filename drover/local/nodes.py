@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from drover.errors import ClusterUnavailableError, ConfigurationError
 from drover.local import files
+from drover.local.deadline import wait_until
 from drover.local.layout import CONTROLLER_ID, ZOOKEEPER, ClusterSpec, Layout, read_spec
 from drover.local.processes import Child, ProcessState, find_marked, read_child, send, spawn, state_of
 from drover.local.programs import Programs, mark, node_environment
-from drover.local.waiting import wait_until
 
 SIGNAL_TIMEOUT_S = 10.0
 STOP_GRACE_S = 15.0

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from drover.local import probe
+from drover.local.deadline import wait_until
 from drover.local.layout import ZOOKEEPER, ClusterSpec, Layout, random_id
 from drover.local.nodes import Nodes
 from drover.local.ports import reserve
 from drover.local.processes import ProcessState
 from drover.local.programs import Programs, node_command, prepare
 from drover.local.settings import LOGGING, zookeeper_settings
-from drover.local.waiting import wait_until
 
 SERVE_TIMEOUT_S = 60.0
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from drover.events.cancelled_partitions import as_recorded
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import CallIntended
 from drover.events.records import AnyEvent, Outcome
-from drover.events.references import as_recorded
 from drover.fold.plans import is_ending
-from drover.reconcile.messages import Moment
+from drover.reconcile.messages import Timestamp
 
 # Nothing further is decided in a batch that has reached this size.
 FULL_BYTES = 1024 * 1024
@@ -33,7 +33,7 @@ class BatchBuilder:
     looked through.
     """
 
-    def __init__(self, apply: Apply, now: Moment) -> None:
+    def __init__(self, apply: Apply, now: Timestamp) -> None:
         self._apply = apply
         self._buffer = bytearray()
         self.now = now

@@ -16,7 +16,7 @@ from drover.events.records import AnyEvent
 from drover.facts import Move
 from drover.fold.plans import ENDINGS
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.messages import Effect, Input, Moment
+from drover.reconcile.messages import Effect, Input, Timestamp
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
 
@@ -106,7 +106,7 @@ class Reconciler:
     much as everything that waits, at every batch.
     """
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
         del now
         self.state = state
         self.observed = observed
@@ -120,7 +120,7 @@ class Reconciler:
     def reconcile(self, batch: BatchBuilder) -> None:
         """Compare state and observations, and emit what follows; emit nothing when they agree."""
 
-    def effects(self, now: Moment, start_by_ms: int, lapsed: str | None) -> Iterable[Effect]:
+    def effects(self, now: Timestamp, start_by_ms: int, lapsed: str | None) -> Iterable[Effect]:
         """Make the calls that are due, each once; none may start after `start_by_ms` (monotonic).
 
         Everything that was emitted is durable and valid by now (R6). If `lapsed` says why nothing may be sent to the
@@ -129,7 +129,7 @@ class Reconciler:
         del now, start_by_ms, lapsed
         return ()
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Say what to look at and when to be called again; changes nothing.
 
         `moves` is what Kafka has just listed. It is None while nobody is about to look: then partitions need not be

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 
 from drover.events.partitions import TopicPartition
 from drover.reconcile.throttles.ahead import MAX_ENTRIES_PER_TOPIC
+from drover.state.broker_directions import BrokerDirection, BrokerDirections
 from drover.state.cluster import ClusterState
-from drover.state.ports import Port, Ports
 from drover.state.scheduling import ClosedWindow, Limits
 from drover.state.slot_share import WHOLE_SLOT
 from drover.windows import in_words
@@ -59,15 +59,15 @@ class Budget(Enum):
 class Start(NamedTuple):
     """A step that would begin: what it takes, and since when it waits.
 
-    `ports` and `uplinks` name what each copy passes, once per copy; a copy takes `share` sixteenths of a slot of each.
-    `entries` is how many entries it needs in its topic's list of throttled replicas. `is_observed` says that the step
-    follows from an observation: without one it is only the likely one.
+    `directions` and `uplinks` name what each copy passes, once per copy; a copy takes `share` sixteenths of a slot of
+    each. `entries` is how many entries it needs in its topic's list of throttled replicas. `is_observed` says that the
+    step follows from an observation: without one it is only the likely one.
     """
 
     key: TopicPartition = NO_PARTITION
     plan: str = ""
     since_ms: int = 0
-    ports: Ports = ()
+    directions: BrokerDirections = ()
     uplinks: tuple[Uplink, ...] = ()
     copies: int = 0
     moves_leader: bool = False
@@ -77,9 +77,9 @@ class Start(NamedTuple):
     is_observed: bool = False
 
     @property
-    def slots(self) -> tuple[Port | Uplink, ...]:
+    def slots(self) -> tuple[BrokerDirection | Uplink, ...]:
         """Everything of which its copies take slots, once per copy."""
-        passed: tuple[Port | Uplink, ...] = self.ports
+        passed: tuple[BrokerDirection | Uplink, ...] = self.directions
         return passed + self.uplinks
 
 
@@ -89,10 +89,10 @@ class View:
     def __init__(self, state: ClusterState) -> None:
         self.state = state
 
-    def slots_taken(self, port: Port, key: TopicPartition) -> int:
-        """Return the sixteenths of slots that are taken at a port, as far as partition `key` is concerned."""
+    def slots_taken(self, direction: BrokerDirection, key: TopicPartition) -> int:
+        """Return the sixteenths of slots that are taken at a direction, as far as partition `key` is concerned."""
         del key
-        return self.state.moves.slots.get(port, 0)
+        return self.state.moves.slots.get(direction, 0)
 
     def uplink_taken(self, uplink: Uplink, key: TopicPartition) -> int:
         """Return the sixteenths of slots that are taken on a rack's uplink."""
@@ -115,9 +115,9 @@ class View:
         return 0
 
 
-def limit_of(limits: Limits, port: Port) -> int:
-    """Return how many slots a port has: whole copies that may pass it at a time."""
-    return limits.max_incoming if port.way == "in" else limits.max_outgoing
+def limit_of(limits: Limits, direction: BrokerDirection) -> int:
+    """Return how many slots a direction has: whole copies that may pass it at a time."""
+    return limits.max_incoming if direction.way == "in" else limits.max_outgoing
 
 
 def _exceeds(taken: int, wanted: int, most: int) -> bool:
@@ -270,22 +270,22 @@ def _broker_open_shut(start: Start, view: View) -> bool:
     return bool(view.state.held_brokers) and _broker_open_held(start, view) is not None
 
 
-def _broker_open_held(start: Start, view: View) -> Port | None:
+def _broker_open_held(start: Start, view: View) -> BrokerDirection | None:
     holds = view.state.held_brokers
-    for port in start.ports:
-        hold = holds.get(port.broker)
-        if hold is not None and hold.holds(port.way) and view.is_waited_for(port.broker, start):
-            return port
+    for direction in start.directions:
+        hold = holds.get(direction.broker)
+        if hold is not None and hold.holds(direction.way) and view.is_waited_for(direction.broker, start):
+            return direction
     return None
 
 
 def _broker_open_words(start: Start, view: View) -> tuple[str, str, int]:
-    port = _broker_open_held(start, view)
-    assert port is not None, "the gate is shut"
-    hold = view.state.held_brokers[port.broker]
-    role = "destination" if port.way == "in" else "source"
-    why = f"withheld, broker {port.broker} is held as a {role} by {hold.by} ({hold.reason})"
-    return why, f"`drover broker release {port.broker}`", hold.since_ms
+    direction = _broker_open_held(start, view)
+    assert direction is not None, "the gate is shut"
+    hold = view.state.held_brokers[direction.broker]
+    role = "destination" if direction.way == "in" else "source"
+    why = f"withheld, broker {direction.broker} is held as a {role} by {hold.by} ({hold.reason})"
+    return why, f"`drover broker release {direction.broker}`", hold.since_ms
 
 
 BROKER_OPEN = Gate("broker-held", Severity.WARN, _broker_open_shut, _broker_open_words)
@@ -296,33 +296,36 @@ def _broker_slots_shut(start: Start, view: View) -> bool:
     return _broker_slots_full(start, view) is not None
 
 
-def _broker_slots_full(start: Start, view: View) -> Port | None:
-    ports = start.ports
-    for port in ports if len(ports) <= 2 else dict.fromkeys(ports):
-        taken = view.slots_taken(port, start.key)
+def _broker_slots_full(start: Start, view: View) -> BrokerDirection | None:
+    directions = start.directions
+    for direction in directions if len(directions) <= 2 else dict.fromkeys(directions):
+        taken = view.slots_taken(direction, start.key)
         if not taken:
             continue
         state = view.state
-        slots = state.slots_of(port.broker, limit_of(state.limits, port))
-        if _exceeds(taken, ports.count(port) * start.share, slots * WHOLE_SLOT) and view.is_waited_for(
-            port.broker, start
+        slots = state.slots_of(direction.broker, limit_of(state.limits, direction))
+        if _exceeds(taken, directions.count(direction) * start.share, slots * WHOLE_SLOT) and view.is_waited_for(
+            direction.broker, start
         ):
-            return port
+            return direction
     return None
 
 
 def _broker_slots_words(start: Start, view: View) -> tuple[str, str, int]:
-    port, state = _broker_slots_full(start, view), view.state
-    assert port is not None, "the gate is shut"
-    taken, copies = view.slots_taken(port, start.key), state.moves.loads.get(port, 0)
-    limit, lowered = state.slots_of(port.broker, limit_of(state.limits, port)), state.allowances.get(port.broker)
-    budgets, is_in = state.limits.budgets, port.way == "in"
+    direction, state = _broker_slots_full(start, view), view.state
+    assert direction is not None, "the gate is shut"
+    taken, copies = view.slots_taken(direction, start.key), state.moves.loads.get(direction, 0)
+    limit, lowered = (
+        state.slots_of(direction.broker, limit_of(state.limits, direction)),
+        state.allowances.get(direction.broker),
+    )
+    budgets, is_in = state.limits.budgets, direction.way == "in"
     has_own = (budgets.max_incoming_per_broker if is_in else budgets.max_outgoing_per_broker) is not None
     name = f"max_{'incoming' if is_in else 'outgoing'}_per_broker" if has_own else "max_moves_per_broker"
-    why = f"a slot, broker {port.broker} has {copies} of {limit} copies {port.way}"
+    why = f"a slot, broker {direction.broker} has {copies} of {limit} copies {direction.way}"
     if taken < copies * WHOLE_SLOT:
         slots = f"{taken / WHOLE_SLOT:.1f} of {limit} slots"
-        why = f"a slot, {copies} copies {port.way} take {slots} of broker {port.broker}"
+        why = f"a slot, {copies} copies {direction.way} take {slots} of broker {direction.broker}"
     cause = f"{name} is {limit}" if lowered is None else f"lowered for a time: {lowered.detail}"
     return why, f"the end of one of them ({cause})", 0
 
@@ -482,9 +485,9 @@ def plan_waits(state: ClusterState, plan: str) -> Waiting | None:
     return waiting_at(Start(plan=plan, is_pending=True), View(state), PLAN_GATES)
 
 
-def hold_of(state: ClusterState, port: Port) -> Waiting | None:
-    """Return what keeps copies from passing a port because somebody holds its broker; None if nobody does."""
-    return BROKER_OPEN.blocked(Start(ports=(port,)), View(state))
+def hold_of(state: ClusterState, direction: BrokerDirection) -> Waiting | None:
+    """Return what keeps copies from passing a direction because somebody holds its broker; None if nobody does."""
+    return BROKER_OPEN.blocked(Start(directions=(direction,)), View(state))
 
 
 def queue_closed(state: ClusterState) -> Waiting | None:

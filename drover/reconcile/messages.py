@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from drover.events.partitions import TopicPartition
 from drover.facts import BrokerRates, CallResult, Move, Observation, Survey, ThrottledReplicas
 from drover.inventory import Inventory, LogDirectory
-from drover.reconcile.healing.patient import Patient
-from drover.reconcile.healing.planning import HealPlan
+from drover.reconcile.healing.brokers_to_heal import BrokersToHeal
+from drover.reconcile.healing.heal_plan import HealPlan
 from drover.traits import BrokerVersion
 
 # How far the log's time may be ahead of its owner's clock.
@@ -15,13 +15,13 @@ MAX_AHEAD_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class Timestamp:
     """Now, as a value: `wall_ms` since epoch is recorded, `monotonic_ms` measures waiting."""
 
     wall_ms: int
     monotonic_ms: int
 
-    def by(self, broker_ms: int | None) -> "Moment":
+    def by(self, broker_ms: int | None) -> "Timestamp":
         """Return this moment by the clock of the log's brokers, at most `MAX_AHEAD_MS` ahead of this machine's.
 
         A worker's machine whose clock is wrong must not set the time of the log, and a broker whose clock is wrong must
@@ -120,10 +120,10 @@ class InventoryTaken:
 
 @dataclass(frozen=True, slots=True)
 class HealPlanMade:
-    """The plan that `PlanHeal` asked for, with the `patient` that it was made for."""
+    """The plan that `PlanHeal` asked for, with the `to_heal` that it was made for."""
 
     cluster: str
-    patient: Patient
+    to_heal: BrokersToHeal
     plan: HealPlan
 
 
@@ -224,7 +224,7 @@ class PlanHeal:
 
     cluster: str
     inventory: Inventory
-    patient: Patient
+    to_heal: BrokersToHeal
     disk_limit_percent: int
 
 

@@ -461,7 +461,7 @@ class WebSettings:
     """The page: `listen` is where it is served (port 0: any free one).
 
     `hosts` are further host names of the page, such as that of a proxy in front of it; requests for other hosts are
-    refused, so that no foreign page can read this one.
+    refused, so that no page of another site can read this one.
 
     The page is read-only unless `writes` is true: then users may send commands whom an authenticating proxy names in
     the header `user_header`, such as X-Forwarded-User. The header is trusted only from the addresses in `proxies`, and

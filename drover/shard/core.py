@@ -11,8 +11,8 @@ from drover.events.records import AnyEvent
 from drover.events.topics import TopicNames, shard_of
 from drover.fold.log import ShardFold
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.messages import Effect, Input, Moment
-from drover.shard.agenda import Agenda
+from drover.reconcile.messages import Effect, Input, Timestamp
+from drover.shard.due_clusters import DueClusters
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.shard.pipeline import Pipeline, Taken, partitions_to_observe
@@ -57,7 +57,7 @@ class ShardCore:
         """Whether this worker may append to the shard, as far as it knows."""
         return self.token is not None
 
-    def own(self, token: bytes, now: Moment) -> None:
+    def own(self, token: bytes, now: Timestamp) -> None:
         """Begin: this worker's acquire has been folded and its token is the current one.
 
         Calls that a predecessor left open, and throttles it left pending, wait until its time is over. Then the cluster
@@ -67,14 +67,14 @@ class ShardCore:
         self.disown()
         self._proposals.begin(token)
         self._clusters.begin(self.fold.state, now)
-        self._agenda.touched.update(self._clusters.names())
+        self._due_clusters.touched.update(self._clusters.names())
 
     def disown(self) -> None:
         """End: revoked or fenced. All speculation, observations and pending calls are dropped; idempotent."""
         self._proposals.begin(None)
         self._clusters.end()
         self._inputs: list[Input] = []
-        self._agenda = Agenda(self._clusters)
+        self._due_clusters = DueClusters(self._clusters)
 
     # -- in
 
@@ -83,10 +83,10 @@ class ShardCore:
         if self.owned:
             self._inputs.append(entry)
 
-    def vouch_for(self, snapshot_digest: bytes) -> None:
+    def anchor_snapshot(self, snapshot_digest: bytes) -> None:
         """Let the next record say that this snapshot may be used; nothing if the shard is not owned."""
         if self.owned:
-            self._proposals.vouch_for(snapshot_digest)
+            self._proposals.anchor_snapshot(snapshot_digest)
 
     def facts_needed(self, arrivals: Sequence[Arrival]) -> Mapping[str, frozenset[TopicPartition]]:
         """List per cluster the partitions that must be observed, and delivered, before these arrivals are decided."""
@@ -95,7 +95,9 @@ class ShardCore:
         named = partitions_to_observe(arrivals, self._clusters)
         return {cluster: frozenset(keys) for cluster, keys in named.items()}
 
-    def propose(self, now: Moment, arrivals: Sequence[Arrival], unavailable: Mapping[str, str]) -> ProposedBatch | None:
+    def propose(
+        self, now: Timestamp, arrivals: Sequence[Arrival], unavailable: Mapping[str, str]
+    ) -> ProposedBatch | None:
         """Decide everything that has arrived as one batch; None if there is nothing to record.
 
         `unavailable` says why a cluster could not be observed. The batch decides a prefix of the arrivals. Where calls
@@ -107,15 +109,15 @@ class ShardCore:
             return self._proposals.propose_rest(now)
         batch = self._begin(now)
         inputs, self._inputs = self._inputs, []
-        self._agenda.observe(inputs, batch)
+        self._due_clusters.observe(inputs, batch)
         taken = Pipeline(batch, self._clusters, self.fold.known, unavailable).run(arrivals)
         batch.end_decisions()
-        owes = self._agenda.visit(batch)
-        if not (taken.arrivals or batch.events or owes or self._proposals.vouches):
+        owes = self._due_clusters.visit(batch)
+        if not (taken.arrivals or batch.events or owes or self._proposals.has_snapshot_to_anchor):
             return None
         return self._proposals.propose(divided(batch), taken, now)
 
-    def propose_refusal(self, now: Moment, arrivals: Sequence[Arrival], detail: str) -> ProposedBatch | None:
+    def propose_refusal(self, now: Timestamp, arrivals: Sequence[Arrival], detail: str) -> ProposedBatch | None:
         """Refuse the first arrival, after what was proposed for it turned out to be more than the log takes.
 
         All speculation is dropped. None if nothing has arrived.
@@ -126,7 +128,7 @@ class ShardCore:
         taken = Pipeline(batch, self._clusters, self.fold.known, {}, refusal=detail).run(arrivals[:1])
         return self._proposals.propose(divided(batch), taken, now) if taken.arrivals else None
 
-    def closing_batch(self, now: Moment) -> ProposedBatch | None:
+    def closing_batch(self, now: Timestamp) -> ProposedBatch | None:
         """Make a batch that carries only the state hash, for a clean stop; None before the first batch."""
         if not self.fold.sequence:
             return None
@@ -136,12 +138,12 @@ class ShardCore:
         """Note that the batch is durable and was folded as valid: its calls may be made."""
         self._proposals.commit(proposed)
 
-    def _begin(self, now: Moment) -> BatchBuilder:
+    def _begin(self, now: Timestamp) -> BatchBuilder:
         assert self.owned, "only the owner writes"
         return BatchBuilder(self._apply, self._proposals.at(now))
 
     def _apply(self, events: Sequence[AnyEvent], at_ms: int) -> tuple[AnyEvent, ...]:
-        self._agenda.touched.add(events[0].cluster)
+        self._due_clusters.touched.add(events[0].cluster)
         return self._clusters.apply(events, at_ms)
 
     @property
@@ -151,7 +153,7 @@ class ShardCore:
 
     # -- out
 
-    def effects(self, now: Moment) -> tuple[Effect, ...]:
+    def effects(self, now: Timestamp) -> tuple[Effect, ...]:
         """Return the calls to start now: those whose intents are durable, each once, and throttles that are owed.
 
         None while a record is proposed and not committed, or a part of its batch is still to follow. Each must start
@@ -160,12 +162,12 @@ class ShardCore:
         """
         if self._proposals.is_under_way or self._proposals.has_rest:
             return ()
-        return tuple(self._agenda.effects(now, self._proposals.at(now), self._proposals.start_by_ms))
+        return tuple(self._due_clusters.effects(now, self._proposals.at(now), self._proposals.start_by_ms))
 
-    def wake_at_ms(self, now: Moment) -> int | None:
+    def wake_at_ms(self, now: Timestamp) -> int | None:
         """Tell when (monotonic) `propose` should be called although nothing arrives; None if never."""
-        is_waiting = self._proposals.has_rest or self._proposals.vouches
-        return now.monotonic_ms if is_waiting else self._agenda.next_ms(now.monotonic_ms)
+        is_waiting = self._proposals.has_rest or self._proposals.has_snapshot_to_anchor
+        return now.monotonic_ms if is_waiting else self._due_clusters.next_ms(now.monotonic_ms)
 
     def cluster(self, name: str) -> ManagedCluster:
         """Return a managed cluster: what to observe in it, how urgent that is, and what is being copied."""

@@ -22,7 +22,7 @@ from drover.reconcile.gates import CALL_GATES, calls_nothing, lapse
 from drover.reconcile.healing.reconciler import HealingReconciler
 from drover.reconcile.identity.reconciler import IdentityReconciler
 from drover.reconcile.leaders.reconciler import LeadershipReconciler
-from drover.reconcile.messages import BytesSampled, Effect, Identified, Input, Moment
+from drover.reconcile.messages import BytesSampled, Effect, Identified, Input, Timestamp
 from drover.reconcile.moves.call_pace import CallPace
 from drover.reconcile.moves.copy_sizes import CopySizes
 from drover.reconcile.moves.gone_topics import GoneTopics
@@ -32,8 +32,8 @@ from drover.reconcile.plans.reconciler import PlansReconciler
 from drover.reconcile.starts.limits_reconciler import LimitsReconciler
 from drover.reconcile.starts.queue_reconciler import QueueReconciler
 from drover.reconcile.starts.starter import Starter
-from drover.reconcile.throttles.raising import ThrottleRaiser
 from drover.reconcile.throttles.reconciler import ThrottlingReconciler
+from drover.reconcile.throttles.throttle_raiser import ThrottleRaiser
 from drover.reconcile.unmanaged.reconciler import UnmanagedReconciler
 from drover.shard.scope import ShardScope
 from drover.state.cluster import ClusterState
@@ -49,7 +49,7 @@ SURVEY_AGAIN_MS = 10_000
 class ManagedCluster:
     """One cluster: inputs and events go through its reconcilers, in their order."""
 
-    def __init__(self, state: ClusterState, scope: ShardScope, limits: Limits | None, now: Moment) -> None:
+    def __init__(self, state: ClusterState, scope: ShardScope, limits: Limits | None, now: Timestamp) -> None:
         self.state = state
         self.observed = ObservationCache()
         self._is_configured = limits is not None
@@ -128,13 +128,13 @@ class ManagedCluster:
             return "the cluster is not configured any more: nothing was sent"
         return lapse(self.state, CALL_GATES)
 
-    def effects(self, now: Moment, start_by_ms: int) -> Iterator[Effect]:
+    def effects(self, now: Timestamp, start_by_ms: int) -> Iterator[Effect]:
         """Make the calls that are due; none where nothing may be sent."""
         lapsed = self._lapsed
         for reconciler in self._reconcilers:
             yield from reconciler.effects(now, start_by_ms, lapsed)
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None = None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None = None) -> Attention:
         """Say what to look at and when to reconcile again; `moves` is what List has just shown, see `Reconciler`.
 
         What is due stays due while another cluster answers, or none has answered yet: it is tried once a second.
@@ -146,7 +146,7 @@ class ManagedCluster:
         survey = asked.survey and now.monotonic_ms >= self._next_survey_ms
         return replace(asked, survey=survey, owes=asked.owes and self._is_configured)
 
-    def survey_begins(self, now: Moment) -> None:
+    def survey_begins(self, now: Timestamp) -> None:
         """Note that a survey is made: if it is not answered, other looks come before the next one."""
         self._next_survey_ms = now.monotonic_ms + SURVEY_AGAIN_MS
 
@@ -170,7 +170,7 @@ class ManagedCluster:
                 found.add(key.topic)
         return frozenset(found)
 
-    def topics_to_sample(self, now: Moment) -> frozenset[str]:
+    def topics_to_sample(self, now: Timestamp) -> frozenset[str]:
         """List the topics whose sizes are to be read now: of what is being copied, and of what waits for it."""
         copying = frozenset(key.topic for key in self.copying())
         return copying | self._sizes.topics_to_sample(self.state, now.monotonic_ms)
@@ -188,7 +188,7 @@ def _reconcilers(
     sizes: CopySizes,
     scope: ShardScope,
     limits: Limits | None,
-    now: Moment,
+    now: Timestamp,
 ) -> tuple[Reconciler, ...]:
     """Make the reconcilers of one cluster, in the order in which they run; a new capability is added here."""
     backoff, pace = Backoff(), CallPace()
@@ -218,9 +218,9 @@ class ManagedClusters:
         self.speculative = ShardState()
         self._limits = limits
         self._clusters: dict[str, ManagedCluster] = {}
-        self._now = Moment(0, 0)
+        self._now = Timestamp(0, 0)
 
-    def begin(self, state: ShardState, now: Moment) -> None:
+    def begin(self, state: ShardState, now: Timestamp) -> None:
         """Begin an ownership with what the log says."""
         self.speculative = state.copy()
         self._clusters = {}

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from drover.decide.cancel import looked_through
-from drover.decide.commands import decide, looks_for
-from drover.decide.decision import Decision, Facts, Looks, refuse
+from drover.decide.commands import decide, observations_needed
+from drover.decide.decision import Decision, Facts, NeededObservations, refuse
 from drover.events.bounds import shortened
+from drover.events.cancelled_partitions import recorded_size
 from drover.events.codec import Malformed, command_digest
 from drover.events.commands import TYPES_BY_TOPIC, AnyCommand, Cancel
 from drover.events.fields import ClusterName, Identifier
 from drover.events.partitions import PartitionReference, TopicPartition
 from drover.events.records import AnyEvent, Outcome
-from drover.events.references import recorded_size
 from drover.events.refusals import Refusal, RefusalCode
 from drover.events.topics import shard_of
 from drover.facts import PartitionFacts
@@ -131,7 +131,7 @@ def partitions_to_observe(arrivals: Sequence[Arrival], clusters: ManagedClusters
         if isinstance(command, Malformed) or command.cluster not in scope.clusters:
             continue
         if shard_of(command.cluster, scope.shards) == scope.shard:
-            worth = looks_for(command, clusters.of(command.cluster).state).worth
+            worth = observations_needed(command, clusters.of(command.cluster).state).worth
             if worth:
                 named.setdefault(command.cluster, set()).update(worth)
     return named
@@ -210,12 +210,12 @@ class Pipeline:
 
     def _decided(self, command: AnyCommand, arrival: Arrival) -> Decided | Refused | None:
         cluster = self._clusters.of(command.cluster)
-        looks = looks_for(command, cluster.state)
-        if self._must_wait(command, looks, arrival, cluster):
+        needed = observations_needed(command, cluster.state)
+        if self._must_wait(command, needed, arrival, cluster):
             return None
         if isinstance(command, Cancel):
             self._batch.looked_through += looked_through(command, cluster.state)
-        decision = decide(command, cluster.state, self._facts(cluster, looks, arrival))
+        decision = decide(command, cluster.state, self._facts(cluster, needed, arrival))
         outcome = _outcome_of(command, self._topic(arrival), arrival.offset, decision, digest=command_digest(command))
         size = recorded_size(outcome, decision.events)
         if size <= MAX_DECISION_BYTES:
@@ -223,21 +223,23 @@ class Pipeline:
         detail = f"the decision takes {size} bytes, at most {MAX_DECISION_BYTES} are allowed: split the command"
         return Refused(command, RefusalCode.TOO_LARGE, detail, takes_id=True)
 
-    def _must_wait(self, command: AnyCommand, looks: Looks, arrival: Arrival, cluster: ManagedCluster) -> bool:
+    def _must_wait(
+        self, command: AnyCommand, needed: NeededObservations, arrival: Arrival, cluster: ManagedCluster
+    ) -> bool:
         """Whether what the command needs to see is not there yet.
 
         What has ended in this batch must be observed again. While a reorder's or an election's call is open about a
         partition, no look at it counts: the command waits a few seconds for the end, and is refused then.
         """
-        if not looks.required:
+        if not needed.required:
             return False
-        if any((command.cluster, key) in self._batch.ended for key in looks.required):
+        if any((command.cluster, key) in self._batch.ended for key in needed.required):
             return True
         if self._batch.at_ms - arrival.timestamp_ms > MAX_CALL_WAIT_MS:
             return False
-        return cluster.observed.awaits_end(looks.required, self._batch.now.monotonic_ms)
+        return cluster.observed.awaits_end(needed.required, self._batch.now.monotonic_ms)
 
-    def _facts(self, cluster: ManagedCluster, looks: Looks, arrival: Arrival) -> Facts:
+    def _facts(self, cluster: ManagedCluster, needed: NeededObservations, arrival: Arrival) -> Facts:
         now_ms, observed = self._batch.now.monotonic_ms, cluster.observed
 
         def recent(key: TopicPartition) -> PartitionFacts | None:
@@ -245,10 +247,10 @@ class Pipeline:
             seen = observed.fresh(key, now_ms, 2 * FRESH_MS)
             return None if seen is None else seen.facts
 
-        fresh = {key: observed.fresh(key, now_ms) for key in looks.required}
+        fresh = {key: observed.fresh(key, now_ms) for key in needed.required}
         unseen = [str(key) for key, seen in fresh.items() if seen is None]
-        unavailable = self._unavailable.get(cluster.state.name) if looks.worth else None
-        if looks.worth and unavailable is None and unseen:
+        unavailable = self._unavailable.get(cluster.state.name) if needed.worth else None
+        if needed.worth and unavailable is None and unseen:
             unavailable = f"{len(unseen)} partitions, {unseen[0]} among them, could not be observed in time"
         return Facts(
             partitions={key: seen.facts for key, seen in fresh.items() if seen is not None},
@@ -326,7 +328,7 @@ def _outcome_of(command: AnyCommand, topic: str, offset: int, decision: Decision
         accepted=tuple(PartitionReference(*key) for key in decision.accepted),
         unchanged=tuple(PartitionReference(*key) for key in decision.unchanged),
         refusals=tuple(map(_bounded, decision.refusals)),
-        held_off=decision.held_off,
+        deferred=decision.deferred,
         remarks=decision.remarks,
     )
 

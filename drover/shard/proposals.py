@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from drover.events.cancelled_partitions import as_recorded
 from drover.events.codec import encode_record
 from drover.events.records import SCHEMA_VERSION, AnyEvent, Batch, Cursor, Outcome
-from drover.events.references import as_recorded
 from drover.fold.log import ShardFold
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.messages import Moment
+from drover.reconcile.messages import Timestamp
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.shard.pipeline import Taken
 from drover.state.hashing import CURRENT_FORM, is_hash_due
@@ -22,7 +22,7 @@ RECORD_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class BatchContent:
     """The content of one record; `at_ms` is the log time at which its events were decided."""
 
     at_ms: int
@@ -47,14 +47,14 @@ class Proposals:
         self.token = token
         self.is_under_way = False
         # What did not fit into the record before: it follows at once, and nothing is called before it is durable.
-        self._rest: tuple[Draft, ...] = ()
-        # A snapshot that was written, and that the log does not vouch for yet.
+        self._rest: tuple[BatchContent, ...] = ()
+        # A snapshot that was written, and that the log does not anchor yet.
         self._snapshot_digest: bytes | None = None
         self._proposed_ms = 0
         # When the last valid record was proposed: until then this worker was certainly the owner.
         self._proved_ms = -CALL_START_MS - 1
 
-    def vouch_for(self, snapshot_digest: bytes) -> None:
+    def anchor_snapshot(self, snapshot_digest: bytes) -> None:
         """Let the next record say that this snapshot may be used."""
         self._snapshot_digest = snapshot_digest
 
@@ -64,7 +64,7 @@ class Proposals:
         return bool(self._rest)
 
     @property
-    def vouches(self) -> bool:
+    def has_snapshot_to_anchor(self) -> bool:
         """Whether a snapshot waits for a record that says that it may be used."""
         return self._snapshot_digest is not None
 
@@ -77,22 +77,22 @@ class Proposals:
         return self._proved_ms + CALL_START_MS
 
     def propose(
-        self, drafts: tuple[Draft, ...], taken: Taken, now: Moment, *, with_hash: bool = False
+        self, contents: tuple[BatchContent, ...], taken: Taken, now: Timestamp, *, with_hash: bool = False
     ) -> ProposedBatch:
-        """Make the next record, of the first draft; the others are proposed by `propose_rest`, one at a time."""
+        """Make the next record, of the first content; the others are proposed by `propose_rest`, one at a time."""
         assert self.token is not None, "only the owner writes"
         assert not self.is_under_way, "the last batch was neither committed nor disowned"
-        draft, *rest = drafts
+        content, *rest = contents
         self.is_under_way, self._rest = True, tuple(rest)
         self._proposed_ms = now.monotonic_ms
         fold = self._fold
         has_hash = with_hash or is_hash_due(fold.sequence + 1, fold.state.clusters)
         state_hash = fold.state.hash() if has_hash else None
         cursors = following(self._cursors, taken.arrivals)
-        return proposed_batch(fold, self.token, cursors, draft, taken, state_hash, self._snapshot_digest)
+        return proposed_batch(fold, self.token, cursors, content, taken, state_hash, self._snapshot_digest)
 
-    def propose_rest(self, now: Moment) -> ProposedBatch:
-        """Make the record of the next draft that is left."""
+    def propose_rest(self, now: Timestamp) -> ProposedBatch:
+        """Make the record of the next content that is left."""
         return self.propose(self._rest, Taken(), now)
 
     def commit(self, proposed: ProposedBatch) -> None:
@@ -115,9 +115,9 @@ class Proposals:
             Cursor(topic_id, cursor.next_offset) for topic_id, cursor in zip(self._topic_ids, known, strict=True)
         )
 
-    def at(self, now: Moment) -> Moment:
+    def at(self, now: Timestamp) -> Timestamp:
         """Return the same moment in log time, which never goes back."""
-        return Moment(max(now.wall_ms, self._fold.at_ms), now.monotonic_ms)
+        return Timestamp(max(now.wall_ms, self._fold.at_ms), now.monotonic_ms)
 
 
 def following(cursors: Sequence[Cursor], taken: Iterable[Arrival]) -> tuple[Cursor, ...]:
@@ -128,18 +128,18 @@ def following(cursors: Sequence[Cursor], taken: Iterable[Arrival]) -> tuple[Curs
     return tuple(Cursor(cursor.topic_id, offset) for cursor, offset in zip(cursors, offsets, strict=True))
 
 
-def divided(batch: BatchBuilder) -> tuple[Draft, ...]:
+def divided(batch: BatchBuilder) -> tuple[BatchContent, ...]:
     """Divide a batch into as many records as it takes: the outcomes and what was decided for them in the first.
 
     Decisions take less than half of what a record may have, and come before what the capabilities say follows. Only the
     latter is ever divided: each event of it leads from one possible state to the next, as in records of their own.
     """
     if batch.size <= RECORD_BYTES:
-        return (Draft(batch.at_ms, tuple(batch.outcomes), tuple(batch.events)),)
+        return (BatchContent(batch.at_ms, tuple(batch.outcomes), tuple(batch.events)),)
     first, *others = _pieces(batch)
     return (
-        Draft(batch.at_ms, tuple(batch.outcomes), first),
-        *(Draft(batch.at_ms, (), events) for events in others),
+        BatchContent(batch.at_ms, tuple(batch.outcomes), first),
+        *(BatchContent(batch.at_ms, (), events) for events in others),
     )
 
 
@@ -159,7 +159,7 @@ def proposed_batch(
     fold: ShardFold,
     token: bytes,
     cursors: tuple[Cursor, ...],
-    draft: Draft,
+    content: BatchContent,
     taken: Taken,
     state_hash: bytes | None,
     snapshot_digest: bytes | None,
@@ -173,11 +173,11 @@ def proposed_batch(
         token=token,
         epoch=fold.epoch,
         sequence=fold.sequence + 1,
-        at_ms=draft.at_ms,
+        at_ms=content.at_ms,
         cursors=cursors,
         previous_hash=fold.chain,
-        outcomes=draft.outcomes,
-        events=draft.events,
+        outcomes=content.outcomes,
+        events=content.events,
         state_hash=state_hash,
         state_hash_form=1 if state_hash is None else CURRENT_FORM,
         snapshot_digest=snapshot_digest,

@@ -38,9 +38,9 @@ class AdaptationState(ClusterSlice):
         "allowances",
         factory=dict,
         content=items_by_key,
-        told_as=("allowance of broker", "lowered", "as the limits say"),
+        described_as=("allowance of broker", "lowered", "as the limits say"),
     )
-    suspension: Suspension | None = recorded("suspension", told_as=("suspension of starts",))
+    suspension: Suspension | None = recorded("suspension", described_as=("suspension of starts",))
     below_min_isr: frozenset[TopicPartition] = index(frozenset)
 
     def suspend(self, suspension: Suspension | None) -> None:

@@ -36,8 +36,8 @@ class ClusterState(
         return self.moves.leader_steps + self.leaders_under_way
 
     def copy(self) -> Self:
-        """Return an independent twin; the values inside are frozen and shared."""
-        twin = type(self)(self.name)
+        """Return an independent copy; the values inside are frozen and shared."""
+        copy = type(self)(self.name)
         for one in fields(self):
-            setattr(twin, one.name, copy_of(getattr(self, one.name)))
-        return twin
+            setattr(copy, one.name, copy_of(getattr(self, one.name)))
+        return copy

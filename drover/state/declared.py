@@ -22,15 +22,15 @@ class Recorded:
 
     `name` is the field's name in hashes and snapshots, and never changes; None for a field that snapshots keep and no
     hash covers. `content` makes what is hashed of a value. `key` finds an entry's key in the entry, for maps of which
-    snapshots keep the entries alone. `told_as` says what one entry is called, and what it is called when one comes or
-    goes; a value that is not a map has only the first.
+    snapshots keep the entries alone. `described_as` says what one entry is called, and what it is called when one comes
+    or goes; a value that is not a map has only the first.
     """
 
     name: str
     content: Callable[[Any], object]
     hashed: bool = True
     key: Callable[[Any], object] | None = None
-    told_as: tuple[str, ...] = ()
+    described_as: tuple[str, ...] = ()
 
 
 def recorded(
@@ -41,10 +41,10 @@ def recorded(
     content: Callable[[Any], object] = lambda value: value,
     hashed: bool = True,
     key: Callable[[Any], object] | None = None,
-    told_as: tuple[str, ...] = (),
+    described_as: tuple[str, ...] = (),
 ) -> Any:
     """Declare a field that the log determines; see `Recorded`."""
-    metadata = {_RECORDED: Recorded(name, content, hashed, key, told_as)}
+    metadata = {_RECORDED: Recorded(name, content, hashed, key, described_as)}
     if factory is not None:
         return field(default_factory=factory, metadata=metadata)
     return field(default=default, metadata=metadata)

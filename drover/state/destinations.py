@@ -12,7 +12,7 @@ def destinations(state: ClusterState) -> Mapping[TopicPartition, tuple[int, ...]
     found: dict[TopicPartition, tuple[int, ...]] = {}
     for key, entry in state.reassignments.items():
         then = () if entry.replacement is None else entry.replacement.target
-        found[key] = (*(entry.current if entry.awaits_cancel else entry.heading), *then)
+        found[key] = (*(entry.current if entry.awaits_cancel else entry.step_target), *then)
     for key, queued in state.queue.items():
         found[key] = (*found.get(key, ()), *queued.target)
     return found

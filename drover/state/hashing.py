@@ -27,8 +27,8 @@ OLDEST_FORM = 2
 # The order in which the fields are hashed, by recorded name; later ones follow in the order of their names.
 _FIRST = (
     *("name", "kafka_cluster_id", "mismatched_kafka_cluster_id", "freeze", "limits", "blacklist", "failed_brokers"),
-    *("broker_throttles", "topic_throttles", "plans", "reassignments", "next_number", "queue", "foreign"),
-    "given_up",
+    *("broker_throttles", "topic_throttles", "plans", "reassignments", "next_number", "queue", "unmanaged"),
+    "expired_calls",
 )
 _HASHED = {
     declared.name: (attribute, declared.content)

@@ -99,26 +99,29 @@ class HealingState(ClusterSlice):
     """
 
     failed_brokers: dict[int, int] = recorded(
-        "failed_brokers", factory=dict, content=items_by_key, told_as=("failed broker", "failed", "returned")
+        "failed_brokers", factory=dict, content=items_by_key, described_as=("failed broker", "failed", "returned")
     )
     absent_brokers: dict[int, Absence] = recorded(
-        "outages", factory=dict, content=items_by_key, told_as=("absent broker", "missed", "no longer missed")
+        "outages", factory=dict, content=items_by_key, described_as=("absent broker", "missed", "no longer missed")
     )
     recent_returns: dict[int, tuple[int, ...]] = recorded("recent_returns", factory=dict, content=items_by_key)
     emptied_brokers: dict[int, int] = recorded(
-        "emptied_brokers", factory=dict, content=items_by_key, told_as=("emptied broker", "emptied", "back")
+        "emptied_brokers", factory=dict, content=items_by_key, described_as=("emptied broker", "emptied", "back")
     )
     healed_brokers: dict[int, HealedBroker] = recorded("healed_brokers", factory=dict, hashed=False)
     healing_brakes: dict[str, Brake] = recorded(
-        "healing_brakes", factory=dict, content=items_by_key, told_as=("brake of healing", "on", "released")
+        "healing_brakes", factory=dict, content=items_by_key, described_as=("brake of healing", "on", "released")
     )
-    heal: Heal | None = recorded("heal", told_as=("heal",))
+    heal: Heal | None = recorded("heal", described_as=("heal",))
     heal_chunks: dict[int, HealChunk] = recorded(
-        "heal_chunks", factory=dict, content=items_by_key, told_as=("chunk of the heal", "planned", "begun or dropped")
+        "heal_chunks",
+        factory=dict,
+        content=items_by_key,
+        described_as=("chunk of the heal", "planned", "begun or dropped"),
     )
-    heal_running: RunningChunk | None = recorded("heal_running", told_as=("running chunk",))
+    heal_running: RunningChunk | None = recorded("heal_running", described_as=("running chunk",))
     heal_superseded: dict[TopicPartition, tuple[int, ...]] = recorded("heal_superseded", factory=dict, hashed=False)
-    heal_left: LeftBehind | None = recorded("heal_left", told_as=("partitions that cannot be healed",))
+    heal_left: LeftBehind | None = recorded("heal_left", described_as=("partitions that cannot be healed",))
     heal_bytes: dict[int, int] = recorded("heal_bytes", factory=dict, content=items_by_key)
     heals_planned: int = recorded("heals_planned", 0)
 

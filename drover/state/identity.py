@@ -25,18 +25,18 @@ class IdentityState(ClusterSlice):
     (ms of log time).
     """
 
-    kafka_cluster_id: str | None = recorded("kafka_cluster_id", told_as=("kafka cluster id",))
+    kafka_cluster_id: str | None = recorded("kafka_cluster_id", described_as=("kafka cluster id",))
     mismatched_kafka_cluster_id: str | None = recorded(
-        "mismatched_kafka_cluster_id", told_as=("mismatched kafka cluster id",)
+        "mismatched_kafka_cluster_id", described_as=("mismatched kafka cluster id",)
     )
-    outage: Outage | None = recorded("outage", told_as=("outage",))
-    known_brokers: tuple[int, ...] = recorded("known_brokers", (), told_as=("known brokers",))
-    traits: Traits | None = recorded("traits", told_as=("traits",))
+    outage: Outage | None = recorded("outage", described_as=("outage",))
+    known_brokers: tuple[int, ...] = recorded("known_brokers", (), described_as=("known brokers",))
+    traits: Traits | None = recorded("traits", described_as=("traits",))
     unreachable_brokers: dict[int, int] = recorded(
         "unreachable_brokers",
         factory=dict,
         content=items_by_key,
-        told_as=("unreachable broker", "unreachable", "reached, or gone"),
+        described_as=("unreachable broker", "unreachable", "reached, or gone"),
     )
 
     @property

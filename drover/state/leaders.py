@@ -117,25 +117,28 @@ class LeadershipState(ListsState):
     all topics, `listed_in_topics` those listed for some.
     """
 
-    blacklist: tuple[int, ...] = recorded("blacklist", (), told_as=("blacklist",))
+    blacklist: tuple[int, ...] = recorded("blacklist", (), described_as=("blacklist",))
     listings: dict[int, Listing] = recorded(
-        "listings", factory=dict, content=_limited, told_as=("listed broker", "listed", "restored")
+        "listings", factory=dict, content=_limited, described_as=("listed broker", "listed", "restored")
     )
     orders: dict[TopicPartition, KeptOrder] = recorded(
-        "leader_orders", factory=dict, content=items_by_key, told_as=("canonical order", "kept", "restored")
+        "leader_orders", factory=dict, content=items_by_key, described_as=("canonical order", "kept", "restored")
     )
     waiting: dict[TopicPartition, LeaderWait] = recorded(
-        "leader_waits", factory=dict, content=items_by_key, told_as=("leader", "waits", "waits no more")
+        "leader_waits", factory=dict, content=items_by_key, described_as=("leader", "waits", "waits no more")
     )
     intended_orders: dict[TopicPartition, IntendedOrder] = recorded(
-        "intended_orders", factory=dict, content=items_by_key, told_as=("change of order", "intended", "answered")
+        "intended_orders", factory=dict, content=items_by_key, described_as=("change of order", "intended", "answered")
     )
     elections: dict[TopicPartition, Election] = recorded(
-        "elections", factory=dict, content=items_by_key, told_as=("election", "intended", "ended")
+        "elections", factory=dict, content=items_by_key, described_as=("election", "intended", "ended")
     )
-    balance: Balance | None = recorded("balance", told_as=("balance of leaders",))
+    balance: Balance | None = recorded("balance", described_as=("balance of leaders",))
     leader_counts: dict[int, LeaderTally] = recorded(
-        "leader_counts", factory=dict, content=items_by_key, told_as=("leaders of broker", "counted", "not counted")
+        "leader_counts",
+        factory=dict,
+        content=items_by_key,
+        described_as=("leaders of broker", "counted", "not counted"),
     )
     listed_everywhere: frozenset[int] = index(frozenset)
     listed_in_topics: dict[str, frozenset[int]] = index(dict)

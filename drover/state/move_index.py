@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Self
 
 from drover.events.partitions import TopicPartition
+from drover.state.broker_directions import BrokerDirection, BrokerDirections, directions_of
 from drover.state.phase import Phase
-from drover.state.ports import Port, Ports, ports_of
 from drover.state.reassignment import WEIGHTLESS, Reassignment, Step, adding_of, moves_leader
 from drover.state.slot_share import share_of
 
@@ -20,10 +20,12 @@ _INDEXED = _BEFORE_STEP | {_PENDING}
 
 # Asked for at every step that begins or ends; a cluster has few different pairs of lists.
 @lru_cache(maxsize=4096)
-def _weight(expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | None) -> tuple[int, bool, Ports]:
-    """Return a step's number of copies, whether a leader moves with it, and its ports."""
+def _weight(
+    expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | None
+) -> tuple[int, bool, BrokerDirections]:
+    """Return a step's number of copies, whether a leader moves with it, and its directions."""
     adding = adding_of(expected, replicas)
-    return len(adding), moves_leader(expected, replicas, leader), ports_of(adding, leader)
+    return len(adding), moves_leader(expected, replicas, leader), directions_of(adding, leader)
 
 
 @dataclass(slots=True)
@@ -42,8 +44,8 @@ class MoveIndex:
     before_step: dict[TopicPartition, None] = field(default_factory=dict)
     unblocked_pending: int = 0
     unblocked_of: dict[str, int] = field(default_factory=dict)
-    loads: dict[Port, int] = field(default_factory=dict)
-    slots: dict[Port, int] = field(default_factory=dict)
+    loads: dict[BrokerDirection, int] = field(default_factory=dict)
+    slots: dict[BrokerDirection, int] = field(default_factory=dict)
     copies_in_flight: int = 0
     bytes_in_flight: int = 0
     leader_steps: int = 0
@@ -57,7 +59,7 @@ class MoveIndex:
         return made
 
     def copy(self) -> "MoveIndex":
-        """Return an independent twin."""
+        """Return an independent copy."""
         return MoveIndex(
             self.pending.copy(),
             self.in_flight.copy(),
@@ -139,13 +141,13 @@ class MoveIndex:
             if before.copy_bytes:
                 self.bytes_in_flight -= copies * before.copy_bytes
             share = share_of(before.copy_bytes)
-            for port in load:
-                left = loads[port] - 1
+            for direction in load:
+                left = loads[direction] - 1
                 if left:
-                    loads[port] = left
-                    slots[port] -= share
+                    loads[direction] = left
+                    slots[direction] -= share
                 else:
-                    del loads[port], slots[port]
+                    del loads[direction], slots[direction]
         if after is not None:
             copies, moves_leader, load = _weight(after.expected, after.replicas, after.leader)
             self.copies_in_flight += copies
@@ -153,6 +155,6 @@ class MoveIndex:
             if after.copy_bytes:
                 self.bytes_in_flight += copies * after.copy_bytes
             share = share_of(after.copy_bytes)
-            for port in load:
-                loads[port] = loads.get(port, 0) + 1
-                slots[port] = slots.get(port, 0) + share
+            for direction in load:
+                loads[direction] = loads.get(direction, 0) + 1
+                slots[direction] = slots.get(direction, 0) + share

@@ -26,11 +26,11 @@ class ReassignmentState(PlansState, ListsState):
         factory=dict,
         content=values_in_order,
         key=attrgetter("key"),
-        told_as=("reassignment", "begun", "ended"),
+        described_as=("reassignment", "begun", "ended"),
     )
     next_number: int = recorded("next_number", 1)
     expired_calls: dict[TopicPartition, ExpiredCalls] = recorded(
-        "given_up", factory=dict, content=items_by_key, told_as=("late calls", "possible", "past")
+        "expired_calls", factory=dict, content=items_by_key, described_as=("late calls", "possible", "past")
     )
     moves_if_made: MoveIndex | None = index(lambda: None)
 

@@ -1,17 +1,17 @@
 """The phase of a reassignment: a call, and the stage of that call. `Phase` is the recorded name of the pair.
 
-    queued → (prepared →) intended → copying → confirmed → (prepared →) intended → … → completed
+    pending → (prepared →) intended → copying → confirmed → (prepared →) intended → … → completed
        │         │           │          │          │
        └─────────┴───────────┴──────────┴──────────┴──→ rolling-back → cancel-intended → cancelling
                                                               │                              │
                                                               └──→ restore-intended → restoring → rolled back, stopped
 
-A prepared step that cannot begin is postponed: the reassignment is queued again, or confirmed after an earlier step.
+A prepared step that cannot begin is postponed: the reassignment is pending again, or confirmed after an earlier step.
 A copy that is given up for another one goes from copying to cancel-intended, and from cancelling to confirmed. A
 rollback or stop that needs copies goes from rolling-back or cancelling to confirmed, and on by steps.
 
 From every state a partition that is gone, or was changed by others for good, ends as failed. One that ends while
-another target waits for it is queued again, under that target, in the same record.
+another target waits for it is pending again, under that target, in the same record.
 """
 
 from enum import StrEnum
@@ -32,7 +32,7 @@ class Stage(StrEnum):
 class Phase(StrEnum):
     """The pair of call and stage under one name, as in hashes and snapshots."""
 
-    PENDING = "queued"
+    PENDING = "pending"
     PREPARED = "prepared"
     INTENDED = "intended"
     COPYING = "copying"

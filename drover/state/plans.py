@@ -93,25 +93,28 @@ class PlansState(ClusterSlice):
     """
 
     plans: dict[str, Plan] = recorded(
-        "plans", factory=dict, content=values_by_key, told_as=("plan", "opened", "forgotten")
+        "plans", factory=dict, content=values_by_key, described_as=("plan", "opened", "forgotten")
     )
     ended_plans: dict[str, int] = recorded("ended_plans", factory=dict, hashed=False)
     copied: dict[str, Copied] = recorded("copied", factory=dict, hashed=False)
     steppings: dict[str, Stepping] = recorded(
-        "steppings", factory=dict, content=items_by_key, told_as=("stepping of plan", "set", "forgotten")
+        "steppings", factory=dict, content=items_by_key, described_as=("stepping of plan", "set", "forgotten")
     )
-    cluster_throttle: ClusterThrottle | None = recorded("cluster_throttle", told_as=("cluster throttle",))
+    cluster_throttle: ClusterThrottle | None = recorded("cluster_throttle", described_as=("cluster throttle",))
     throttle_bounds: dict[str, int] = recorded(
-        "throttle_bounds", factory=dict, content=items_by_key, told_as=("bound of the throttle of plan", "set", "gone")
+        "throttle_bounds",
+        factory=dict,
+        content=items_by_key,
+        described_as=("bound of the throttle of plan", "set", "gone"),
     )
     priorities: dict[str, Priority] = recorded(
-        "priorities", factory=dict, content=items_by_key, told_as=("priority of plan", "set", "forgotten")
+        "priorities", factory=dict, content=items_by_key, described_as=("priority of plan", "set", "forgotten")
     )
     paused_plans: dict[str, Pause] = recorded(
-        "paused_plans", factory=dict, content=items_by_key, told_as=("pause of plan", "begun", "ended")
+        "paused_plans", factory=dict, content=items_by_key, described_as=("pause of plan", "begun", "ended")
     )
     goals: dict[str, PlanGoal] = recorded(
-        "plan_goals", factory=dict, content=items_by_key, told_as=("goal of plan", "set", "over")
+        "plan_goals", factory=dict, content=items_by_key, described_as=("goal of plan", "set", "over")
     )
     _idle_plans: dict[str, None] | None = index(lambda: None)
 

@@ -7,12 +7,12 @@ which old logs mean what they meant.
 
 from functools import lru_cache
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import Blocker, Call, CancelMode, SkipReason
+from drover.state.broker_directions import BrokerDirections, directions_of
 from drover.state.phase import OPEN_PHASES, Phase, Stage
-from drover.state.ports import Ports, ports_of
 from drover.state.slot_share import share_of
 
 # Looking an enum's member up takes longer than all else in some of the functions that every event runs through.
@@ -43,9 +43,9 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
         return adding_of(self.expected, self.replicas)
 
     @property
-    def load(self) -> Ports:
-        """The ports that this step uses: the leader's way out and the way into each added broker, once per copy."""
-        return ports_of(self.adding, self.leader)
+    def load(self) -> BrokerDirections:
+        """What this step uses: the leader's way out and the way into each added broker, once per copy."""
+        return directions_of(self.adding, self.leader)
 
     @property
     def slot_share(self) -> int:
@@ -98,13 +98,13 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     """One partition on its way from its original replica list to a target.
 
     `current` is the list the next step starts from: the original at first, then each confirmed step's. `step` is the
-    running or last step. `unsure` says that the last call's outcome was lost. `attempts` counts calls in a row that
-    lapsed. `number` is the order of acceptance within the cluster. `cancel_mode` says which cancellation was asked for;
-    `restoring` is the list of the last restore call. `unresolved_targets` holds every list that was sent with an
+    running or last step. `outcome_unknown` says that the last call's outcome was lost. `attempts` counts calls in a row
+    that lapsed. `number` is the order of acceptance within the cluster. `cancel_mode` says which cancellation was asked
+    for; `restoring` is the list of the last restore call. `unresolved_targets` holds every list that was sent with an
     outcome that stayed unknown: should one show up later, it is Drover's own doing. `repaired` says that Kafka's odd
     state (a broker both added and removed) was found and cancelled once since a cancellation was last asked for.
-    `asked` is that request, and `held_off` the guard because of which the reassignment goes on in spite of it (R236-8);
-    requests of older logs are not kept. `returning_to` is the list to which the steps of a rollback lead.
+    `asked` is that request, and `deferred_by` the guard because of which the reassignment goes on in spite of it
+    (R236-8); requests of older logs are not kept. `returning_to` is the list to which the steps of a rollback lead.
     `bytes_unknown` says that a confirmed step was over before it was sampled. `unregistered` are the brokers for which
     Kafka has no registration, by its answers. `is_settled` says that Kafka has ended or refused what was sent last: a
     move that it lists is somebody else's, whatever its list is.
@@ -116,22 +116,22 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     number: int
     original: tuple[int, ...]
     target: tuple[int, ...]
-    queued_ms: int
+    created_ms: int
     phase: Phase
     since_ms: int
     current: tuple[int, ...]
     step: Step | None = None
     cancel_mode: CancelMode | None = None
-    unsure: bool = False
+    outcome_unknown: bool = False
     attempts: int = 0
     bytes_copied: int = 0
     block: Block | None = None
     replacement: Replacement | None = None
     restoring: tuple[int, ...] | None = None
-    unresolved_targets: tuple[tuple[int, ...], ...] = field(default=(), name="lost_lists")
-    repaired: bool = field(default=False, name="mended")
+    unresolved_targets: tuple[tuple[int, ...], ...] = ()
+    repaired: bool = False
     asked: Asked | None = None
-    held_off: SkipReason | None = None
+    deferred_by: SkipReason | None = None
     returning_to: tuple[int, ...] | None = None
     bytes_unknown: bool = False
     unregistered: tuple[int, ...] = ()
@@ -168,7 +168,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
         return self.cancel_mode is not None and self.returning_to is None
 
     @property
-    def heading(self) -> tuple[int, ...]:
+    def step_target(self) -> tuple[int, ...]:
         """The list to which its steps lead: the target, or the original one for a rollback that needs copies."""
         return self.target if self.returning_to is None else self.returning_to
 
@@ -223,8 +223,8 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
         return None if step is None or self.phase in WEIGHTLESS or self.current == step.replicas else step
 
     @property
-    def load(self) -> Ports:
-        """The ports that the reassignment uses now."""
+    def load(self) -> BrokerDirections:
+        """The directions that the reassignment uses now."""
         step = self.weighing_step
         return () if step is None else step.load
 

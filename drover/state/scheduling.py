@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from drover.events.clusters import Budgets, HoldRole, LimitValue
 from drover.events.healing import HealingLimits
@@ -17,7 +17,7 @@ class Limits(Struct, frozen=True, gc=False):
     max_partitions_in_flight: int = 1250
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
-    repairs_by_itself: bool = field(default=False, name="mends_by_itself")
+    repairs_by_itself: bool = False
     stepping: Stepping = Stepping.GROW
     healing: HealingLimits | None = None
     max_leader_movements: int = 1000
@@ -80,7 +80,7 @@ class HeldBroker(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class QueueEntry(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One partition in the queue of KIP-236, from the alter command `id` (`drover.events.waiting.QueueEntryAdded`)."""
+    """One partition in the queue of KIP-236, from the alter command `id` (`QueueEntryAdded`)."""
 
     id: str
     plan: str
@@ -105,25 +105,25 @@ class SchedulingState(ClusterSlice):
     was accepted.
     """
 
-    freeze: Freeze | None = recorded("freeze", told_as=("freeze",))
+    freeze: Freeze | None = recorded("freeze", described_as=("freeze",))
     later_freezes: dict[str, Freeze] = recorded(
-        "later_freezes", factory=dict, content=items_in_order, told_as=("further freeze", "begun", "ended")
+        "later_freezes", factory=dict, content=items_in_order, described_as=("further freeze", "begun", "ended")
     )
-    limits: Limits = recorded("limits", Limits(), content=not_default, told_as=("limits",))
+    limits: Limits = recorded("limits", Limits(), content=not_default, described_as=("limits",))
     changed_limits: dict[str, ChangedLimit] = recorded(
-        "changed_limits", factory=dict, content=items_by_key, told_as=("limit", "set", "reset")
+        "changed_limits", factory=dict, content=items_by_key, described_as=("limit", "set", "reset")
     )
     plan_windows: dict[str, str] = recorded(
-        "plan_windows", factory=dict, content=items_by_key, told_as=("windows of plan", "set", "gone")
+        "plan_windows", factory=dict, content=items_by_key, described_as=("windows of plan", "set", "gone")
     )
     closed_windows: dict[str, ClosedWindow] = recorded(
-        "closed_windows", factory=dict, content=items_by_key, told_as=("closed window", "closed", "opened")
+        "closed_windows", factory=dict, content=items_by_key, described_as=("closed window", "closed", "opened")
     )
     held_brokers: dict[int, HeldBroker] = recorded(
-        "held_brokers", factory=dict, content=items_by_key, told_as=("held broker", "held", "released")
+        "held_brokers", factory=dict, content=items_by_key, described_as=("held broker", "held", "released")
     )
     queue: dict[TopicPartition, QueueEntry] = recorded(
-        "queue", factory=dict, content=items_in_order, told_as=("queue entry", "added", "removed")
+        "queue", factory=dict, content=items_in_order, described_as=("queue entry", "added", "removed")
     )
 
     def forget_windows(self, plan: str) -> None:

@@ -119,8 +119,8 @@ class ThrottlingState(ClusterSlice):
     """The throttles that Drover has set on brokers and topics, and the values that were there before."""
 
     broker_throttles: dict[int, BrokerThrottle] = recorded(
-        "broker_throttles", factory=dict, content=items_by_key, told_as=("broker throttle", "set", "put back")
+        "broker_throttles", factory=dict, content=items_by_key, described_as=("broker throttle", "set", "put back")
     )
     topic_throttles: dict[str, TopicThrottle] = recorded(
-        "topic_throttles", factory=dict, content=items_not_default, told_as=("topic throttle", "set", "put back")
+        "topic_throttles", factory=dict, content=items_not_default, described_as=("topic throttle", "set", "put back")
     )

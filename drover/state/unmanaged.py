@@ -27,5 +27,5 @@ class UnmanagedState(ClusterSlice):
     """Moves of others, by partition."""
 
     unmanaged: dict[TopicPartition, UnmanagedMove] = recorded(
-        "foreign", factory=dict, content=items_by_key, told_as=("unmanaged move", "seen", "ended")
+        "unmanaged", factory=dict, content=items_by_key, described_as=("unmanaged move", "seen", "ended")
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from drover.local.waiting import wait_until
+from drover.local.deadline import wait_until
 
 DROVER = ("-m", "drover")
 # A process that is told to end is given so long.

@@ -359,9 +359,9 @@ class ClusterModel(ModelState):
         """Let the leader report that a replica is in sync; this is what completes moves."""
         self.replication.join(partition, broker)
 
-    def held_bytes(self, partition: TopicPartition) -> dict[int, int]:
+    def stored_bytes(self, partition: TopicPartition) -> dict[int, int]:
         """Return the bytes on each live broker's disk, replicas that are still copying included."""
-        return self.replication.held_bytes(partition)
+        return self.replication.stored_bytes(partition)
 
     @property
     def joins_by_itself(self) -> bool:

@@ -13,7 +13,7 @@ from drover.events.partitions import TopicPartition
 from drover.facts import EVERY_REPLICA
 from drover.testing import controller_model
 from drover.testing.controller_model import Partition
-from drover.testing.copying import CopyWork, copied_bytes
+from drover.testing.copy_work import CopyWork, copied_bytes
 from drover.testing.model_state import ModelBroker, ModelState, ModelTopic, throttled_entries
 
 Replica = tuple[TopicPartition, int]
@@ -35,7 +35,7 @@ class Replication:
         self.replica_lag_ms = replica_lag_ms
         self.joins_by_itself = joins_by_itself
         self._state = state
-        self._held: dict[Replica, int] = {}
+        self._stored: dict[Replica, int] = {}
         self._lagging: dict[Replica, None] = {}
         state.on_change.append(self._follow)
 
@@ -47,18 +47,18 @@ class Replication:
         topic.written[partition.partition] += added_bytes
         for broker in state.isr:
             if broker == state.leader or self._state.brokers[broker].fetches:
-                self._held[partition, broker] = topic.written[partition.partition]
+                self._stored[partition, broker] = topic.written[partition.partition]
             elif added_bytes:
                 self._lagging[partition, broker] = None
         return True
 
-    def held_bytes(self, partition: TopicPartition) -> dict[int, int]:
+    def stored_bytes(self, partition: TopicPartition) -> dict[int, int]:
         """Return the bytes on each live broker's disk, copies under way included, failed directories left out."""
         state = self._state.partition(partition)
         brokers = () if state is None else sorted(state.replicas)
         live = (broker for broker in brokers if self._state.brokers[broker].alive)
         shown = (broker for broker in live if (partition, broker) not in self._state.offline)
-        return {broker: self._held.get((partition, broker), 0) for broker in shown}
+        return {broker: self._stored.get((partition, broker), 0) for broker in shown}
 
     def advance(self, started_ms: int, *, with_controller: bool) -> None:
         """Copy from `started_ms` until now; without a controller nobody can join or leave an ISR."""
@@ -68,7 +68,7 @@ class Replication:
         for item, copied in copied_bytes(work, self.copy_bytes_per_second, started_ms, self._state.now_ms):
             if copied:
                 replica = (item.partition, item.follower)
-                self._held[replica] = self._held.get(replica, 0) + copied
+                self._stored[replica] = self._stored.get(replica, 0) + copied
             if copied == item.missing_bytes and self.joins_by_itself and with_controller:
                 self.join(item.partition, item.follower)
 
@@ -77,7 +77,7 @@ class Replication:
         before = self._state.the_partition(partition)
         if (partition, broker) in self._state.offline:
             return
-        self._held[partition, broker] = self._state.topics[partition.topic].written[partition.partition]
+        self._stored[partition, broker] = self._state.topics[partition.topic].written[partition.partition]
         if broker in before.replicas and broker not in before.isr and self._state.electable(broker):
             self._state.settle(partition, replace(before, isr=(*before.isr, broker), recovering=False))
 
@@ -89,17 +89,17 @@ class Replication:
             if state.leader is None or not self._state.brokers[state.leader].alive:
                 continue
             if follower.fetches:
-                self._held[partition, broker] = self._state.topics[partition.topic].written[partition.partition]
+                self._stored[partition, broker] = self._state.topics[partition.topic].written[partition.partition]
                 del self._lagging[partition, broker]
             elif with_controller and self._state.now_ms - _stopped_ms(follower) > self.replica_lag_ms:
                 remaining = controller_model.without(state.isr, [broker])
                 self._state.settle(partition, replace(state, isr=remaining, recovering=False))
 
     def _follow(self, partition: TopicPartition, before: Partition | None, after: Partition | None) -> None:
-        """Forget what replicas held that are gone; a new leader that lacks records makes the others drop theirs."""
+        """Forget what replicas stored that are gone; a new leader that lacks records makes the others drop theirs."""
         remaining = () if after is None else after.replicas
         for broker in controller_model.without(() if before is None else before.replicas, remaining):
-            self._held.pop((partition, broker), None)
+            self._stored.pop((partition, broker), None)
             self._state.offline.pop((partition, broker), None)
         in_sync = () if after is None else after.isr
         for broker in controller_model.without(() if before is None else before.isr, in_sync):
@@ -107,10 +107,10 @@ class Replication:
         if before is None or after is None or after.leader in {None, before.leader}:
             return
         written = self._state.topics[partition.topic].written
-        held = self._held.get((partition, after.leader or 0), 0)
-        written[partition.partition] = min(written[partition.partition], held)
+        stored = self._stored.get((partition, after.leader or 0), 0)
+        written[partition.partition] = min(written[partition.partition], stored)
         for broker in after.replicas:
-            self._held[partition, broker] = min(self._held.get((partition, broker), 0), held)
+            self._stored[partition, broker] = min(self._stored.get((partition, broker), 0), stored)
 
     def _copy_work(self) -> Iterator[CopyWork]:
         brokers = self._state.brokers
@@ -127,7 +127,7 @@ class Replication:
                     partition=partition,
                     leader=leader,
                     follower=follower,
-                    missing_bytes=topic.written[partition.partition] - self._held.get((partition, follower), 0),
+                    missing_bytes=topic.written[partition.partition] - self._stored.get((partition, follower), 0),
                     leader_limit=self._limit(topic, partition, leader, LEADER_REPLICAS, LEADER_RATE),
                     follower_limit=self._limit(topic, partition, follower, FOLLOWER_REPLICAS, FOLLOWER_RATE),
                 )

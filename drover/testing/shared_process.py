@@ -17,11 +17,11 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, find_jar_path
 from py4j.protocol import Py4JError
 
 from drover.errors import ClusterUnavailableError, ConfigurationError
+from drover.local.deadline import wait_until
 from drover.local.layout import ZOOKEEPER
+from drover.local.node_processes import Start, one_process_each
 from drover.local.processes import ProcessState
 from drover.local.programs import jvm_command
-from drover.local.starting import Start, one_process_each
-from drover.local.waiting import wait_until
 from drover.time_limits import time_limit
 
 MAIN = ("py4j.GatewayServer", "--enable-auth", "0")

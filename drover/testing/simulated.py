@@ -1,4 +1,4 @@
-"""The simulated twin of the real driver: the same port on a `ClusterModel`, with a network's faults to switch on."""
+"""The simulated driver: the port of the real one on a `ClusterModel`, with a network's faults to switch on."""
 
 import asyncio
 import functools
@@ -354,8 +354,8 @@ class SimulatedDriver:
         known = self.model.topics
         return {
             partition: {
-                broker: held
-                for broker, held in self.model.held_bytes(partition).items()
+                broker: stored
+                for broker, stored in self.model.stored_bytes(partition).items()
                 if not self.model.brokers[broker].lacks_listener
             }
             for name in sorted(set(topics) & known.keys())

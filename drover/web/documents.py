@@ -12,7 +12,7 @@ from drover.client.views.history_rows import HistoryRow
 from drover.client.views.limit_rows import limit_rows
 from drover.client.views.log_rows import log_rows
 from drover.client.views.plan_rows import figures, plan_row, plan_rows
-from drover.client.views.shard_rows import contests, shard_rows
+from drover.client.views.shard_rows import ownership_conflicts, shard_rows
 from drover.client.views.status_rows import graded_notices, unmanaged_rows
 from drover.client.views.throttle_rows import broker_throttle_rows, topic_throttle_rows
 from drover.reconcile.gates import Severity
@@ -51,7 +51,7 @@ def document(present: Present, query: Query) -> Document:
 def _head(present: Present, state: ClusterState | None, shard: int) -> dict[str, Any]:
     head: dict[str, Any] = {"clusters": list(present.clusters()), "cluster": None, "at_ms": present.at_ms}
     if state is None:
-        return {"head": head, "notices": list(_contests(present))}
+        return {"head": head, "notices": list(_ownership_conflicts(present))}
     fold = present.view.log.folds[shard]
     head |= {
         "cluster": state.name,
@@ -74,17 +74,17 @@ def _notices(present: Present, state: ClusterState, shard: int) -> list[dict[str
         for beginning in (f"{state.name} is ", f"{state.name}: ", f"{state.name} "):
             line = line.removeprefix(beginning)
         graded.append((severity, line))
-    rows = [*_contests(present), *({"key": line, "level": severity} for severity, line in graded)]
+    rows = [*_ownership_conflicts(present), *({"key": line, "level": severity} for severity, line in graded)]
     return sorted(rows, key=lambda notice: _WORST_FIRST.index(notice["level"]))
 
 
-def _contests(present: Present) -> Iterator[dict[str, Any]]:
+def _ownership_conflicts(present: Present) -> Iterator[dict[str, Any]]:
     """Yield a notice for each set of groups of workers that compete for shards, of any cluster.
 
     Views of the past have none, because a conflict that is over needs no remedy.
     """
     if present.at_ms is None:
-        yield from ({"key": line, "level": Severity.BAD} for line in contests(shard_rows(present.view)))
+        yield from ({"key": line, "level": Severity.BAD} for line in ownership_conflicts(shard_rows(present.view)))
 
 
 def _ownership(present: Present, shard: int) -> Iterator[tuple[Severity, str]]:

@@ -30,7 +30,7 @@ class Denied:
 
 
 @dataclass(frozen=True, slots=True)
-class Doorkeeper:
+class Authorizer:
     """Identifies the users of the page, whom one of the trusted `proxies` names in `user_header`."""
 
     user_header: str

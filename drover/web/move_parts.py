@@ -5,11 +5,11 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from drover.client.live_view import View
 from drover.client.views.broker_marks import broker_marks
 from drover.client.views.status_rows import status_row
 from drover.client.views.waiting_reason import waiting_reason
 from drover.client.views.waiting_rows import queue_rows
-from drover.client.watching import View
 from drover.events.partitions import TopicPartition
 from drover.state.cluster import ClusterState
 from drover.state.reassignment import Reassignment

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+from drover.client.live_view import View
 from drover.client.views.dead_letter_rows import DeadLetter
-from drover.client.watching import View
 from drover.web.changes import Document
 from drover.web.channels import Channels
 from drover.web.documents import document

@@ -9,9 +9,9 @@ from typing import Any
 
 from drover.client.differences import diff
 from drover.client.history import FoldedLog
+from drover.client.live_view import View
 from drover.client.time_travel import Point, Travel
 from drover.client.transfers import Transfers
-from drover.client.watching import View
 from drover.fold.log import ShardFold
 from drover.state.cluster import ClusterState
 from drover.state.declared import declarations

@@ -3,8 +3,8 @@
 from collections import defaultdict, deque
 from dataclasses import dataclass, field
 
+from drover.client.live_view import View
 from drover.client.views.broker_rows import broker_rows
-from drover.client.watching import View
 
 EVERY_MS = 2_000
 POINTS = 300

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from drover.client.live_view import View
 from drover.client.views.dead_letter_rows import DeadLetter
-from drover.client.watching import View
 from drover.state.cluster import ClusterState
 from drover.web.archive import Archive
 

@@ -24,7 +24,7 @@ from drover.web.past import Past, TooManyQuestionsError
 from drover.web.present import Present
 from drover.web.query import parse_query
 from drover.web.surveys import Surveys
-from drover.web.writing import Writes
+from drover.web.writes import Writes
 
 BEAT_S = 2.0
 MAX_VIEWERS = 1000
@@ -94,7 +94,7 @@ class Server:
 
     def _asker(self, request: web.Request) -> str | None:
         """Name who asks: the user, or else the address; None for somebody behind a proxy that names no users."""
-        if self.writes is not None and not isinstance(user := self.writes.doorkeeper.user_of(request), Denied):
+        if self.writes is not None and not isinstance(user := self.writes.authorizer.user_of(request), Denied):
             return user
         return None if self.is_proxy(request.remote or "") else request.remote
 
@@ -188,7 +188,7 @@ class Server:
 
     async def _session(self, request: web.Request) -> web.Response:
         nobody = {"user": None, "token": None, "why": None}
-        return _json(request, nobody if self.writes is None else self.writes.doorkeeper.session(request))
+        return _json(request, nobody if self.writes is None else self.writes.authorizer.session(request))
 
     def _present(self) -> Present:
         if self.page.present is None:

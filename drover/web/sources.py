@@ -8,8 +8,8 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from drover.client.history import open_log, read_log
+from drover.client.live_view import watch
 from drover.client.views.dead_letter_rows import dead_letter
-from drover.client.watching import watch
 from drover.errors import DroverError, LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader

@@ -30,7 +30,7 @@ from drover.events.reassignments import ReassignmentRolledBack, ReassignmentStop
 from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
 from drover.state.reassignment import Reassignment
-from drover.web.acting import EVERYTHING, needs_word
+from drover.web.page_commands import EVERYTHING, needs_word
 from drover.web.ranges import ranges
 
 Groups = Mapping[str, Iterable[TopicPartition]]

@@ -14,7 +14,7 @@ _VERDICTS = frozenset({"accepted", "refused", "duplicate"})
 
 
 class Cell(NamedTuple):
-    """One value of the page; `exact` is shown on hover and in print, `kind` is a class of the style sheet."""
+    """One value of the page; `exact` is shown on hover and in print, `kind` is a class of the style buffer."""
 
     text: str
     exact: str | None = None

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct, msgpack
 
 from drover.events.undecodable import UNDECODABLE
-from drover.spark.audit.parts import Wish
+from drover.spark.audit.parts import AuditSpan
 from drover.spark.schema import SCHEMA_VERSION
-from drover.spark.tables.sheet import Key, Row
+from drover.spark.tables.row_buffer import Key, Row
 
 # Kept shards of another version are not used; raise it with every change of what an audit keeps.
 KEPT_VERSION = (3, SCHEMA_VERSION)
@@ -75,30 +75,30 @@ def decoded(value: bytes) -> KeptShard | None:
     return kept if kept.version == KEPT_VERSION else None
 
 
-def places_before(places: Iterable[Place], wish: Wish, shard: int) -> list[Place]:
+def places_before(places: Iterable[Place], span: AuditSpan, shard: int) -> list[Place]:
     """Return the places before the part that is asked for, the nearest first."""
-    return [place for place in sorted(places, reverse=True) if _is_before(place, wish, shard)]
+    return [place for place in sorted(places, reverse=True) if _is_before(place, span, shard)]
 
 
-def _is_before(place: Place, wish: Wish, shard: int) -> bool:
-    if wish.offsets:
-        return shard in wish.offsets and place.position <= wish.offsets[shard][0]
-    return wish.since_ms is not None and place.latest_ms < wish.since_ms
+def _is_before(place: Place, span: AuditSpan, shard: int) -> bool:
+    if span.offsets:
+        return shard in span.offsets and place.position <= span.offsets[shard][0]
+    return span.since_ms is not None and place.latest_ms < span.since_ms
 
 
-def places_before_plan(places: Iterable[Place], wish: Wish, newest: KeptShard, plan: str) -> list[Place]:
+def places_before_plan(places: Iterable[Place], span: AuditSpan, newest: KeptShard, plan: str) -> list[Place]:
     """Return the places before the first record that names a plan, the nearest first.
 
     `newest` is the last of them. Only where the part begins with the log: the offsets of one that begins with a time
     are found by reading it.
     """
-    if wish.since_ms is not None or wish.offsets:
+    if span.since_ms is not None or span.offsets:
         return []
     first = newest.mentions.get(plan, newest.position)
     return [
         place
         for place in sorted(places, reverse=True)
-        if place.position <= first and (wish.until_ms is None or place.latest_ms <= wish.until_ms)
+        if place.position <= first and (span.until_ms is None or place.latest_ms <= span.until_ms)
     ]
 
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from drover.spark.audit.kept import KeptShard, Place, decoded, places_before, places_before_plan, thinned
-from drover.spark.audit.parts import Wish
+from drover.spark.audit.parts import AuditSpan
 
 # So many for each shard: of a log of any length, the one to begin with is rarely further away than a tenth of it.
 MOST_PER_SHARD = 16
@@ -18,31 +18,31 @@ class KeptFiles:
     def __init__(self, directory: Path, topic: str) -> None:
         self._directory = directory / topic
 
-    def nearest(self, shard: int, end: int, wish: Wish, plan: str | None) -> KeptShard | None:
+    def nearest(self, shard: int, end: int, span: AuditSpan, plan: str | None) -> KeptShard | None:
         """Return the shard as it was nearest before what is asked for; None where it must be read from its beginning.
 
         `end` is where the shard ends now. Files that cannot be used are removed if possible.
         """
         places = {place for place in self._places(shard) if place.position <= end}
-        shard_file = self._first(shard, places_before(places, wish, shard))
+        shard_file = self._first(shard, places_before(places, span, shard))
         if shard_file is not None or plan is None or not places:
             return shard_file
         newest = self._first(shard, sorted(places, reverse=True))
         if newest is None:
             return None
-        return self._first(shard, places_before_plan(places, wish, newest, plan))
+        return self._first(shard, places_before_plan(places, span, newest, plan))
 
     def keep(self, shard: int, place: Place, content: bytes) -> None:
         """Keep a shard, and let go of others where there are too many. Raises `OSError`."""
         self._directory.mkdir(parents=True, exist_ok=True)
         file = self._file(shard, place)
-        draft = file.with_suffix(".part")
+        partial = file.with_suffix(".part")
         try:
-            draft.write_bytes(content)
-            draft.replace(file)
+            partial.write_bytes(content)
+            partial.replace(file)
         except OSError:
             # Its name tells of a place that hardly any other audit ends at: nobody would write over it.
-            draft.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
             raise
         places = self._places(shard)
         self._remove(shard, places - thinned(places, MOST_PER_SHARD))

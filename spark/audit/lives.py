@@ -1,6 +1,6 @@
 """What an audit tells of each reassignment beyond the tables of the job: its steps, its troubles, who undid it. Pure.
 
-It is brought like the tables of a capability, and told beside them.
+It is brought like the tables of a capability, and context beside them.
 """
 
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from msgspec import Struct
 from drover.events import reassignments
 from drover.events.reassignments import Call
 from drover.fold.plans import ENDINGS
+from drover.spark.tables.handlers import CapabilityTables, EventContext, EventHandler
 from drover.spark.tables.measures import listed
 from drover.spark.tables.moves import END_STATES, copied_at_end, is_unknown_at_end, reassignment_of
+from drover.spark.tables.row_buffer import Row
 from drover.spark.tables.schema import CLUSTER, INTEGER, PARTITION, TEXT, TOPIC, Column, Kind, Table, key, latest
-from drover.spark.tables.sheet import Row
-from drover.spark.tables.telling import CapabilityTables, Telling, Told
 from drover.state.moves import ReassignmentState
 from drover.state.reassignment import Reassignment
 
@@ -64,52 +64,52 @@ class LivesMemory(Struct):
     lives: dict[tuple[str, int], Life] = {}
 
 
-_Told = Told[ReassignmentState, Any, LivesMemory]
+_Context = EventContext[ReassignmentState, Any, LivesMemory]
 
 
-def _life(told: _Told) -> Life:
-    return told.memory.lives[told.event.topic, told.event.partition]
+def _life(context: _Context) -> Life:
+    return context.memory.lives[context.event.topic, context.event.partition]
 
 
-def _begun(told: _Told) -> None:
-    told.memory.lives[told.event.topic, told.event.partition] = Life(told.offset)
+def _begun(context: _Context) -> None:
+    context.memory.lives[context.event.topic, context.event.partition] = Life(context.offset)
 
 
-def _intended(told: _Told) -> None:
-    if told.event.call is Call.STEP:
-        life = _life(told)
-        life.started_ms = told.at_ms if life.started_ms is None else life.started_ms
-        life.steps = max(life.steps, told.event.step)
+def _intended(context: _Context) -> None:
+    if context.event.call is Call.STEP:
+        life = _life(context)
+        life.started_ms = context.at_ms if life.started_ms is None else life.started_ms
+        life.steps = max(life.steps, context.event.step)
 
 
-def _rejected(told: _Told) -> None:
-    _life(told).rejected_calls += 1
+def _rejected(context: _Context) -> None:
+    _life(context).rejected_calls += 1
 
 
-def _blocked(told: _Told) -> None:
-    _life(told).blocks += 1
+def _blocked(context: _Context) -> None:
+    _life(context).blocks += 1
 
 
-def _cancelled(told: _Told) -> None:
-    life, event = _life(told), told.event
+def _cancelled(context: _Context) -> None:
+    life, event = _life(context), context.event
     if not event.by:
         return  # a request that is tried again does not repeat who made it
     life.cancel_mode = "rollback" if isinstance(event, reassignments.RollbackRequested) else "stop"
     life.cancelled_by, life.cancel_reason = event.by, event.reason
 
 
-def _ended(told: _Told) -> None:
-    event, before = told.event, told.before
+def _ended(context: _Context) -> None:
+    event, before = context.event, context.before
     place = (event.topic, event.partition)
-    row = _row(place, before, told.memory.lives.pop(place), told.state, told.shard)
+    row = _row(place, before, context.memory.lives.pop(place), context.state, context.shard)
     row["state"] = END_STATES[type(event)]
-    row["ended_ms"] = told.at_ms
-    row["offset"] = told.offset
+    row["ended_ms"] = context.at_ms
+    row["offset"] = context.offset
     row["bytes_copied"] = copied_at_end(before, event)
     row["bytes_unknown"] = int(is_unknown_at_end(before, event))
     row["why"] = getattr(event, "why", None)
     # No other row has this key: no column is joined.
-    told.sheet.replace("lives", (event.cluster, *place, before.number), row)
+    context.buffer.replace("lives", (event.cluster, *place, before.number), row)
 
 
 def under_way(state: ReassignmentState, memory: LivesMemory, shard: int) -> Iterator[Row]:
@@ -134,7 +134,7 @@ def _row(place: tuple[str, int], reassignment: Reassignment, life: Life, state: 
         "state": reassignment.phase.value,
         "original": listed(reassignment.original),
         "target": listed(reassignment.target),
-        "began_ms": reassignment.queued_ms,
+        "began_ms": reassignment.created_ms,
         "started_ms": life.started_ms,
         "ended_ms": None,
         "bytes_copied": reassignment.bytes_copied,
@@ -155,15 +155,15 @@ def _row(place: tuple[str, int], reassignment: Reassignment, life: Life, state: 
 LIVES = CapabilityTables(
     name="lives",
     tables=(LIVES_TABLE,),
-    tellings={
-        reassignments.ReassignmentQueued: Telling(_begun),
-        reassignments.ReassignmentAdopted: Telling(_begun),
-        reassignments.CallIntended: Telling(_intended),
-        reassignments.CallRejected: Telling(_rejected),
-        reassignments.ReassignmentBlocked: Telling(_blocked),
-        reassignments.RollbackRequested: Telling(_cancelled),
-        reassignments.StopRequested: Telling(_cancelled),
-        **dict.fromkeys(ENDINGS, Telling(_ended, reassignment_of)),
+    handlers={
+        reassignments.ReassignmentCreated: EventHandler(_begun),
+        reassignments.ReassignmentAdopted: EventHandler(_begun),
+        reassignments.CallIntended: EventHandler(_intended),
+        reassignments.CallRejected: EventHandler(_rejected),
+        reassignments.ReassignmentBlocked: EventHandler(_blocked),
+        reassignments.RollbackRequested: EventHandler(_cancelled),
+        reassignments.StopRequested: EventHandler(_cancelled),
+        **dict.fromkeys(ENDINGS, EventHandler(_ended, reassignment_of)),
     },
     memory=LivesMemory,
 )

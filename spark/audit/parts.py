@@ -21,7 +21,7 @@ class ShardPart(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class AuditSpan:
     """What was asked for: everything decided from `since_ms` on up to `until_ms`, by the log's time, or offsets.
 
     That time never goes back within a shard (R6). `offsets` holds the first and the last offset by shard; shards that

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from drover.spark.audit.facts import Row, ShardDamage
-from drover.spark.audit.parts import ShardPart, Wish, written
+from drover.spark.audit.parts import AuditSpan, ShardPart, written
 from drover.spark.audit.sections import SECTIONS
 from drover.spark.audit.shard_report import COUNTS, REQUESTERS, ShardReport, in_order
 
@@ -44,13 +44,13 @@ class Report:
 
 
 def report(
-    shards: Sequence[ShardReport], wish: Wish, starts: Offsets, ends: Offsets, sections: Collection[str] = SECTIONS
+    shards: Sequence[ShardReport], span: AuditSpan, starts: Offsets, ends: Offsets, sections: Collection[str] = SECTIONS
 ) -> Report:
     """Merge the reports of the shards; `starts` and `ends` are the first and the end offset of each shard of the log.
 
     Each report must have the rows of `sections`.
     """
-    parts = wish.resolved(starts, ends, {shard.shard: (shard.first, shard.after) for shard in shards})
+    parts = span.resolved(starts, ends, {shard.shard: (shard.first, shard.after) for shard in shards})
     return Report(
         parts,
         _totals(shards, parts),

@@ -82,7 +82,7 @@ class ShardReport(Struct, kw_only=True, tag="report"):
     rows: dict[str, list[tuple[Any, ...]]]
 
 
-class _Telling:
+class _Totals:
     """Sums and rows of a shard under construction."""
 
     def __init__(self, wanted: Wanted) -> None:
@@ -107,33 +107,33 @@ def _duration_ms(life: Row) -> int | None:
 
 def shard_report(facts: ShardFacts, wanted: Wanted) -> ShardReport:
     """Make the report of a shard, with the rows that are wanted."""
-    telling = _Telling(wanted)
+    totals = _Totals(wanted)
     decided = sorted(facts.decided, key=lambda entry: entry[:3])
-    named = _tell_commands(decided, wanted, telling)
-    _tell_refusals(decided, wanted, telling)
+    named = _add_commands(decided, wanted, totals)
+    _add_refusals(decided, wanted, totals)
     lives = [
         life | {"duration_ms": _duration_ms(life)}
         for life in _with_causes(facts.lives, decided)
         if _is_wanted(life, wanted)
     ]
     named.update((life["cluster"], life["plan"]) for life in lives)
-    completed_ms = _tell_lives(lives, telling)
-    if REASSIGNMENTS in telling.rows:
-        telling.rows[REASSIGNMENTS] += lives
+    completed_ms = _add_lives(lives, totals)
+    if REASSIGNMENTS in totals.rows:
+        totals.rows[REASSIGNMENTS] += lives
     plans = named & facts.plans.keys()
-    telling.counts["plans"] = len(plans)
-    if PLANS in telling.rows:
-        telling.rows[PLANS] += (_plan(key, facts.plans[key]) for key in plans)
+    totals.counts["plans"] = len(plans)
+    if PLANS in totals.rows:
+        totals.rows[PLANS] += (_plan(key, facts.plans[key]) for key in plans)
     return ShardReport(
         shard=facts.shard,
         first=facts.first,
         after=facts.after,
         unreadable=tuple(facts.unreadable),
         damage=facts.damage,
-        counts=telling.counts,
+        counts=totals.counts,
         completed_ms=completed_ms,
-        requesters=telling.requesters,
-        rows=telling.shaped(),
+        requesters=totals.requesters,
+        rows=totals.shaped(),
     )
 
 
@@ -162,7 +162,7 @@ def _named(decided: Decided) -> Row:
     }
 
 
-def _tell_commands(decided: Iterable[Decided], wanted: Wanted, telling: _Telling) -> set[_Values]:
+def _add_commands(decided: Iterable[Decided], wanted: Wanted, totals: _Totals) -> set[_Values]:
     """Report the selected commands, and return the plans that they name."""
     plans: set[_Values] = set()
     for decision in decided:
@@ -171,36 +171,36 @@ def _tell_commands(decided: Iterable[Decided], wanted: Wanted, telling: _Telling
         topics.update(refusal.topic for refusal in outcome.refusals)
         if not wanted.has(outcome.cluster, outcome.plan, topics, (outcome.by,)):
             continue
-        of = telling.of(outcome.by)
+        of = totals.of(outcome.by)
         _add(of, "commands")
-        _add(telling.counts, "commands")
-        _add(telling.counts, _VERDICTS[outcome.verdict])
+        _add(totals.counts, "commands")
+        _add(totals.counts, _VERDICTS[outcome.verdict])
         if outcome.verdict == "refused":
             _add(of, "refused_commands")
         if outcome.plan is not None:
             plans.add((outcome.cluster, outcome.plan))
-        if COMMANDS in telling.rows:
+        if COMMANDS in totals.rows:
             counts = {
                 "accepted": len(outcome.accepted),
                 "unchanged": len(outcome.unchanged),
                 "refused": len(outcome.refusals),
             }
-            telling.rows[COMMANDS].append(_named(decision) | {"verdict": outcome.verdict} | counts)
+            totals.rows[COMMANDS].append(_named(decision) | {"verdict": outcome.verdict} | counts)
     return plans
 
 
-def _tell_refusals(decided: Iterable[Decided], wanted: Wanted, telling: _Telling) -> None:
+def _add_refusals(decided: Iterable[Decided], wanted: Wanted, totals: _Totals) -> None:
     for decision in decided:
         outcome = decision.outcome
         for refusal in outcome.refusals:
             if not wanted.has(outcome.cluster, outcome.plan, (refusal.topic,), (outcome.by,)):
                 continue
-            _add(telling.of(outcome.by), "refusals")
-            _add(telling.counts, "refusals")
-            if REFUSALS in telling.rows:
+            _add(totals.of(outcome.by), "refusals")
+            _add(totals.counts, "refusals")
+            if REFUSALS in totals.rows:
                 about = {"topic": refusal.topic, "partition": refusal.partition}
                 reason = {"code": str(refusal.code), "detail": refusal.detail}
-                telling.rows[REFUSALS].append(_named(decision) | about | reason)
+                totals.rows[REFUSALS].append(_named(decision) | about | reason)
 
 
 def _with_causes(lives: Iterable[Row], decided: Iterable[Decided]) -> Iterator[Row]:
@@ -233,7 +233,7 @@ def _is_wanted(life: Row, wanted: Wanted) -> bool:
     return wanted.has(life["cluster"], life["plan"], (life["topic"],), (life["requester"], life["cancelled_by"]))
 
 
-def _tell_lives(lives: Iterable[Row], telling: _Telling) -> list[int]:
+def _add_lives(lives: Iterable[Row], totals: _Totals) -> list[int]:
     """Count reassignments, and return how long each completed one took."""
     completed_ms: list[int] = []
     # By requester and state: the number of reassignments, and the bytes copied.
@@ -250,12 +250,12 @@ def _tell_lives(lives: Iterable[Row], telling: _Telling) -> list[int]:
         if state == "completed":
             completed_ms.append(life["duration_ms"])
     for (requester, state), (count, copied, unknown, cancels) in durations.items():
-        for counts in (telling.counts, telling.of(requester)):
+        for counts in (totals.counts, totals.of(requester)):
             _add(counts, "reassignments", count)
             _add(counts, _ENDED.get(state, "under_way"), count)
             _add(counts, "bytes_copied", copied)
             _add(counts, "bytes_unknown", unknown)
-        _add(telling.counts, "cancels_asked_for", cancels)
+        _add(totals.counts, "cancels_asked_for", cancels)
     return sorted(completed_ms)
 
 

@@ -17,18 +17,18 @@ from drover.fold.log import RecordVerdict
 from drover.spark.audit.facts import Decided, ShardDamage, ShardFacts
 from drover.spark.audit.kept import NOTHING_KEPT, Kept, KeptShard, Place, encoded
 from drover.spark.audit.lives import LIVES, under_way
-from drover.spark.audit.parts import Wish
+from drover.spark.audit.parts import AuditSpan
 from drover.spark.audit.shard_report import ShardReport, Wanted, shard_report
 from drover.spark.folding.carry import packed, unpacked
 from drover.spark.folding.parts import Stored
-from drover.spark.folding.shard import TELLING, TellingFold, Tellings, shards_by
+from drover.spark.folding.shard import HANDLERS, EventHandlers, TablesFold, shards_by
 from drover.spark.tables.registry import tables_of
-from drover.spark.tables.sheet import Sheet
+from drover.spark.tables.row_buffer import RowBuffer
 
 _PLANS, _LIVES = "plans", "lives"
-_TELLING = (*TELLING, LIVES)
-_TABLES = tables_of(_TELLING)
-_TOLD = Tellings(_TELLING, {_PLANS, _LIVES})
+_HANDLERS = (*HANDLERS, LIVES)
+_TABLES = tables_of(_HANDLERS)
+_TOLD = EventHandlers(_HANDLERS, {_PLANS, _LIVES})
 # A shard is kept after so many events of it, and at its end.
 KEPT_EVERY_EVENTS = 100_000
 
@@ -42,7 +42,7 @@ class Stale(Struct, tag="stale"):
 Line = ShardReport | Kept | Stale
 
 
-class AuditFold(TellingFold):
+class AuditFold(TablesFold):
     """A shard's fold for an audit of the part that was asked for, which begins at `first` and ends before `after`.
 
     A batch that puts the log's time back (R6) may show that the part begins or ends later than it seemed before. So the
@@ -52,8 +52,8 @@ class AuditFold(TellingFold):
     __slots__ = (
         "_fresh_events",
         "_report",
+        "_span",
         "_wanted",
-        "_wish",
         "after",
         "decided",
         "first",
@@ -61,9 +61,9 @@ class AuditFold(TellingFold):
         "unreadable",
     )
 
-    def __init__(self, shard: int, shards: int, wish: Wish, wanted: Wanted) -> None:
-        super().__init__(shard, shards, Sheet(_TABLES), _TOLD)
-        self._wish = wish
+    def __init__(self, shard: int, shards: int, span: AuditSpan, wanted: Wanted) -> None:
+        super().__init__(shard, shards, RowBuffer(_TABLES), _TOLD)
+        self._span = span
         self._wanted = wanted
         self._report: ShardReport | None = None
         self.first: int | None = None
@@ -74,25 +74,25 @@ class AuditFold(TellingFold):
         self._fresh_events = 0
 
     @classmethod
-    def of_kept(cls, kept: KeptShard, wish: Wish, wanted: Wanted) -> "AuditFold":
+    def of_kept(cls, kept: KeptShard, span: AuditSpan, wanted: Wanted) -> "AuditFold":
         """Go on from where a shard was kept. Raises `UnusableSnapshotError` for a damaged value."""
-        fold, memories = unpacked(kept.carried, _TELLING)
-        made = cls(fold.shard, fold.shards, wish, wanted)
+        fold, memories = unpacked(kept.carried, _HANDLERS)
+        made = cls(fold.shard, fold.shards, span, wanted)
         made.take_over(fold)
         made.memories = memories
-        made.sheet.rows[_PLANS] = kept.rows
+        made.buffer.rows[_PLANS] = kept.rows
         made.mentions, made.unreadable = dict(kept.mentions), list(kept.unreadable)
         return made
 
     def apply(self, offset: int, record: Batch) -> None:
         """Apply a batch; if it comes after the part, make the report first; within it, keep what was decided."""
-        if self.after is None and self._wish.ends_before(self.shard, offset, record.at_ms):
+        if self.after is None and self._span.ends_before(self.shard, offset, record.at_ms):
             self.after = offset
-            self._report = self._told()
-        if self.first is None and self._wish.has_begun(self.shard, offset, record.at_ms):
+            self._report = self._reported()
+        if self.first is None and self._span.has_begun(self.shard, offset, record.at_ms):
             self.first = offset
             # What ended before is not asked for.
-            self.sheet.rows[_LIVES].clear()
+            self.buffer.rows[_LIVES].clear()
         if self.first is not None:
             self.decided += (Decided(record.at_ms, self.shard, offset, outcome) for outcome in record.outcomes)
         self._note(offset, record)
@@ -120,27 +120,27 @@ class AuditFold(TellingFold):
             latest_ms=self.at_ms,
             mentions=self.mentions,
             unreadable=tuple(self.unreadable),
-            plans=[((str(cluster), str(plan)), row) for (cluster, plan), row in self.sheet.rows[_PLANS].items()],
+            plans=[((str(cluster), str(plan)), row) for (cluster, plan), row in self.buffer.rows[_PLANS].items()],
             carried=packed(self, self.memories),
         )
         yield Kept(self.shard, Place(self.position, self.at_ms), encoded(kept))
 
     def report(self) -> ShardReport:
         """Report the part, given that nothing more comes."""
-        return self._told() if self._report is None else self._report
+        return self._reported() if self._report is None else self._report
 
-    def _told(self) -> ShardReport:
-        plans = self.sheet.rows[_PLANS]
-        # The fold may go on, with rows that have only what it was told of them.
-        self.sheet.rows[_PLANS] = {key: dict(row) for key, row in plans.items()}
-        told = shard_report(self._facts(), self._wanted)
-        self.sheet.rows[_PLANS] = plans
-        return told
+    def _reported(self) -> ShardReport:
+        plans = self.buffer.rows[_PLANS]
+        # The fold may go on, with rows that have only what it was reported of them.
+        self.buffer.rows[_PLANS] = {key: dict(row) for key, row in plans.items()}
+        reported = shard_report(self._facts(), self._wanted)
+        self.buffer.rows[_PLANS] = plans
+        return reported
 
     def _facts(self) -> ShardFacts:
         self.fill_in()
         if self.first is None:
-            self.sheet.rows[_LIVES].clear()
+            self.buffer.rows[_LIVES].clear()
         open_lives = (
             life
             for state in self.state.clusters.values()
@@ -150,8 +150,8 @@ class AuditFold(TellingFold):
             shard=self.shard,
             first=self.first,
             after=self.after,
-            plans=self.sheet.rows[_PLANS],
-            lives=(*self.sheet.rows[_LIVES].values(), *open_lives),
+            plans=self.buffer.rows[_PLANS],
+            lives=(*self.buffer.rows[_LIVES].values(), *open_lives),
             decided=self.decided,
             unreadable=self.unreadable,
             damage=None if self.damage is None else ShardDamage(self.shard, *self.damage),
@@ -159,7 +159,7 @@ class AuditFold(TellingFold):
 
 
 def audited(
-    records: Iterable[Stored], wish: Wish, wanted: Wanted, kept: Mapping[int, KeptShard] = NOTHING_KEPT
+    records: Iterable[Stored], span: AuditSpan, wanted: Wanted, kept: Mapping[int, KeptShard] = NOTHING_KEPT
 ) -> Iterator[Line]:
     """Audit records of the log; those of one shard come together.
 
@@ -167,10 +167,10 @@ def audited(
     is not, the shard has one line that says so, and no other.
     """
     for shard, of_shard in groupby(records, attrgetter("partition")):
-        if not wish.has_shard(shard):
+        if not span.has_shard(shard):
             continue
         first = next(of_shard)
-        fold = _begun(first, wish, wanted, kept.get(shard))
+        fold = _begun(first, span, wanted, kept.get(shard))
         if fold is None:
             yield Stale(shard)
             continue
@@ -188,12 +188,12 @@ def audited(
         yield fold.report()
 
 
-def _begun(first: Stored, wish: Wish, wanted: Wanted, kept: KeptShard | None) -> AuditFold | None:
+def _begun(first: Stored, span: AuditSpan, wanted: Wanted, kept: KeptShard | None) -> AuditFold | None:
     """Return the fold of a shard whose first record is given; None if this is not the log of what was kept."""
     if kept is None:
-        return AuditFold(first.partition, shards_by(first.value), wish, wanted)
+        return AuditFold(first.partition, shards_by(first.value), span, wanted)
     try:
-        fold = AuditFold.of_kept(kept, wish, wanted)
+        fold = AuditFold.of_kept(kept, span, wanted)
     except UnusableSnapshotError:
         return None
     is_same = (fold.chain_offset, fold.chain) == (first.offset, chain_hash(first.value or b""))

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct, msgpack
 from drover.fold.known import KnownCommands
 from drover.fold.log import Damage, ShardFold
 from drover.fold.snapshot import Manifest, decode_record, encode_fold, restore
-from drover.spark.tables.telling import CapabilityTables
+from drover.spark.tables.handlers import CapabilityTables
 
 # By cluster and capability.
 Memories = dict[str, dict[str, Struct]]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from msgspec import msgpack
 
-from drover.spark.tables.sheet import Sheet
+from drover.spark.tables.row_buffer import RowBuffer
 
 # Under these names travel what is carried on, and when Kafka appended the newest record, and the newest of the log.
 CARRY, NEWEST = "carry", "newest"
@@ -20,10 +20,10 @@ class Contribution(NamedTuple):
 
 
 def contributions(
-    sheet: Sheet, name: str, carried: bytes, newest_ms: int, logged_ms: int = 0
+    buffer: RowBuffer, name: str, carried: bytes, newest_ms: int, logged_ms: int = 0
 ) -> Iterator[Contribution]:
-    """Yield what a sheet holds, what is carried on under a name, and of when its newest record is, and the log's."""
-    for table, rows in sheet.complete():
+    """Yield what a buffer holds, what is carried on under a name, and of when its newest record is, and the log's."""
+    for table, rows in buffer.complete():
         yield Contribution(table, _ENCODE(rows))
     yield Contribution(CARRY, _ENCODE([(name, carried)]))
     yield Contribution(NEWEST, _ENCODE([(newest_ms, logged_ms)]))

@@ -3,8 +3,8 @@
 from drover.events.records import Batch, Record
 from drover.fold.log import RecordVerdict
 from drover.spark.tables.measures import window
+from drover.spark.tables.row_buffer import RowBuffer
 from drover.spark.tables.schema import CLUSTER, INTEGER, REQUESTER, TEXT, WINDOW, Table, count, key, known, most
-from drover.spark.tables.sheet import Sheet
 
 REQUESTS_TABLE = Table(
     "requests",
@@ -73,38 +73,38 @@ ERROR_LENGTH = 300
 _COMMANDS = {"accepted": "accepted_commands", "refused": "refused_commands", "duplicate": "repeated_commands"}
 
 
-def put_record(sheet: Sheet, shard: int, appended_ms: int, verdict: RecordVerdict, record: Record) -> None:
+def put_record(buffer: RowBuffer, shard: int, appended_ms: int, verdict: RecordVerdict, record: Record) -> None:
     """Count one record by its verdict, and the outcomes of a valid batch."""
     name = (shard, window(appended_ms))
     match verdict:
         case RecordVerdict.VALID:
             assert isinstance(record, Batch), "only batches are valid"
-            sheet.put("takeovers", name, batches=1, events=len(record.events))
-            put_outcomes(sheet, record)
+            buffer.put("takeovers", name, batches=1, events=len(record.events))
+            put_outcomes(buffer, record)
         case RecordVerdict.FENCED:
             assert isinstance(record, Batch), "only batches are fenced"
-            sheet.put("takeovers", name, fenced_batches=1, fenced_events=len(record.events))
+            buffer.put("takeovers", name, fenced_batches=1, fenced_events=len(record.events))
         case RecordVerdict.ACQUIRED:
-            sheet.put("takeovers", name, takeovers=1)
+            buffer.put("takeovers", name, takeovers=1)
         case RecordVerdict.STALE_ACQUIRE:
-            sheet.put("takeovers", name, lost_acquires=1)
+            buffer.put("takeovers", name, lost_acquires=1)
         case RecordVerdict.VOID:
-            sheet.put("takeovers", name, void_records=1)
+            buffer.put("takeovers", name, void_records=1)
         case RecordVerdict.GENESIS:
             pass
 
 
-def put_outcomes(sheet: Sheet, batch: Batch) -> None:
+def put_outcomes(buffer: RowBuffer, batch: Batch) -> None:
     """Count commands by what became of them, and refusals by their codes."""
     for outcome in batch.outcomes:
         who = (outcome.cluster, window(batch.at_ms), outcome.by)
         counted = _COMMANDS.get(outcome.verdict)
         if counted is not None:
-            sheet.put("requests", who, **{counted: 1})
+            buffer.put("requests", who, **{counted: 1})
         for refusal in outcome.refusals:
-            sheet.put("refusals", (*who, str(refusal.code)), refusals=1)
+            buffer.put("refusals", (*who, str(refusal.code)), refusals=1)
 
 
-def put_unreadable(sheet: Sheet, source: str, shard: int, offset: int, error: str) -> None:
+def put_unreadable(buffer: RowBuffer, source: str, shard: int, offset: int, error: str) -> None:
     """Count a record that cannot be read, or that breaks a rule."""
-    sheet.put("undecodable", (source, shard), records=1, last_offset=offset, last_error=error[:ERROR_LENGTH])
+    buffer.put("undecodable", (source, shard), records=1, last_offset=offset, last_error=error[:ERROR_LENGTH])

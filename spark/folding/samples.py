@@ -19,7 +19,7 @@ from drover.spark.folding.contribution import Contribution, contributions
 from drover.spark.folding.records import SAMPLES, put_unreadable
 from drover.spark.schema import TABLES
 from drover.spark.tables.measures import window
-from drover.spark.tables.sheet import Row, Sheet
+from drover.spark.tables.row_buffer import Row, RowBuffer
 
 # A sample so much later is the first of something new: what was carried of the partition is forgotten by then.
 FORGET_MS = 600_000
@@ -42,7 +42,7 @@ class Copying(Struct, array_like=True):
     epoch: int
     at_ms: int
     step: int
-    held: dict[int, int]
+    stored: dict[int, int]
     points: list[Point]
     grown_ms: int
     # When Kafka appended the last of them; 0 in what an earlier version carried on.
@@ -60,7 +60,7 @@ class SamplesPart:
 
     def __init__(self, partition: int, carried: bytes | None) -> None:
         self._partition = partition
-        self._sheet = Sheet(TABLES)
+        self._buffer = RowBuffer(TABLES)
         self._newest_ms = 0
         copies = () if carried is None else _carried.decode(carried)
         self._copies = {(copy.cluster, copy.topic, copy.partition): copy for copy in copies}
@@ -74,7 +74,7 @@ class SamplesPart:
         try:
             sample = _samples.decode(payload or b"")
         except UNDECODABLE as error:
-            put_unreadable(self._sheet, SAMPLES, self._partition, offset, f"sample not understood: {error}")
+            put_unreadable(self._buffer, SAMPLES, self._partition, offset, f"sample not understood: {error}")
             return
         # That a worker or a projector runs is in no table.
         if isinstance(sample, Progress):
@@ -83,12 +83,12 @@ class SamplesPart:
     def finish(self) -> Iterator[Contribution]:
         """Yield the rows of this part and the carried state; no sample may be added afterwards."""
         for place in self._touched:
-            self._sheet.put("samples", place, **_shown(self._copies[place]))
+            self._buffer.put("samples", place, **_shown(self._copies[place]))
         # Twice the time, since records of an older topic have their senders' times: it must make no difference.
         recent = [
             copy for _, copy in sorted(self._copies.items()) if abs(self._newest_ms - copy.seen_ms) <= 2 * FORGET_MS
         ]
-        yield from contributions(self._sheet, f"samples/{self._partition}", msgpack.encode(recent), self._newest_ms)
+        yield from contributions(self._buffer, f"samples/{self._partition}", msgpack.encode(recent), self._newest_ms)
 
     def _see(self, sample: Progress, at_ms: int, appended_ms: int) -> None:
         """Fold a sample taken at `at_ms`; one of an older epoch than its partition's last, or no newer, is dropped."""
@@ -99,40 +99,40 @@ class SamplesPart:
         # The clock of a new owner may be behind that of the one before.
         if before is not None and (sample.epoch, at_ms) <= (before.epoch, before.at_ms):
             return
-        held = {replica.broker: replica.bytes for replica in sample.adding}
+        stored = {replica.broker: replica.bytes for replica in sample.adding}
         # What a broker had before it went down was copied only once.
         had = before.had if before is not None and before.step == sample.step else {}
-        self._gain(sample, at_ms, {} if before is None else before.held | had, held)
+        self._gain(sample, at_ms, {} if before is None else before.stored | had, stored)
         self._touched[place] = None
-        if before is None or at_ms <= before.at_ms or _is_other(before, sample, held):
-            self._copies[place] = _begun(sample, at_ms, held)
+        if before is None or at_ms <= before.at_ms or _is_other(before, sample, stored):
+            self._copies[place] = _begun(sample, at_ms, stored)
         else:
-            _go_on(before, sample, at_ms, held)
+            _go_on(before, sample, at_ms, stored)
         copying = self._copies[place]
         copying.seen_ms = appended_ms
-        copying.had = {broker: size_bytes or had.get(broker, 0) for broker, size_bytes in held.items()}
+        copying.had = {broker: size_bytes or had.get(broker, 0) for broker, size_bytes in stored.items()}
 
-    def _gain(self, sample: Progress, at_ms: int, before: Mapping[int, int], held: Mapping[int, int]) -> None:
+    def _gain(self, sample: Progress, at_ms: int, before: Mapping[int, int], stored: Mapping[int, int]) -> None:
         """Count what each replica has more than before; one that was not there before began with nothing."""
         at = window(at_ms)
-        for broker, size_bytes in held.items():
+        for broker, size_bytes in stored.items():
             gained = size_bytes - before.get(broker, 0)
             if gained > 0:
-                self._sheet.put("brokers", (sample.cluster, broker, at), bytes_in=gained)
+                self._buffer.put("brokers", (sample.cluster, broker, at), bytes_in=gained)
                 if sample.leader is not None:
-                    self._sheet.put("brokers", (sample.cluster, sample.leader, at), bytes_out=gained)
+                    self._buffer.put("brokers", (sample.cluster, sample.leader, at), bytes_out=gained)
 
 
-def _is_other(before: Copying, sample: Progress, held: Mapping[int, int]) -> bool:
-    return before.step != sample.step or _showing(before.held) != _showing(held)
+def _is_other(before: Copying, sample: Progress, stored: Mapping[int, int]) -> bool:
+    return before.step != sample.step or _showing(before.stored) != _showing(stored)
 
 
-def _showing(held: Mapping[int, int]) -> set[int]:
+def _showing(stored: Mapping[int, int]) -> set[int]:
     """Return the brokers that have bytes: a dead one has none, and the bytes of its return were not copied then."""
-    return {broker for broker, size_bytes in held.items() if size_bytes}
+    return {broker for broker, size_bytes in stored.items() if size_bytes}
 
 
-def _begun(sample: Progress, at_ms: int, held: dict[int, int]) -> Copying:
+def _begun(sample: Progress, at_ms: int, stored: dict[int, int]) -> Copying:
     return Copying(
         cluster=sample.cluster,
         topic=sample.topic,
@@ -140,13 +140,13 @@ def _begun(sample: Progress, at_ms: int, held: dict[int, int]) -> Copying:
         epoch=sample.epoch,
         at_ms=at_ms,
         step=sample.step,
-        held=held,
+        stored=stored,
         points=[Point(at_ms, sample.bytes_done, sample.bytes_total)],
         grown_ms=at_ms,
     )
 
 
-def _go_on(copying: Copying, sample: Progress, at_ms: int, held: dict[int, int]) -> None:
+def _go_on(copying: Copying, sample: Progress, at_ms: int, stored: dict[int, int]) -> None:
     points = copying.points
     if sample.bytes_done > points[-1].bytes_done:
         copying.grown_ms = at_ms
@@ -155,7 +155,7 @@ def _go_on(copying: Copying, sample: Progress, at_ms: int, held: dict[int, int])
         past += 1
     del points[:past]
     points.append(Point(at_ms, sample.bytes_done, sample.bytes_total))
-    copying.epoch, copying.at_ms, copying.held = sample.epoch, at_ms, held
+    copying.epoch, copying.at_ms, copying.stored = sample.epoch, at_ms, stored
 
 
 def _shown(copying: Copying) -> Row:

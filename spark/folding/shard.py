@@ -1,4 +1,4 @@
-"""One shard's part of the log: folded by the log's own rules, and every event told to the tables beside it.
+"""One shard's part of the log: folded by the log's own rules, and every event context to the tables beside it.
 
 Which records count is the fold's verdict (R1, R2, R9), and what an event does is `drover.fold.evolve`: nothing of it
 is here. After a damaged record nothing counts until an acquire resumes the shard, as for every reader of the log.
@@ -19,17 +19,17 @@ from drover.spark.folding.contribution import Contribution, contributions
 from drover.spark.folding.records import LOG, put_record, put_unreadable
 from drover.spark.folding.reused_names import REUSED_NAMES
 from drover.spark.schema import TABLES
+from drover.spark.tables.handlers import CapabilityTables, EventContext
 from drover.spark.tables.registry import CAPABILITIES
+from drover.spark.tables.row_buffer import Key, Row, RowBuffer
 from drover.spark.tables.schema import Table
-from drover.spark.tables.sheet import Key, Row, Sheet
-from drover.spark.tables.telling import CapabilityTables, Told
 
 RowOf = Callable[[Any, Any, Key], Row | None]
-# A capability's name, and the functions of a `Telling`.
-_Bound = tuple[str, Callable[[Any, Any], Any], Callable[[Told[Any, Any, Any]], None]]
+# A capability's name, and the functions of a `EventHandler`.
+_Bound = tuple[str, Callable[[Any, Any], Any], Callable[[EventContext[Any, Any, Any]], None]]
 
 
-class Tellings:
+class EventHandlers:
     """The functions of capabilities by what they are needed for: by type of event, and by table.
 
     `kept` names the tables that are kept (None: all); what only others need is not called, and has no memory.
@@ -41,10 +41,10 @@ class Tellings:
         self.memories: dict[str, type[Struct]] = {}
         for capability in capabilities:
             own = frozenset(table.name for table in capability.tables)
-            for kind, told in capability.tellings.items():
-                for telling in told if isinstance(told, tuple) else (told,):
-                    if kept is None or not (own if telling.tables is None else telling.tables).isdisjoint(kept):
-                        bound = (capability.name, telling.about, telling.tell)
+            for kind, context in capability.handlers.items():
+                for handler in context if isinstance(context, tuple) else (context,):
+                    if kept is None or not (own if handler.tables is None else handler.tables).isdisjoint(kept):
+                        bound = (capability.name, handler.about, handler.tell)
                         self.by_event[kind] = (*self.by_event.get(kind, ()), bound)
                         self.memories[capability.name] = capability.memory
             for table, row_of in capability.rows.items():
@@ -53,55 +53,55 @@ class Tellings:
                     self.memories[capability.name] = capability.memory
 
 
-TELLING = (*CAPABILITIES, REUSED_NAMES)
-KEPT = Tellings(TELLING)
+HANDLERS = (*CAPABILITIES, REUSED_NAMES)
+KEPT = EventHandlers(HANDLERS)
 
 
-class TellingFold(ShardFold):
+class TablesFold(ShardFold):
     """A shard's fold that tells tables of every event that it applies."""
 
-    __slots__ = ("_tellings", "memories", "sheet")
+    __slots__ = ("_handlers", "buffer", "memories")
 
-    def __init__(self, shard: int, shards: int, sheet: Sheet, tellings: Tellings) -> None:
+    def __init__(self, shard: int, shards: int, buffer: RowBuffer, handlers: EventHandlers) -> None:
         super().__init__(shard, shards)
-        self._tellings = tellings
-        self.sheet = sheet
+        self._handlers = handlers
+        self.buffer = buffer
         self.memories: Memories = {}
 
     def apply(self, offset: int, record: Batch) -> None:
         """Let a valid batch's events have their effects, one after the other, and tell each of them."""
-        at_ms, by_event, sheet, shard = record.at_ms, self._tellings.by_event, self.sheet, self.shard
+        at_ms, by_event, buffer, shard = record.at_ms, self._handlers.by_event, self.buffer, self.shard
         cluster: str | None = None
         for index, event in enumerate(record.events):
             if event.cluster != cluster:
                 cluster = event.cluster
                 state, memories = self.state.cluster(cluster), self.memories_of(cluster)
-            tellings = by_event.get(type(event))
-            if tellings is None:
+            handlers = by_event.get(type(event))
+            if handlers is None:
                 apply(state, event, at_ms)
                 continue
-            if len(tellings) == 1:  # as below, without making a list of what was found
-                ((name, about, tell),) = tellings
+            if len(handlers) == 1:  # as below, without making a list of what was found
+                ((name, about, tell),) = handlers
                 before = about(state, event)
                 apply(state, event, at_ms)
-                tell(Told(sheet, state, memories[name], event, before, at_ms, shard, offset, index))
+                tell(EventContext(buffer, state, memories[name], event, before, at_ms, shard, offset, index))
                 continue
-            contexts = [about(state, event) for _, about, _ in tellings]
+            contexts = [about(state, event) for _, about, _ in handlers]
             apply(state, event, at_ms)
-            for (name, _, tell), before in zip(tellings, contexts, strict=True):
-                tell(Told(sheet, state, memories[name], event, before, at_ms, shard, offset, index))
+            for (name, _, tell), before in zip(handlers, contexts, strict=True):
+                tell(EventContext(buffer, state, memories[name], event, before, at_ms, shard, offset, index))
 
     def memories_of(self, cluster: str) -> dict[str, Any]:
         """Return by capability what its tables need of a cluster beyond the state."""
         memories = self.memories.get(cluster)
         if memories is None:
-            memories = self.memories[cluster] = {name: kind() for name, kind in self._tellings.memories.items()}
+            memories = self.memories[cluster] = {name: kind() for name, kind in self._handlers.memories.items()}
         return memories
 
     def fill_in(self) -> None:
         """Fill every row that was put with the current values of the state."""
-        for name, table, row_of in self._tellings.rows:
-            for key, row in self.sheet.rows.get(table, {}).items():
+        for name, table, row_of in self._handlers.rows:
+            for key, row in self.buffer.rows.get(table, {}).items():
                 cluster = str(key[0])
                 row.update(row_of(self.state.cluster(cluster), self.memories_of(cluster)[name], key) or {})
 
@@ -114,9 +114,9 @@ class ShardPart:
     ) -> None:
         """Go on, or begin with the payload of a first record; only rows of `tables` are made."""
         self._newest_ms = 0
-        self._fold = TellingFold(shard, shards_by(first), Sheet(tables), KEPT)
+        self._fold = TablesFold(shard, shards_by(first), RowBuffer(tables), KEPT)
         if carried is not None:
-            fold, self._fold.memories = unpacked(carried, TELLING)
+            fold, self._fold.memories = unpacked(carried, HANDLERS)
             self._fold.take_over(fold)
 
     def take(self, offset: int, appended_ms: int, payload: bytes | None) -> None:
@@ -127,18 +127,18 @@ class ShardPart:
         damage = fold.damage
         folded = fold.fold_on(offset, payload)
         if fold.damage is not None and fold.damage is not damage:
-            put_unreadable(fold.sheet, LOG, fold.shard, offset, fold.damage.what)
+            put_unreadable(fold.buffer, LOG, fold.shard, offset, fold.damage.what)
         elif folded is not None and folded.record is None:
-            put_unreadable(fold.sheet, LOG, fold.shard, offset, _why(payload))
+            put_unreadable(fold.buffer, LOG, fold.shard, offset, _why(payload))
         elif folded is not None and folded.record is not None:
-            put_record(fold.sheet, fold.shard, appended_ms, folded.verdict, folded.record)
+            put_record(fold.buffer, fold.shard, appended_ms, folded.verdict, folded.record)
 
     def finish(self) -> Iterator[Contribution]:
         """Yield the rows of this part and the carried state; no record may be added afterwards."""
         fold = self._fold
         fold.fill_in()
         name, newest_ms = f"shard/{fold.shard}", self._newest_ms
-        yield from contributions(fold.sheet, name, packed(fold, fold.memories), newest_ms, newest_ms)
+        yield from contributions(fold.buffer, name, packed(fold, fold.memories), newest_ms, newest_ms)
 
 
 def shards_by(first: bytes | None) -> int:

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import Struct, json, msgpack
 
-from drover.spark.merging import Row, merge
+from drover.spark.merge import Row, merge
 from drover.spark.schema import SCHEMA_VERSION, TABLES
 from drover.spark.sinks.port import BEGINNING, Applied, Position, Standing, check_follows
+from drover.spark.tables.row_buffer import Key
 from drover.spark.tables.schema import Kind, Table
-from drover.spark.tables.sheet import Key
 
 # So many files of one level become one of the next: what is written again grows with the logarithm of the history only.
 FILES_PER_LEVEL = 16
@@ -166,12 +166,12 @@ def _merged(table: Table, files: Sequence[Path]) -> dict[Key, Row]:
 
 def _write_rows(table: Table, file: Path, rows: Sequence[Row]) -> None:
     schema = pa.schema([(column.name, _ARROW[column.kind]) for column in table.columns])
-    draft = file.with_suffix(".part")
-    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), draft)
-    draft.replace(file)
+    partial = file.with_suffix(".part")
+    pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), partial)
+    partial.replace(file)
 
 
 def _write(file: Path, content: bytes) -> None:
-    draft = file.with_name(f"{file.name}.part")
-    draft.write_bytes(content)
-    draft.replace(file)
+    partial = file.with_name(f"{file.name}.part")
+    partial.write_bytes(content)
+    partial.replace(file)

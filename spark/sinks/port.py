@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from drover.errors import ConfigurationError
-from drover.spark.merging import Part, Row
+from drover.spark.merge import Part, Row
 
 
 class Position(NamedTuple):

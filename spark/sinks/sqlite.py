@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from drover.spark.merging import Row
+from drover.spark.merge import Row
 from drover.spark.schema import BOUNDED, SCHEMA_VERSION, TABLES
 from drover.spark.sinks.port import Applied, Position, Standing, check_follows
+from drover.spark.tables.row_buffer import MOST
 from drover.spark.tables.schema import Column, Merge, Table
-from drover.spark.tables.sheet import MOST
 
 BUSY_S = 30.0
 EXPIRY_EVERY_MS = 3_600_000

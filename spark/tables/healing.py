@@ -4,10 +4,10 @@ from typing import Any
 
 from drover.events import healing
 from drover.events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
+from drover.spark.tables.handlers import CapabilityTables, EventContext, EventHandler, NoMemory
 from drover.spark.tables.measures import listed
+from drover.spark.tables.row_buffer import Key
 from drover.spark.tables.schema import BROKERS, CLUSTER, INTEGER, TEXT, Table, key, known
-from drover.spark.tables.sheet import Key
-from drover.spark.tables.telling import CapabilityTables, NoMemory, Telling, Told
 from drover.state.healing import HealingState
 
 HEAL_CHUNKS_TABLE = Table(
@@ -34,37 +34,37 @@ HEAL_CHUNKS_TABLE = Table(
     ),
     expires_by="ended_ms",
 )
-_Told = Told[HealingState, Any, NoMemory]
+_Context = EventContext[HealingState, Any, NoMemory]
 
 
-def _put(told: _Told, chunk: int, **values: Any) -> None:
-    name: Key = (told.event.cluster, told.event.heal, chunk)
-    told.sheet.put("heal_chunks", name, **values)
+def _put(context: _Context, chunk: int, **values: Any) -> None:
+    name: Key = (context.event.cluster, context.event.heal, chunk)
+    context.buffer.put("heal_chunks", name, **values)
 
 
-def _planned(told: _Told) -> None:
-    event, heal = told.event, told.state.heal
+def _planned(context: _Context) -> None:
+    event, heal = context.event, context.state.heal
     brokers = None if heal is None else listed(heal.brokers)
     partitions = len(event.assignments)
-    _put(told, event.chunk, state="planned", brokers=brokers, planned_ms=told.at_ms, partitions=partitions)
+    _put(context, event.chunk, state="planned", brokers=brokers, planned_ms=context.at_ms, partitions=partitions)
 
 
-def _begun(told: _Told) -> None:
-    event = told.event
+def _begun(context: _Context) -> None:
+    event = context.event
     # Without a plan there was nothing to do any more.
-    state, ended_ms = ("begun", None) if event.plan is not None else ("ended", told.at_ms)
-    values = {"plan": event.plan, "begun_ms": told.at_ms, "ended_ms": ended_ms, "bytes": event.bytes}
-    _put(told, event.chunk, state=state, skipped=len(event.skipped), **values)
+    state, ended_ms = ("begun", None) if event.plan is not None else ("ended", context.at_ms)
+    values = {"plan": event.plan, "begun_ms": context.at_ms, "ended_ms": ended_ms, "bytes": event.bytes}
+    _put(context, event.chunk, state=state, skipped=len(event.skipped), **values)
 
 
-def _taken_back(told: _Told) -> None:
-    _put(told, told.event.chunk, state="taken-back", reason=told.event.why)
+def _taken_back(context: _Context) -> None:
+    _put(context, context.event.chunk, state="taken-back", reason=context.event.why)
 
 
-def _ended(told: _Told) -> None:
-    event = told.event
+def _ended(context: _Context) -> None:
+    event = context.event
     counts = {"healed": event.healed, "cancelled": event.cancelled, "failed": event.failed}
-    _put(told, event.chunk, state="ended", ended_ms=told.at_ms, **counts)
+    _put(context, event.chunk, state="ended", ended_ms=context.at_ms, **counts)
 
 
 def _chunks_of(state: HealingState, _event: healing.HealEnded) -> tuple[int, ...]:
@@ -72,22 +72,22 @@ def _chunks_of(state: HealingState, _event: healing.HealEnded) -> tuple[int, ...
     return tuple(state.heal_chunks)
 
 
-def _heal_ended(told: _Told) -> None:
-    for chunk in told.before:
-        _put(told, chunk, state="dropped", ended_ms=told.at_ms, reason=told.event.why)
+def _heal_ended(context: _Context) -> None:
+    for chunk in context.before:
+        _put(context, chunk, state="dropped", ended_ms=context.at_ms, reason=context.event.why)
 
 
 TABLES = CapabilityTables(
     name="healing",
     tables=(HEAL_CHUNKS_TABLE,),
-    tellings={
-        healing.HealChunkPlanned: Telling(_planned),
-        healing.HealChunkBegun: Telling(_begun),
-        healing.HealChunkTakenBack: Telling(_taken_back),
-        healing.HealChunkEnded: Telling(_ended),
-        healing.HealEnded: Telling(_heal_ended, _chunks_of),
+    handlers={
+        healing.HealChunkPlanned: EventHandler(_planned),
+        healing.HealChunkBegun: EventHandler(_begun),
+        healing.HealChunkTakenBack: EventHandler(_taken_back),
+        healing.HealChunkEnded: EventHandler(_ended),
+        healing.HealEnded: EventHandler(_heal_ended, _chunks_of),
     },
-    untold=frozenset(
+    unhandled=frozenset(
         {
             BrokerFailureRecorded,
             BrokerReturnRecorded,

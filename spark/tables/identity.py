@@ -1,11 +1,11 @@
 """The events about a cluster's identity; no table needs them."""
 
 from drover.events import clusters
-from drover.spark.tables.telling import CapabilityTables
+from drover.spark.tables.handlers import CapabilityTables
 
 TABLES = CapabilityTables(
     name="identity",
-    untold=frozenset(
+    unhandled=frozenset(
         {
             clusters.BrokersSeen,
             clusters.ClusterIdentified,

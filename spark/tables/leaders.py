@@ -5,10 +5,10 @@ from typing import Any
 from drover.events import leadership
 from drover.events.brokers import BlacklistSet
 from drover.events.leadership import ElectionOutcome, OrderEnd, OrderOutcome
+from drover.spark.tables.handlers import CapabilityTables, EventContext, EventHandler, NoMemory
 from drover.spark.tables.measures import window
+from drover.spark.tables.row_buffer import Key, Row
 from drover.spark.tables.schema import BROKER, CLUSTER, INTEGER, TEXT, WINDOW, Table, count, latest
-from drover.spark.tables.sheet import Key, Row
-from drover.spark.tables.telling import CapabilityTables, NoMemory, Telling, Told
 from drover.state.leaders import LeadershipState, Listing
 
 LISTED_BROKERS_TABLE = Table(
@@ -53,20 +53,20 @@ _OUTCOMES = {
     ElectionOutcome.NOT_SENT: "unanswered",
     ElectionOutcome.UNKNOWN: "unanswered",
 }
-_Told = Told[LeadershipState, Any, NoMemory]
+_Context = EventContext[LeadershipState, Any, NoMemory]
 
 
 def _listings(state: LeadershipState, _event: BlacklistSet) -> dict[int, Listing]:
     return state.listings
 
 
-def _listed(told: _Told) -> None:
+def _listed(context: _Context) -> None:
     """Add rows for the whole list: a command replaces it, so that missing listings end."""
-    after = told.state.listings
-    for broker, listing in {**told.before, **after}.items():
-        ended_ms = None if broker in after else told.at_ms
+    after = context.state.listings
+    for broker, listing in {**context.before, **after}.items():
+        ended_ms = None if broker in after else context.at_ms
         row = _listing_row(listing, ended_ms)
-        told.sheet.replace("listed_brokers", (told.event.cluster, broker), row)
+        context.buffer.replace("listed_brokers", (context.event.cluster, broker), row)
 
 
 def _listing_row(listing: Listing, ended_ms: int | None) -> Row:
@@ -80,68 +80,68 @@ def _listing_row(listing: Listing, ended_ms: int | None) -> Row:
     }
 
 
-def _put(told: _Told, **counts: int) -> None:
-    name: Key = (told.event.cluster, window(told.at_ms))
-    told.sheet.put("leader_movements", name, **counts)
+def _put(context: _Context, **counts: int) -> None:
+    name: Key = (context.event.cluster, window(context.at_ms))
+    context.buffer.put("leader_movements", name, **counts)
 
 
-def _intended(told: _Told) -> None:
-    _put(told, intended=1)
+def _intended(context: _Context) -> None:
+    _put(context, intended=1)
 
 
-def _election_ended(told: _Told) -> None:
-    _put(told, **{_OUTCOMES[told.event.outcome]: 1})
+def _election_ended(context: _Context) -> None:
+    _put(context, **{_OUTCOMES[context.event.outcome]: 1})
 
 
-def _order_changed(told: _Told) -> None:
-    _put(told, orders_changed=1)
+def _order_changed(context: _Context) -> None:
+    _put(context, orders_changed=1)
 
 
-def _order_ended(told: _Told) -> None:
-    if told.event.why is OrderEnd.RESTORED:
-        _put(told, orders_restored=1)
+def _order_ended(context: _Context) -> None:
+    if context.event.why is OrderEnd.RESTORED:
+        _put(context, orders_restored=1)
 
 
-def _orders_answered(told: _Told) -> None:
+def _orders_answered(context: _Context) -> None:
     """Count lists as changed once they are, and the elections that are intended with that."""
-    event, electing = told.event, told.event.outcome is OrderOutcome.ELECTING
+    event, electing = context.event, context.event.outcome is OrderOutcome.ELECTING
     if not electing and event.outcome is not OrderOutcome.REORDERED:
         return
     counts = {"orders_changed": len(event.partitions)}
     if electing:
         counts["intended"] = len(event.partitions)
-    _put(told, **counts)
-    _restored(told)
+    _put(context, **counts)
+    _restored(context)
 
 
-def _elections_ended(told: _Told) -> None:
-    _put(told, **{_OUTCOMES[told.event.outcome]: len(told.event.partitions)})
-    _restored(told)
+def _elections_ended(context: _Context) -> None:
+    _put(context, **{_OUTCOMES[context.event.outcome]: len(context.event.partitions)})
+    _restored(context)
 
 
-def _restored(told: _Told) -> None:
-    if told.event.restored:
-        _put(told, orders_restored=len(told.event.restored))
+def _restored(context: _Context) -> None:
+    if context.event.restored:
+        _put(context, orders_restored=len(context.event.restored))
 
 
-def _balance_begun(told: _Told) -> None:
-    _put(told, balances=1)
+def _balance_begun(context: _Context) -> None:
+    _put(context, balances=1)
 
 
 TABLES = CapabilityTables(
     name="leadership",
     tables=(LISTED_BROKERS_TABLE, LEADER_MOVEMENTS_TABLE),
-    tellings={
-        BlacklistSet: Telling(_listed, _listings),
-        leadership.LeaderElectionIntended: Telling(_intended),
-        leadership.LeaderElectionEnded: Telling(_election_ended),
-        leadership.LeaderElectionsEnded: Telling(_elections_ended),
-        leadership.LeaderOrdersAnswered: Telling(_orders_answered),
-        leadership.LeaderOrderChanged: Telling(_order_changed),
-        leadership.LeaderOrderEnded: Telling(_order_ended),
-        leadership.LeaderBalanceBegun: Telling(_balance_begun),
+    handlers={
+        BlacklistSet: EventHandler(_listed, _listings),
+        leadership.LeaderElectionIntended: EventHandler(_intended),
+        leadership.LeaderElectionEnded: EventHandler(_election_ended),
+        leadership.LeaderElectionsEnded: EventHandler(_elections_ended),
+        leadership.LeaderOrdersAnswered: EventHandler(_orders_answered),
+        leadership.LeaderOrderChanged: EventHandler(_order_changed),
+        leadership.LeaderOrderEnded: EventHandler(_order_ended),
+        leadership.LeaderBalanceBegun: EventHandler(_balance_begun),
     },
-    untold=frozenset(
+    unhandled=frozenset(
         {
             leadership.LeaderOrderKept,
             leadership.LeaderOrdersIntended,

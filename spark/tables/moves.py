@@ -14,7 +14,9 @@ from drover.events.partitions import TopicPartition
 from drover.events.reassignments import ReassignmentFailed
 from drover.fold.moves import EVOLVING
 from drover.fold.plans import ENDINGS, Ending
+from drover.spark.tables.handlers import CapabilityTables, EventContext, EventHandler
 from drover.spark.tables.measures import bucket, listed, window
+from drover.spark.tables.row_buffer import Key, Row, RowBuffer
 from drover.spark.tables.schema import (
     BROKER,
     BROKERS,
@@ -31,8 +33,6 @@ from drover.spark.tables.schema import (
     latest,
     most,
 )
-from drover.spark.tables.sheet import Key, Row, Sheet
-from drover.spark.tables.telling import CapabilityTables, Telling, Told
 from drover.state.moves import ReassignmentState
 from drover.state.reassignment import Reassignment
 
@@ -63,7 +63,7 @@ REASSIGNMENTS_TABLE = Table(
         latest("bytes_copied", INTEGER, "bytes", "on the added replicas of the steps that are confirmed"),
         _UNKNOWN,
         latest("shard", INTEGER, "number", "the shard of the log"),
-        latest("offset", INTEGER, "offset", "of the record that told the state"),
+        latest("offset", INTEGER, "offset", "of the record that context the state"),
     ),
     expires_by="ended_ms",
 )
@@ -141,7 +141,7 @@ class ReassignmentsMemory(Struct, omit_defaults=True):
     phase_began_ms: dict[str, int] = {}
 
 
-_Told = Told[ReassignmentState, Any, ReassignmentsMemory]
+_Context = EventContext[ReassignmentState, Any, ReassignmentsMemory]
 
 
 def reassignment_of(state: ReassignmentState, event: Any) -> Reassignment | None:
@@ -154,82 +154,82 @@ def place_of(event: Any) -> Key:
     return (event.cluster, event.topic, event.partition)
 
 
-def _changed(told: _Told) -> None:
+def _changed(context: _Context) -> None:
     """Tell a change of a reassignment that is under way after it; `_row` has what is shown of it."""
-    event, before, sheet = told.event, told.before, told.sheet
-    after = reassignment_of(told.state, event)
+    event, before, buffer = context.event, context.before, context.buffer
+    after = reassignment_of(context.state, event)
     if after is None:
         return
-    sheet.replace("reassignments", place_of(event), {"shard": told.shard, "offset": told.offset})
+    buffer.replace("reassignments", place_of(event), {"shard": context.shard, "offset": context.offset})
     if before is None:
-        _weigh(told, _NO_WEIGHT, weight(after))
+        _weigh(context, _NO_WEIGHT, weight(after))
         return
     if before.weighing_step is not after.weighing_step:
-        _weigh(told, weight(before), weight(after))
+        _weigh(context, weight(before), weight(after))
     if before.phase is not after.phase:
-        _put_duration(sheet, event.cluster, before.phase, told.at_ms - _phase_began_ms(told))
+        _put_duration(buffer, event.cluster, before.phase, context.at_ms - _phase_began_ms(context))
     elif before.since_ms != after.since_ms:
-        told.memory.phase_began_ms.setdefault(_name(event), before.since_ms)
+        context.memory.phase_began_ms.setdefault(_name(event), before.since_ms)
 
 
-def _planned(told: _Told) -> None:
+def _planned(context: _Context) -> None:
     """Add the copies that a new reassignment needs to its plan."""
-    after = reassignment_of(told.state, told.event)
+    after = reassignment_of(context.state, context.event)
     assert after is not None, "it has begun"
     copies = len(set(after.target) - set(after.current))
-    told.sheet.put("plans", (told.event.cluster, after.plan), replicas_planned=copies)
+    context.buffer.put("plans", (context.event.cluster, after.plan), replicas_planned=copies)
 
 
-def _plan_changed(told: _Told) -> None:
+def _plan_changed(context: _Context) -> None:
     """Add the bytes of a step, and replaced targets, to the plan."""
-    event, before, sheet = told.event, told.before, told.sheet
-    after = reassignment_of(told.state, event)
+    event, before, buffer = context.event, context.before, context.buffer
+    after = reassignment_of(context.state, event)
     if before is None or after is None:
         return
     copied, unknown = after.bytes_copied - before.bytes_copied, after.bytes_unknown - before.bytes_unknown
     if copied or unknown:
-        sheet.put("plans", (event.cluster, after.plan), bytes_copied=copied, bytes_unknown=unknown)
+        buffer.put("plans", (event.cluster, after.plan), bytes_copied=copied, bytes_unknown=unknown)
     if before.replacement is not after.replacement:
         for other in (before.replacement, after.replacement):
             if other is not None:
-                sheet.put("plans", (event.cluster, other.plan))
+                buffer.put("plans", (event.cluster, other.plan))
 
 
-def _ended(told: _Told) -> None:
-    event, before, sheet, at_ms = told.event, told.before, told.sheet, told.at_ms
+def _ended(context: _Context) -> None:
+    event, before, buffer, at_ms = context.event, context.before, context.buffer, context.at_ms
     cluster, state = event.cluster, END_STATES[type(event)]
-    _weigh(told, weight(before), _NO_WEIGHT)
-    _put_duration(sheet, cluster, before.phase, at_ms - _phase_began_ms(told))
-    _put_duration(sheet, cluster, state, at_ms - before.queued_ms)
-    requester = told.state.plans[before.plan].by
-    sheet.put("requests", (cluster, window(at_ms), requester), **{state.replace("-", "_"): 1})
+    _weigh(context, weight(before), _NO_WEIGHT)
+    _put_duration(buffer, cluster, before.phase, at_ms - _phase_began_ms(context))
+    _put_duration(buffer, cluster, state, at_ms - before.created_ms)
+    requester = context.state.plans[before.plan].by
+    buffer.put("requests", (cluster, window(at_ms), requester), **{state.replace("-", "_"): 1})
     shown = _shown(before, requester, at_ms)
     shown["state"], shown["adding"], shown["ended_ms"] = state, "", at_ms
     shown["bytes_copied"] = copied_at_end(before, event)
     shown["bytes_unknown"] = int(is_unknown_at_end(before, event))
-    shown["shard"], shown["offset"] = told.shard, told.offset
+    shown["shard"], shown["offset"] = context.shard, context.offset
     is_failure = isinstance(event, ReassignmentFailed)
     shown["reason"], shown["detail"] = (event.why, event.detail) if is_failure else (None, None)
     place = place_of(event)
-    sheet.replace("reassignments", place, shown)
-    if sheet.keeps("ended"):
+    buffer.replace("reassignments", place, shown)
+    if buffer.keeps("ended"):
         ended = {name: shown[name] for name in _ENDED_VALUES}
-        sheet.replace("ended", (*place, at_ms, told.offset, told.index), ended)
+        buffer.replace("ended", (*place, at_ms, context.offset, context.index), ended)
 
 
-def _plan_ended_one(told: _Told) -> None:
+def _plan_ended_one(context: _Context) -> None:
     """Add the end of a reassignment to its plan."""
-    event, before, sheet = told.event, told.before, told.sheet
+    event, before, buffer = context.event, context.before, context.buffer
     copied, is_unknown = copied_at_end(before, event), is_unknown_at_end(before, event)
     more = {"bytes_copied": copied - before.bytes_copied, "bytes_unknown": is_unknown - before.bytes_unknown}
-    sheet.put("plans", (event.cluster, before.plan), **more)
+    buffer.put("plans", (event.cluster, before.plan), **more)
     if before.replacement is not None:
-        sheet.put("plans", (event.cluster, before.replacement.plan))
+        buffer.put("plans", (event.cluster, before.replacement.plan))
 
 
-def _put_duration(sheet: Sheet, cluster: str, state: str, duration_ms: int) -> None:
+def _put_duration(buffer: RowBuffer, cluster: str, state: str, duration_ms: int) -> None:
     name = (cluster, state, bucket(duration_ms))
-    sheet.put("durations", name, durations=1, total_ms=duration_ms, longest_ms=duration_ms)
+    buffer.put("durations", name, durations=1, total_ms=duration_ms, longest_ms=duration_ms)
 
 
 def copied_at_end(before: Reassignment, event: Ending) -> int:
@@ -248,29 +248,29 @@ def weight(reassignment: Reassignment | None) -> _Weight:
     return (step.leader, step.adding) if step is not None and step.adding else _NO_WEIGHT
 
 
-def _weigh(told: _Told, before: _Weight, after: _Weight) -> None:
+def _weigh(context: _Context, before: _Weight, after: _Weight) -> None:
     if before == after:
         return
     for (source, targets), number in ((before, -1), (after, 1)):
         for broker in targets:
-            _count(told, told.memory.moves_in, "moves_in", broker, number)
+            _count(context, context.memory.moves_in, "moves_in", broker, number)
         if source is not None:
-            _count(told, told.memory.moves_out, "moves_out", source, number)
+            _count(context, context.memory.moves_out, "moves_out", source, number)
 
 
-def _count(told: _Told, moves: dict[int, int], name: str, broker: int, number: int) -> None:
+def _count(context: _Context, moves: dict[int, int], name: str, broker: int, number: int) -> None:
     earlier = moves.get(broker, 0)
     now = moves[broker] = earlier + number
     if not now:
         del moves[broker]
     values = {f"{name}_most": max(earlier, now), f"{name}_last": now}
-    told.sheet.put("brokers", (told.event.cluster, broker, window(told.at_ms)), **values)
+    context.buffer.put("brokers", (context.event.cluster, broker, window(context.at_ms)), **values)
 
 
-def _phase_began_ms(told: _Told) -> int:
+def _phase_began_ms(context: _Context) -> int:
     """Return since when the phase before the event lasted, which is over."""
-    remembered, since_ms = told.memory.phase_began_ms, int(told.before.since_ms)
-    return remembered.pop(_name(told.event), since_ms) if remembered else since_ms
+    remembered, since_ms = context.memory.phase_began_ms, int(context.before.since_ms)
+    return remembered.pop(_name(context.event), since_ms) if remembered else since_ms
 
 
 def _name(event: Any) -> str:
@@ -294,7 +294,7 @@ def _shown(reassignment: Reassignment, requester: str, since_ms: int) -> Row:
         "requester": requester,
         "state": reassignment.phase.value,
         "since_ms": since_ms,
-        "began_ms": reassignment.queued_ms,
+        "began_ms": reassignment.created_ms,
         "ended_ms": None,
         "step": None if step is None else step.number,
         "reason": None if block is None else block.why.value,
@@ -310,17 +310,17 @@ def _shown(reassignment: Reassignment, requester: str, since_ms: int) -> Row:
 
 _OWN = frozenset({"reassignments", "brokers", "durations", "ended", "requests"})
 _PLANS = frozenset({"plans"})
-_CHANGE = Telling(_changed, reassignment_of, _OWN)
-_BEGINNING = (_CHANGE, Telling(_planned, tables=_PLANS))
-_CHANGE_OF_PLAN = (_CHANGE, Telling(_plan_changed, reassignment_of, _PLANS))
-_END = (Telling(_ended, reassignment_of, _OWN), Telling(_plan_ended_one, reassignment_of, _PLANS))
+_CHANGE = EventHandler(_changed, reassignment_of, _OWN)
+_BEGINNING = (_CHANGE, EventHandler(_planned, tables=_PLANS))
+_CHANGE_OF_PLAN = (_CHANGE, EventHandler(_plan_changed, reassignment_of, _PLANS))
+_END = (EventHandler(_ended, reassignment_of, _OWN), EventHandler(_plan_ended_one, reassignment_of, _PLANS))
 TABLES = CapabilityTables(
     name="reassignment",
     tables=(REASSIGNMENTS_TABLE, BROKERS_TABLE, DURATIONS_TABLE, ENDED_TABLE),
-    tellings={
+    handlers={
         **dict.fromkeys(EVOLVING, _CHANGE),
         **dict.fromkeys(ENDINGS, _END),
-        reassignments.ReassignmentQueued: _BEGINNING,
+        reassignments.ReassignmentCreated: _BEGINNING,
         reassignments.ReassignmentAdopted: _BEGINNING,
         reassignments.StepConfirmed: _CHANGE_OF_PLAN,
         reassignments.TargetReplaced: _CHANGE_OF_PLAN,

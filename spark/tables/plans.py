@@ -3,9 +3,9 @@
 from typing import Any
 
 from drover.events import plans
+from drover.spark.tables.handlers import CapabilityTables, EventContext, EventHandler, NoMemory
+from drover.spark.tables.row_buffer import Key, Row
 from drover.spark.tables.schema import CLUSTER, INTEGER, TEXT, Table, count, key, known, latest
-from drover.spark.tables.sheet import Key, Row
-from drover.spark.tables.telling import CapabilityTables, NoMemory, Telling, Told
 from drover.state.plans import Plan, PlansState
 
 PLANS_TABLE = Table(
@@ -40,7 +40,7 @@ PLANS_TABLE = Table(
     ),
     expires_by="finished_ms",
 )
-_Told = Told[PlansState, Any, NoMemory]
+_Context = EventContext[PlansState, Any, NoMemory]
 
 
 def plan_row(plan: Plan, ended_ms: int | None) -> Row:
@@ -68,38 +68,38 @@ def _row(state: PlansState, _memory: NoMemory, name: Key) -> Row | None:
     return None if plan is None else plan_row(plan, state.ended_plans.get(plan.name))
 
 
-def _touched(told: _Told) -> None:
-    told.sheet.put("plans", (told.event.cluster, told.event.plan))
+def _touched(context: _Context) -> None:
+    context.buffer.put("plans", (context.event.cluster, context.event.plan))
 
 
-def _cancelled(told: _Told) -> None:
-    told.sheet.put("plans", (told.event.cluster, told.event.plan), cancelled_ms=told.at_ms)
+def _cancelled(context: _Context) -> None:
+    context.buffer.put("plans", (context.event.cluster, context.event.plan), cancelled_ms=context.at_ms)
 
 
 def _rows_of(state: PlansState, event: plans.PlansForgotten) -> dict[str, Row]:
     return {name: plan_row(state.plans[name], state.ended_plans.get(name)) for name in event.plans}
 
 
-def _forgotten(told: _Told) -> None:
+def _forgotten(context: _Context) -> None:
     """Keep the rows: the state has nothing for them at the end of this part of the log."""
-    for name, row in told.before.items():
-        told.sheet.put("plans", (told.event.cluster, name), **row)
+    for name, row in context.before.items():
+        context.buffer.put("plans", (context.event.cluster, name), **row)
 
 
-_TOUCH = Telling(_touched)
+_TOUCH = EventHandler(_touched)
 TABLES = CapabilityTables(
     name="plans",
     tables=(PLANS_TABLE,),
-    tellings={
+    handlers={
         plans.PlanOpened: _TOUCH,
         plans.PlanExtended: _TOUCH,
         plans.PlanThrottleSet: _TOUCH,
         plans.PlanThrottleCleared: _TOUCH,
         plans.PlanThrottleRaised: _TOUCH,
         plans.PlanFinished: _TOUCH,
-        plans.PlanCancelled: Telling(_cancelled),
-        plans.PlansForgotten: Telling(_forgotten, _rows_of),
+        plans.PlanCancelled: EventHandler(_cancelled),
+        plans.PlansForgotten: EventHandler(_forgotten, _rows_of),
     },
     rows={"plans": _row},
-    untold=frozenset({plans.ClusterThrottleSet, plans.PlanPaused, plans.PlanResumed}),
+    unhandled=frozenset({plans.ClusterThrottleSet, plans.PlanPaused, plans.PlanResumed}),
 )

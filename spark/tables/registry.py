@@ -11,8 +11,8 @@ import drover.spark.tables.plans
 import drover.spark.tables.scheduling
 import drover.spark.tables.throttles
 import drover.spark.tables.unmanaged
+from drover.spark.tables.handlers import CapabilityTables
 from drover.spark.tables.schema import Table
-from drover.spark.tables.telling import CapabilityTables
 
 CAPABILITIES: tuple[CapabilityTables, ...] = (
     drover.spark.tables.adaptation.TABLES,

@@ -4,12 +4,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from drover.events import clusters, reassignments, waiting
+from drover.events import clusters, queue_entries, reassignments
 from drover.events.clusters import LimitValue
 from drover.fold.plans import ENDINGS
+from drover.spark.tables.handlers import CapabilityTables, EventContext, EventHandler
 from drover.spark.tables.measures import window
 from drover.spark.tables.schema import CLUSTER, INTEGER, TEXT, WINDOW, Table, key, known, latest, most
-from drover.spark.tables.telling import CapabilityTables, Telling, Told
 from drover.state.limit_names import KNOWN, value_of
 from drover.state.moves import ReassignmentState
 from drover.state.scheduling import ChangedLimit, Limits, QueueEntry, SchedulingState
@@ -44,7 +44,7 @@ BUDGETS_TABLE = Table(
 
 
 class SchedulingMemory(Struct, omit_defaults=True):
-    """Whether the limits have been told, all of which a new cluster is given at once."""
+    """Whether the limits have been context, all of which a new cluster is given at once."""
 
     has_told_limits: bool = False
 
@@ -53,38 +53,38 @@ def _entry_of(state: SchedulingState, event: Any) -> QueueEntry | None:
     return state.queue.get(event.key)
 
 
-def _added(told: Told[SchedulingState, waiting.QueueEntryAdded, SchedulingMemory]) -> None:
-    told.sheet.put("plans", (told.event.cluster, told.event.plan))
+def _added(context: EventContext[SchedulingState, queue_entries.QueueEntryAdded, SchedulingMemory]) -> None:
+    context.buffer.put("plans", (context.event.cluster, context.event.plan))
 
 
-def _removed(told: Told[SchedulingState, waiting.QueueEntryRemoved, SchedulingMemory]) -> None:
-    told.sheet.put("plans", (told.event.cluster, told.before.plan))
+def _removed(context: EventContext[SchedulingState, queue_entries.QueueEntryRemoved, SchedulingMemory]) -> None:
+    context.buffer.put("plans", (context.event.cluster, context.before.plan))
 
 
 def _limits(state: SchedulingState, _event: Any) -> tuple[Limits, dict[str, ChangedLimit]]:
     return state.limits, state.changed_limits.copy()
 
 
-def _limits_changed(told: Told[SchedulingState, Any, SchedulingMemory]) -> None:
+def _limits_changed(context: EventContext[SchedulingState, Any, SchedulingMemory]) -> None:
     """Add a row for each limit whose value or origin has changed, and at first for all limits."""
-    limits, by_command = told.before
+    limits, by_command = context.before
     for name in (one.name for one in KNOWN):
-        changed = told.state.changed_limits.get(name)
-        value = value_of(told.state.limits, name)
+        changed = context.state.changed_limits.get(name)
+        value = value_of(context.state.limits, name)
         is_same = value == value_of(limits, name) and changed == by_command.get(name)
-        if is_same and told.memory.has_told_limits:
+        if is_same and context.memory.has_told_limits:
             continue
-        told.sheet.replace(
+        context.buffer.replace(
             "limits",
-            (told.event.cluster, name),
+            (context.event.cluster, name),
             {
                 "value": _text(value),
                 "requester": None if changed is None else changed.by,
                 "reason": None if changed is None else changed.reason,
-                "since_ms": told.at_ms if changed is None else changed.since_ms,
+                "since_ms": context.at_ms if changed is None else changed.since_ms,
             },
         )
-    told.memory.has_told_limits = True
+    context.memory.has_told_limits = True
 
 
 def _text(value: LimitValue) -> str | None:
@@ -95,15 +95,15 @@ def _in_flight(state: ReassignmentState, _event: Any) -> tuple[int, int]:
     return len(state.moves.in_flight), len(state.moves.pending)
 
 
-def _used(told: Told[Any, Any, SchedulingMemory]) -> None:
+def _used(context: EventContext[Any, Any, SchedulingMemory]) -> None:
     """Add the numbers of moving and waiting partitions, if they have changed."""
-    state, (before, _) = told.state, told.before
+    state, (before, _) = context.state, context.before
     now = len(state.moves.in_flight)
-    if told.before == (now, len(state.moves.pending)):
+    if context.before == (now, len(state.moves.pending)):
         return
-    told.sheet.put(
+    context.buffer.put(
         "budgets",
-        (told.event.cluster, window(told.at_ms)),
+        (context.event.cluster, window(context.at_ms)),
         in_flight_most=max(before, now),
         in_flight_last=now,
         pending_last=len(state.moves.pending),
@@ -112,16 +112,16 @@ def _used(told: Told[Any, Any, SchedulingMemory]) -> None:
 
 
 _PLANS = frozenset({"plans"})
-_USE, _LIMIT = Telling(_used, _in_flight), Telling(_limits_changed, _limits)
+_USE, _LIMIT = EventHandler(_used, _in_flight), EventHandler(_limits_changed, _limits)
 TABLES = CapabilityTables(
     name="scheduling",
     tables=(LIMITS_TABLE, BUDGETS_TABLE),
-    tellings={
-        waiting.QueueEntryAdded: Telling(_added, tables=_PLANS),
-        waiting.QueueEntryRemoved: Telling(_removed, _entry_of, _PLANS),
+    handlers={
+        queue_entries.QueueEntryAdded: EventHandler(_added, tables=_PLANS),
+        queue_entries.QueueEntryRemoved: EventHandler(_removed, _entry_of, _PLANS),
         clusters.LimitsSet: _LIMIT,
         clusters.LimitsChanged: _LIMIT,
-        reassignments.ReassignmentQueued: _USE,
+        reassignments.ReassignmentCreated: _USE,
         reassignments.ReassignmentAdopted: _USE,
         reassignments.StepPrepared: _USE,
         reassignments.StepPostponed: _USE,
@@ -130,7 +130,7 @@ TABLES = CapabilityTables(
         reassignments.StopRequested: _USE,
         **dict.fromkeys(ENDINGS, _USE),
     },
-    untold=frozenset(
+    unhandled=frozenset(
         {
             clusters.ClusterFrozen,
             clusters.FreezeEnded,

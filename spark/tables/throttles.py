@@ -5,8 +5,8 @@ from typing import Any
 from msgspec import Struct
 
 from drover.events import throttles
+from drover.spark.tables.handlers import CapabilityTables, EventContext, EventHandler
 from drover.spark.tables.schema import BROKER, CLUSTER, INTEGER, Table, count, latest
-from drover.spark.tables.telling import CapabilityTables, Telling, Told
 from drover.state.throttles import BrokerThrottle, ThrottlingState
 
 THROTTLES_TABLE = Table(
@@ -34,53 +34,53 @@ class ThrottlingMemory(Struct, omit_defaults=True):
     since_ms: dict[int, int] = {}
 
 
-_Told = Told[ThrottlingState, Any, ThrottlingMemory]
+_Context = EventContext[ThrottlingState, Any, ThrottlingMemory]
 
 
 def _entry_of(state: ThrottlingState, event: Any) -> BrokerThrottle | None:
     return state.broker_throttles.get(event.broker)
 
 
-def _set(told: _Told) -> None:
+def _set(context: _Context) -> None:
     # A release puts back what others had set: from then on nothing there is Drover's.
-    entry: BrokerThrottle = told.before
-    _change(told, _NOT_SET if entry.release else entry.intended)
+    entry: BrokerThrottle = context.before
+    _change(context, _NOT_SET if entry.release else entry.intended)
 
 
-def _left(told: _Told) -> None:
-    _change(told, _NOT_SET)
+def _left(context: _Context) -> None:
+    _change(context, _NOT_SET)
 
 
-def _changed(told: _Told) -> None:
+def _changed(context: _Context) -> None:
     """Add a row for a change by others: a deleted throttle is not in force until it is put back."""
-    _change(told, told.event.found)
+    _change(context, context.event.found)
 
 
-def _change(told: _Told, rates: throttles.Rates) -> None:
-    broker, since_ms = told.event.broker, told.memory.since_ms
+def _change(context: _Context, rates: throttles.Rates) -> None:
+    broker, since_ms = context.event.broker, context.memory.since_ms
     began_ms = since_ms.pop(broker, None)
-    told.sheet.put(
+    context.buffer.put(
         "throttles",
-        (told.event.cluster, broker),
+        (context.event.cluster, broker),
         leader_rate=rates.leader,
         follower_rate=rates.follower,
-        since_ms=told.at_ms,
-        throttled_ms=0 if began_ms is None else told.at_ms - began_ms,
+        since_ms=context.at_ms,
+        throttled_ms=0 if began_ms is None else context.at_ms - began_ms,
         changes=1,
     )
     if rates != _NOT_SET:
-        since_ms[broker] = told.at_ms
+        since_ms[broker] = context.at_ms
 
 
 TABLES = CapabilityTables(
     name="throttling",
     tables=(THROTTLES_TABLE,),
-    tellings={
-        throttles.BrokerThrottleSet: Telling(_set, _entry_of),
-        throttles.BrokerThrottleLeft: Telling(_left),
-        throttles.BrokerThrottleChanged: Telling(_changed),
+    handlers={
+        throttles.BrokerThrottleSet: EventHandler(_set, _entry_of),
+        throttles.BrokerThrottleLeft: EventHandler(_left),
+        throttles.BrokerThrottleChanged: EventHandler(_changed),
     },
-    untold=frozenset(
+    unhandled=frozenset(
         {
             throttles.BrokerThrottleIntended,
             throttles.BrokerThrottleRefused,

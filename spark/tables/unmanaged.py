@@ -1,14 +1,14 @@
 """The events about moves that others started; no table needs them."""
 
-from drover.events.foreign import ForeignMoveEnded, ForeignMoveSeen
-from drover.spark.tables.telling import CapabilityTables
+from drover.events.unmanaged import UnmanagedMoveEnded, UnmanagedMoveSeen
+from drover.spark.tables.handlers import CapabilityTables
 
 TABLES = CapabilityTables(
     name="unmanaged",
-    untold=frozenset(
+    unhandled=frozenset(
         {
-            ForeignMoveEnded,
-            ForeignMoveSeen,
+            UnmanagedMoveEnded,
+            UnmanagedMoveSeen,
         }
     ),
 )

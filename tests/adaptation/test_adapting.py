@@ -14,10 +14,10 @@ from drover.events.clusters import LimitValue
 from drover.events.commands import ChangeLimits
 from drover.events.partitions import TopicPartition
 from drover.facts import Survey
-from drover.reconcile.adaptation.judging import LOWER_EVERY_MS, RECOVER_EVERY_MS
+from drover.reconcile.adaptation.judgement import LOWER_EVERY_MS, RECOVER_EVERY_MS
 from drover.reconcile.adaptation.reconciler import MOST_ASKED, SURVEY_EVERY_MS, SURVEY_SHARE
 from drover.reconcile.messages import MAX_AHEAD_MS
-from drover.state.ports import Port
+from drover.state.broker_directions import BrokerDirection
 from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter
 
@@ -70,7 +70,7 @@ async def test_a_busy_broker_whose_partition_loses_a_replica_may_do_half_until_i
     made = world()
     await made.send(alter({key: [1, 2, 5] for key in KEYS}))
     await made.run(LOOK_MS)
-    assert made.state.moves.loads[Port(1, "out")] == 4
+    assert made.state.moves.loads[BrokerDirection(1, "out")] == 4
     lag(made)
     await made.run(LOOK_MS)
     assert changes(made, BrokerAllowanceChanged) == []
@@ -82,7 +82,7 @@ async def test_a_busy_broker_whose_partition_loses_a_replica_may_do_half_until_i
         made.model.join_isr(key, 5)
     await made.run(2000)
     # What ran went on; nothing began until fewer ran than two.
-    assert made.state.moves.loads[Port(1, "out")] == 2
+    assert made.state.moves.loads[BrokerDirection(1, "out")] == 2
     assert "lowered for a time: replica 5 of still:0" in str(waiting_reason(made.state, KEYS[-1]))
     made.crash()
     await made.settle()
@@ -90,7 +90,7 @@ async def test_a_busy_broker_whose_partition_loses_a_replica_may_do_half_until_i
     catch_up(made)
     await made.run(RECOVER_EVERY_MS + LOWER_EVERY_MS + LOOK_MS)
     assert made.state.allowances == {}
-    assert made.state.moves.loads[Port(1, "out")] == 4
+    assert made.state.moves.loads[BrokerDirection(1, "out")] == 4
 
 
 async def test_no_copy_begins_while_a_partition_has_too_few_in_sync_but_one_that_repairs_it() -> None:

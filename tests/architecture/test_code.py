@@ -15,7 +15,7 @@ BROAD_EXCEPT_ALLOWED = {
     "agents/intake.py": "an agent that dies loses a command",
     "drover/threads.py": "a thread hands its fault to whoever waits",
     "agents/host.py": "the supervisor of every task of a worker",
-    "projections/projecting.py": "the supervisor of a view: the worker goes on, and says that it has ended",
+    "projections/projection.py": "the supervisor of a view: the worker goes on, and says that it has ended",
     "agents/snapshots.py": "the supervisor of an optimisation: the shard goes on without it",
     "agents/worker.py": "Faust half started can only be ended with the process",
     "drover/web/sources.py": "the supervisor of what the page shows: it says so, and tries again",

@@ -10,9 +10,9 @@ from msgspec import structs
 from drover.decide.copy_pace import SizeSample
 from drover.events.partitions import TopicPartition
 from drover.facts import Move, Observation, PartitionFacts
+from drover.reconcile.debounce import Debounce
 from drover.reconcile.moves.copy_sizes import CopySizes
 from drover.reconcile.observations import FRESH_MS, METADATA_LAG_MS, CallEffect, ObservationCache
-from drover.reconcile.unconfirmed import Unconfirmed
 
 KEY = TopicPartition("orders", 0)
 SEEN = PartitionFacts("id", 1, (1, 2, 3), (1, 2, 3))
@@ -144,13 +144,13 @@ def test_the_merged_list_of_a_move_that_is_over_does_not_count_while_metadata_la
 
 
 def test_a_look_that_took_long_shows_what_was_when_it_began() -> None:
-    observed, unconfirmed = ObservationCache(), Unconfirmed()
+    observed, debounce = ObservationCache(), Debounce()
     observed.see(observation(0, 10))
-    unconfirmed.note(KEY, 10, unconfirmed=True)
+    debounce.note(KEY, 10, unconfirmed=True)
     observed.see(observation(500, 2600))
-    assert not unconfirmed.has_persisted(KEY, observed.partitions[KEY])
+    assert not debounce.has_persisted(KEY, observed.partitions[KEY])
     observed.see(observation(2010, 2620))
-    assert unconfirmed.has_persisted(KEY, observed.partitions[KEY])
+    assert debounce.has_persisted(KEY, observed.partitions[KEY])
 
 
 def test_what_a_predecessor_may_still_be_calling_is_not_believed_before_its_time_is_over() -> None:

@@ -15,8 +15,8 @@ from drover.cli.exits import ExitCode, Failure
 from drover.cli.main import cli
 from drover.client.answers import Answer
 from drover.client.history import FoldedLog
+from drover.client.live_view import View
 from drover.client.transfers import Transfers
-from drover.client.watching import View
 from drover.events.brokers import BlacklistSet
 from drover.events.healing import HealingLimits
 from drover.events.leadership import LeaderElectionIntended, ListedBroker

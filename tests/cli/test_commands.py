@@ -25,7 +25,7 @@ from drover.errors import ClusterUnavailableError, ConfigurationError, CorruptLo
 from drover.events.commands import Command
 from drover.events.partitions import PartitionReference, TopicPartition
 from drover.events.plans import PlanOpened
-from drover.events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from drover.events.reassignments import ReassignmentCompleted, ReassignmentCreated
 from drover.events.records import AnyEvent
 from drover.events.refusals import Refusal, RefusalCode
 from drover.fold.log import ShardFold
@@ -35,7 +35,7 @@ from tests.client.log import Writer, outcome
 
 PLAN = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1, 2]}]}
 PLAN_OPENED = PlanOpened(cluster="prod", plan="p", by="ann", reason="r")
-QUEUED = ReassignmentQueued(
+QUEUED = ReassignmentCreated(
     cluster="prod", topic="t", partition=0, topic_id="QBjRZu1kRSm0SVvmuSHUxg", plan="p", original=(1, 2), target=(3, 4)
 )
 COMPLETED = ReassignmentCompleted(cluster="prod", topic="t", partition=0, replicas=(3, 4))
@@ -206,7 +206,7 @@ def test_cancelling_everything_tells_how_much_that_is_and_asks(monkeypatch: pyte
 def queued(partition: int) -> Reassignment:
     return Reassignment(
         key=TopicPartition("t", partition), topic_id="id", plan="p", number=partition, original=(1,), target=(2,),
-        queued_ms=0, phase=Phase.PENDING, since_ms=0, current=(1,),
+        created_ms=0, phase=Phase.PENDING, since_ms=0, current=(1,),
     )  # fmt: skip
 
 
@@ -332,7 +332,7 @@ def refusal(code: RefusalCode) -> tuple[Refusal, ...]:
 def test_exit_codes_of_outcomes() -> None:
     done = answer(accepted=(PartitionReference("t", 0),))
     assert exit_code([done]) == ExitCode.DONE
-    assert exit_code([done, answer(refusals=refusal(RefusalCode.FOREIGN_REASSIGNMENT))]) == ExitCode.FAILED
+    assert exit_code([done, answer(refusals=refusal(RefusalCode.UNMANAGED_MOVE))]) == ExitCode.FAILED
     assert exit_code([answer(verdict="refused", refusals=refusal(RefusalCode.MALFORMED))]) == ExitCode.FAILED
     guarded = answer(verdict="refused", refusals=refusal(RefusalCode.DROVER_TOPIC))
     assert exit_code([guarded]) == ExitCode.GUARDED

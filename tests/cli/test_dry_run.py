@@ -277,7 +277,7 @@ def test_a_plan_of_a_model_without_ids_of_topics_is_told_what_it_lacks(held: Hel
 
 
 def test_a_replica_of_another_topic_that_came_onto_the_brokers_is_noticed(held: Held) -> None:
-    write_model(held.model, *models.ORDERS, partition("foreign", 0, 3, 4))
+    write_model(held.model, *models.ORDERS, partition("unmanaged", 0, 3, 4))
     shown = held.submit()
     assert "broker 3 had 6 replicas, and now has 7" in shown.stderr
     assert "broker 4" not in shown.stderr

@@ -15,10 +15,10 @@ from drover.cli.moves import SHOWN_LISTS
 from drover.client.answers import Answer
 from drover.client.time_travel import Travel
 from drover.errors import LogUnavailableError
-from drover.events.foreign import ForeignMoveSeen
 from drover.events.partitions import PartitionReference, TopicPartition
 from drover.events.reassignments import RollbackRequested, StepConfirmed, StopRequested
 from drover.events.records import Outcome
+from drover.events.unmanaged import UnmanagedMoveSeen
 from drover.fold.log import ShardFold
 from drover.state.cluster import ClusterState
 from tests.client.log import CLUSTER
@@ -127,7 +127,7 @@ def test_the_stock_format_holds_the_targets_under_way(monkeypatch: pytest.Monkey
     scene = begun(2)
     scene.roll_back(MOVING[1], "ann", "x")
     scene.say(
-        ForeignMoveSeen(cluster=CLUSTER, topic="raw", partition=3, replicas=(1, 2, 4), adding=(4,), removing=(1,))
+        UnmanagedMoveSeen(cluster=CLUSTER, topic="raw", partition=3, replicas=(1, 2, 4), adding=(4,), removing=(1,))
     )
     looking(monkeypatch, scene)
     shown = run("status", "-o", "stock")

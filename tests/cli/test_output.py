@@ -27,10 +27,10 @@ from drover.cli.output import (
 )
 from drover.cli.status import Choice, fitting, status_layout
 from drover.client.history import FoldedLog
+from drover.client.live_view import View
 from drover.client.transfers import Transfers
 from drover.client.views.describe_rows import PartitionRow
 from drover.client.views.history_rows import HistoryRow
-from drover.client.watching import View
 from drover.events.bounds import visible
 from drover.events.partitions import TopicPartition
 from drover.events.progress import Progress
@@ -177,7 +177,7 @@ def test_every_column_is_drawn_once_or_named_and_none_is_too_wide(fit: Fit) -> N
 def move(partition: int, phase: Phase, step: Step | None = None) -> Reassignment:
     return Reassignment(
         key=TopicPartition("orders", partition), topic_id="id", plan="friday-night", number=partition,
-        original=(4, 2, 3), target=(1, 2, 3), queued_ms=0, phase=phase, since_ms=1000, current=(4, 2, 3), step=step,
+        original=(4, 2, 3), target=(1, 2, 3), created_ms=0, phase=phase, since_ms=1000, current=(4, 2, 3), step=step,
     )  # fmt: skip
 
 
@@ -219,7 +219,7 @@ def one_line(lines: list[str]) -> str:
 def test_a_terminal_of_any_width_shows_each_partition_its_state_and_why_it_waits(width: int) -> None:
     lines = printed(status_layout(present(), Choice()), width)
     assert any(re.match(r"orders:0 .*copying .*686\.0 MB/s", line) for line in lines)
-    assert any(re.match(r"orders:1 .*queued ", line) for line in lines)
+    assert any(re.match(r"orders:1 .*pending ", line) for line in lines)
     below = lines[next(at for at, line in enumerate(lines) if line.startswith("orders:1")) :]
     assert WHY in one_line(below)
     assert "…" not in one_line(lines)
@@ -251,7 +251,7 @@ def test_a_live_view_shows_fewer_moves_where_each_takes_several_lines() -> None:
         lines = printed(fitting(screen, present(40), Choice()), width)
         assert len(lines) <= 24
         assert re.search(r"and \d+ more", one_line(lines))
-        assert "41 reassignments: 1 copying, 40 queued" in one_line(lines)
+        assert "41 reassignments: 1 copying, 40 pending" in one_line(lines)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from drover.cli.main import cli
 from drover.cli.page import SHOWN_TABLE_ROWS, Tables
 from drover.settings.settings import LogSettings, Settings, SparkSettings
-from drover.spark.merging import Part, Row
+from drover.spark.merge import Part, Row
 from drover.spark.schema import TABLES
 from drover.spark.sinks.port import Applied
 from drover.spark.sinks.sqlite import SqliteSink

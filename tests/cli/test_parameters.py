@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from drover.cli.main import cli
 from drover.cli.output import amount, duration, plural, timestamp
-from drover.cli.parameters import check_rate, parse_duration, parse_moment, parse_partition, parse_rate, parse_size
+from drover.cli.parameters import check_rate, parse_duration, parse_partition, parse_rate, parse_size, parse_timestamp
 from drover.events.partitions import TopicPartition
 
 
@@ -70,13 +70,13 @@ def test_a_partition_is_split_at_its_last_colon() -> None:
 
 def test_a_moment_is_so_long_ago_or_a_date() -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
-    assert parse_moment("2h", now) == datetime(2026, 11, 21, 10, tzinfo=UTC)
-    assert parse_moment("2026-11-20T15:04+00:00", now) == datetime(2026, 11, 20, 15, 4, tzinfo=UTC)
-    assert parse_moment("2026-11-20", now) == datetime(2026, 11, 20, tzinfo=UTC)
+    assert parse_timestamp("2h", now) == datetime(2026, 11, 21, 10, tzinfo=UTC)
+    assert parse_timestamp("2026-11-20T15:04+00:00", now) == datetime(2026, 11, 20, 15, 4, tzinfo=UTC)
+    assert parse_timestamp("2026-11-20", now) == datetime(2026, 11, 20, tzinfo=UTC)
     with pytest.raises(ValueError, match="has no time zone: write 2026-11-20T15:04Z for UTC"):
-        parse_moment("2026-11-20T15:04", now)
+        parse_timestamp("2026-11-20T15:04", now)
     with pytest.raises(ValueError, match="not a time"):
-        parse_moment("yesterday", now)
+        parse_timestamp("yesterday", now)
 
 
 @pytest.mark.parametrize("text", ["9" * 400 + "d", "9" * 300 + "d"])
@@ -90,7 +90,7 @@ def test_a_duration_without_end_is_refused(text: str) -> None:
 )
 def test_a_moment_that_no_date_reaches_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"not a time|before the first representable date"):
-        parse_moment(text, datetime(2026, 11, 21, 12, tzinfo=UTC))
+        parse_timestamp(text, datetime(2026, 11, 21, 12, tzinfo=UTC))
 
 
 @pytest.mark.parametrize(

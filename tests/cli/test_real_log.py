@@ -29,7 +29,7 @@ from drover.testing.commands import Finished
 from tests.architecture.repository import ROOT
 from tests.cli.owner import SHARDS, TinyOwner, tiny_owner
 from tests.commands import ForkedCommands
-from tests.shard.vouching import vouching
+from tests.shard.snapshot_anchor import anchoring_batch
 
 pytestmark = [pytest.mark.cluster, pytest.mark.story]
 
@@ -256,7 +256,7 @@ async def test_from_a_snapshot_the_same_is_seen_as_from_the_first_record(
             written = await write_snapshot(journal, connection.topics, fold)
         finally:
             await journal.close()
-        await owner.append(shard, vouching(owner.folds[shard], written.digest))
+        await owner.append(shard, anchoring_batch(owner.folds[shard], written.digest))
         # Of a command that was decided before the snapshot, and of one that repeats it.
         again = await client.submit(command)
         assert await client.outcomes([again], timeout_s=60) == (replace(first[0], repeated=True),)

@@ -13,9 +13,9 @@ from drover.cli import status
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.output import print_document
 from drover.cli.status import Choice, follow_plan, follow_status
-from drover.client.watching import View
+from drover.client.live_view import View
 from drover.events.plans import PlanOpened
-from drover.events.reassignments import FailureReason, ReassignmentCompleted, ReassignmentFailed, ReassignmentQueued
+from drover.events.reassignments import FailureReason, ReassignmentCompleted, ReassignmentCreated, ReassignmentFailed
 from drover.journal.connection import LogConnection
 from drover.state.plans import Plan
 from tests.client.log import CLUSTER
@@ -32,7 +32,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> None:
         scene = Scene()
         scene.say(PlanOpened(cluster=CLUSTER, plan="p", by="ann", reason="r"))
         scene.say(
-            ReassignmentQueued(**WHERE, topic_id="QBjRZu1kRSm0SVvmuSHUxg", plan="p", original=(1, 2), target=(3, 4))
+            ReassignmentCreated(**WHERE, topic_id="QBjRZu1kRSm0SVvmuSHUxg", plan="p", original=(1, 2), target=(3, 4))
         )
         yield scene.view
         scene.say(ReassignmentCompleted(**WHERE, replicas=(3, 4)))
@@ -52,14 +52,14 @@ def test_a_document_stays_parsable_while_its_plan_is_followed(output: str, capsy
     said = capsys.readouterr()
     found: Any = json.loads(said.out) if output == "json" else yaml.safe_load(said.out)
     assert found == {"outcomes": []}
-    assert "orders:0 queued" in said.err
+    assert "orders:0 pending" in said.err
     assert "orders:0 ended" in said.err
 
 
 def test_lines_of_json_are_all_that_is_printed_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     followed("jsonl")
     said = capsys.readouterr()
-    assert [json.loads(line)["state"] for line in said.out.splitlines()] == ["queued", "ended"]
+    assert [json.loads(line)["state"] for line in said.out.splitlines()] == ["pending", "ended"]
 
 
 def test_people_read_the_lines_where_they_read_the_rest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,7 +77,7 @@ def test_a_plan_of_which_kafka_refused_a_step_has_failed(
     async def views(*_: object) -> AsyncGenerator[View, None]:
         scene = Scene()
         scene.say(PlanOpened(cluster=CLUSTER, plan="p", by="ann", reason="r"))
-        queued = ReassignmentQueued(
+        queued = ReassignmentCreated(
             **WHERE, topic_id="QBjRZu1kRSm0SVvmuSHUxg", plan="p", original=(1, 2), target=(3, 4)
         )
         scene.say(queued)

@@ -54,9 +54,9 @@ async def folded(*_):
     fold.damage = Damage(3, "it is damaged")
     return fold
 
-stray = FoundRates(broker=1, leader=5, follower=None, whose=Whose.STRAY, says="")
+leftover = FoundRates(broker=1, leader=5, follower=None, whose=Whose.LEFTOVER, says="")
 moves.state_now = lambda *_: ClusterState("prod")
-throttle.look_at_throttles = lambda *_: Throttles(None, (stray,), ())
+throttle.look_at_throttles = lambda *_: Throttles(None, (leftover,), ())
 recovery.folded_to_end = folded
 main()
 """

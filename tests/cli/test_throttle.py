@@ -85,7 +85,7 @@ def run(*arguments: str, answer: str | None = None) -> Result:
     return CliRunner().invoke(cli, arguments, input=answer, env={"COLUMNS": "200", "NO_COLOR": "1"})
 
 
-def leave_strays(model: ClusterModel) -> None:
+def leave_leftovers(model: ClusterModel) -> None:
     answers = asyncio.run(SimulatedDriver(model, CLUSTER).change_throttles(STRAYS))
     assert all(answer.accepted for answer in answers.values())
 
@@ -99,17 +99,17 @@ def test_both_commands_show_every_throttle_and_whose_it_is(
         ExitCode.DONE,
         "No broker has a throttle, and no topic has throttled replicas.",
     )
-    leave_strays(model)
+    leave_leftovers(model)
     state.cluster_throttle = ClusterThrottle(5_000_000, "ana", "a quiet night", 0)
     shown = run(*command)
     assert "Plans without a throttle of their own: 5.0 MB/s per broker, set by ana" in shown.stdout
     assert "1.0 MB/s" in shown.stdout
     assert "0:1" in shown.stdout
-    assert "2 strays: `drover throttle restore` deletes them." in shown.stderr
+    assert "2 leftover throttles: `drover throttle restore` deletes them." in shown.stderr
     document = json.loads(run(*command, "-o", "json").stdout)
     assert document["throttle"]["bytes_per_second"] == 5_000_000
     assert [(row["broker"], row["leader"], row["follower"], row["whose"]) for row in document["brokers"]] == [
-        (2, 1_000_000, None, "stray")
+        (2, 1_000_000, None, "leftover")
     ]
     assert [(row["topic"], row["leader"], row["follower"]) for row in document["topics"]] == [
         ("orders", ["0:1"], ["0:9"])
@@ -166,7 +166,7 @@ def test_a_throttle_that_makes_no_sense_is_refused_before_it_is_sent(
 
 @pytest.mark.parametrize("command", [("set", "10MB/s"), ("restore", "--yes")])
 def test_a_change_needs_a_reason(model: ClusterModel, sent: list[Command], command: tuple[str, ...]) -> None:
-    leave_strays(model)
+    leave_leftovers(model)
     result = run("throttle", *command)
     assert (result.exit_code, sent) == (ExitCode.USAGE, [])
     assert "Missing option '--reason'" in result.stderr
@@ -175,7 +175,7 @@ def test_a_change_needs_a_reason(model: ClusterModel, sent: list[Command], comma
 def test_restore_names_what_it_would_delete_and_asks(
     model: ClusterModel, sent: list[Command], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    leave_strays(model)
+    leave_leftovers(model)
     unanswered = run("throttle", "restore", *REASON)
     assert (unanswered.exit_code, sent) == (ExitCode.USAGE, [])
     assert "broker 2: out 1,000,000 bytes per second\ntopic orders: 1 leaders and 1 followers" in unanswered.stderr
@@ -197,10 +197,10 @@ def test_restore_names_what_it_would_delete_and_asks(
         (["--broker", "1", "--topic", "orders"], [], ["orders"]),
     ],
 )
-def test_restore_deletes_the_strays_that_are_named_or_all(
+def test_restore_deletes_the_leftover_throttles_that_are_named_or_all(
     model: ClusterModel, sent: list[Command], given: list[str], brokers: list[int], topics: list[str]
 ) -> None:
-    leave_strays(model)
+    leave_leftovers(model)
     result = run("throttle", "restore", "-y", *given, *REASON)
     assert result.exit_code == ExitCode.DONE, result.stderr
     (command,) = sent
@@ -224,10 +224,10 @@ def test_nothing_to_restore_is_a_document_for_programs_too(
 
 
 @pytest.mark.parametrize("given", [["--broker", "1"], ["--topic", "nowhere"]])
-def test_restore_has_nothing_to_do_where_no_stray_is(
+def test_restore_has_nothing_to_do_where_no_leftover_throttle_is(
     model: ClusterModel, sent: list[Command], given: list[str]
 ) -> None:
-    leave_strays(model)
+    leave_leftovers(model)
     result = run("throttle", "restore", "--yes", *given, *REASON)
     assert (result.exit_code, sent) == (ExitCode.DONE, [])
     assert "There is nothing to delete: no throttle is left over." in result.stderr

@@ -12,8 +12,8 @@ from drover.client import client as client_module
 from drover.client.answers import Ownership, Sent
 from drover.client.client import Client
 from drover.client.history import FoldedLog
+from drover.client.live_view import Heard, View
 from drover.client.transfers import Transfers
-from drover.client.watching import Heard, View
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.events.clusters import ClusterOutOfReach
 from drover.events.commands import Freeze

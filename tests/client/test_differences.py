@@ -31,7 +31,7 @@ def state(**fields: Any) -> ClusterState:
 
 def moving(phase: Phase = Phase.COPYING, number: int = 1, key: TopicPartition = KEY) -> Reassignment:
     return Reassignment(
-        key=key, topic_id="id", plan="friday", number=number, original=(1, 2, 3), target=(2, 3, 4), queued_ms=1,
+        key=key, topic_id="id", plan="friday", number=number, original=(1, 2, 3), target=(2, 3, 4), created_ms=1,
         phase=phase, since_ms=2, current=(1, 2, 3),
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from drover.client.undo import Undo
 from drover.errors import NothingToUndoError
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened
-from drover.events.reassignments import ReassignmentCompleted, ReassignmentQueued, ReassignmentRolledBack
+from drover.events.reassignments import ReassignmentCompleted, ReassignmentCreated, ReassignmentRolledBack
 from drover.events.records import AnyEvent
 from drover.journal.reader import LogRecord
 from tests.client.log import CLUSTER, Writer
@@ -28,7 +28,7 @@ def opened(plan: str) -> PlanOpened:
 def moved(
     key: TopicPartition, original: tuple[int, ...], target: tuple[int, ...], plan: str = "p"
 ) -> tuple[AnyEvent, ...]:
-    queued = ReassignmentQueued(**name(key), topic_id="id", plan=plan, original=original, target=target)
+    queued = ReassignmentCreated(**name(key), topic_id="id", plan=plan, original=original, target=target)
     return queued, ReassignmentCompleted(**name(key), replicas=target)
 
 
@@ -43,7 +43,7 @@ def undo(*events: AnyEvent, plan: str = "p") -> list[tuple[TopicPartition, Any, 
 
 
 def test_what_was_completed_goes_back_from_where_it_is_asserted_to_be() -> None:
-    rolled_back = ReassignmentQueued(**name(SECOND), topic_id="id", plan="p", original=(3, 4), target=(5, 4))
+    rolled_back = ReassignmentCreated(**name(SECOND), topic_id="id", plan="p", original=(3, 4), target=(5, 4))
     events = (
         opened("p"),
         *moved(FIRST, (1, 2), (3, 2)),

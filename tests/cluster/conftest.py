@@ -1,4 +1,4 @@
-"""The cluster under test: the simulated twin of three versions, and the real one for tests marked `cluster`."""
+"""The cluster under test: the simulated counterpart of three versions, and the real one for tests marked `cluster`."""
 
 from collections.abc import AsyncIterator
 

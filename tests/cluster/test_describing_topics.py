@@ -15,7 +15,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, codes: Mapping[str, int]) -> None:
     async def send(*_arguments: object, **_more: object) -> None: ...
 
     shown = {name: DescribedTopic(code, "id", {}) for name, code in codes.items()}
-    monkeypatch.setattr(wire.Lane, "send", send)
+    monkeypatch.setattr(wire.Connection, "send", send)
     monkeypatch.setattr(messages, "read_metadata", lambda _: Metadata("kafka", {1: None}, shown))
 
 

@@ -20,7 +20,7 @@ from drover.cluster.kafka import KafkaDriver
 from drover.cluster.messages import metadata_request
 from drover.cluster.port import AlterRequest
 from drover.cluster.topics import TOPIC_ALREADY_EXISTS, TopicSpec, create_topics, describe_topics
-from drover.cluster.wire import MAX_CLIENTS_CLOSING, Deadline, Lane
+from drover.cluster.wire import MAX_CLIENTS_CLOSING, Connection, Deadline
 from drover.errors import ClusterUnavailableError, ConfigurationError, OutcomeUnknownError
 from drover.events.partitions import TopicPartition
 from drover.facts import NONE, NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION
@@ -165,13 +165,13 @@ async def test_an_alter_that_no_controller_takes_was_not_done(
 async def test_calls_in_flight_when_an_impatient_one_replaces_the_client_end_with_a_fault_of_the_cluster(
     local_cluster: LocalCluster,
 ) -> None:
-    lane = Lane("replaced", local_cluster.bootstrap, {}, call_timeout_ms=4000)
-    await lane.send(MetadataRequest(topics=[]), Deadline.after_ms(4000))
+    connection = Connection("replaced", local_cluster.bootstrap, {}, call_timeout_ms=4000)
+    await connection.send(MetadataRequest(topics=[]), Deadline.after_ms(4000))
     async with hanging(local_cluster):
-        patient = [lane.send(MetadataRequest(topics=[]), Deadline.after_ms(4000)) for _each in range(3)]
-        impatient = lane.send(MetadataRequest(topics=[]), Deadline.after_ms(500))
+        patient = [connection.send(MetadataRequest(topics=[]), Deadline.after_ms(4000)) for _each in range(3)]
+        impatient = connection.send(MetadataRequest(topics=[]), Deadline.after_ms(500))
         ended = await asyncio.gather(*patient, impatient, return_exceptions=True)
-    await lane.close()
+    await connection.close()
     assert [type(fault) for fault in ended] == [ClusterUnavailableError] * 4
 
 
@@ -228,9 +228,9 @@ async def not_the_controller(local: LocalCluster) -> int:
     """Choose a broker without which the cluster goes on: in ZooKeeper mode one of them is the controller."""
     if not local.spec.in_zookeeper_mode:
         return 3
-    lane = Lane("who-leads", local.bootstrap, {}, call_timeout_ms=4000)
-    response = await lane.send(metadata_request(()), Deadline.after_ms(4000))
-    await lane.close()
+    connection = Connection("who-leads", local.bootstrap, {}, call_timeout_ms=4000)
+    response = await connection.send(metadata_request(()), Deadline.after_ms(4000))
+    await connection.close()
     return next(broker.id for broker in local.spec.brokers if broker.id != response.controller_id)
 
 

@@ -9,7 +9,7 @@ from kafka.protocol.admin import ListPartitionReassignmentsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from drover.cluster.kafka import KafkaDriver
-from drover.cluster.wire import Lane
+from drover.cluster.wire import Connection
 from drover.events.partitions import TopicPartition
 from drover.local import LocalCluster
 
@@ -24,13 +24,13 @@ async def test_an_observation_that_continues_from_a_listing_sends_one_list_less(
     local_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[type[object]] = []
-    send = Lane.send
+    send = Connection.send
 
-    async def noted(lane: Lane, request: Any, *arguments: Any, **options: Any) -> Any:
+    async def noted(connection: Connection, request: Any, *arguments: Any, **options: Any) -> Any:
         sent.append(type(request))
-        return await send(lane, request, *arguments, **options)
+        return await send(connection, request, *arguments, **options)
 
-    monkeypatch.setattr(Lane, "send", noted)
+    monkeypatch.setattr(Connection, "send", noted)
     driver = KafkaDriver("counted", local_cluster.bootstrap)
     listing = await driver.list_moves()
     await driver.observe(ABSENT, since=listing)
@@ -45,14 +45,14 @@ async def test_a_listing_begins_before_it_was_asked_for_however_long_the_answer_
     local_cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked_ms: list[int] = []
-    send = Lane.send
+    send = Connection.send
 
-    async def slow(lane: Lane, *arguments: Any, **options: Any) -> Any:
+    async def slow(connection: Connection, *arguments: Any, **options: Any) -> Any:
         asked_ms.append(now_ms())
         await asyncio.sleep(SLOWNESS_S)
-        return await send(lane, *arguments, **options)
+        return await send(connection, *arguments, **options)
 
-    monkeypatch.setattr(Lane, "send", slow)
+    monkeypatch.setattr(Connection, "send", slow)
     driver = KafkaDriver("slow", local_cluster.bootstrap)
     listing = await driver.list_moves()
     assert listing.started_ms <= asked_ms[0]

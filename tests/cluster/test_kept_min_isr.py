@@ -21,7 +21,7 @@ async def test_what_another_call_lets_go_of_meanwhile_is_still_known(monkeypatch
     driver._min_isr = {"kept": (time.monotonic(), 2)}
     others = [["other"]]
 
-    async def read(_lane: Any, names: Collection[str], *_arguments: Any) -> dict[str, DescribedConfigs]:
+    async def read(_connection: Any, names: Collection[str], *_arguments: Any) -> dict[str, DescribedConfigs]:
         if others:
             driver._min_isr = {"kept": (-math.inf, 2)}
             await driver._min_isrs(others.pop(), DEADLINE)

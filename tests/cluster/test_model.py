@@ -269,17 +269,17 @@ def test_copying_takes_bytes_over_rate_and_a_throttle_slows_it_down() -> None:
     model.create_topic("long", {0: (1, 2, 3)}, partition_bytes=2000)
     alter(model, LONG, 1, 2, 4)
     model.advance(500)
-    assert model.held_bytes(LONG) == {1: 2000, 2: 2000, 3: 2000, 4: 500}
+    assert model.stored_bytes(LONG) == {1: 2000, 2: 2000, 3: 2000, 4: 500}
     model.alter_topic_configs("long", [ConfigOperation(FOLLOWER_REPLICAS, OperationKind.APPEND, "0:4")])
     model.alter_broker_configs(4, [ConfigOperation(FOLLOWER_RATE, OperationKind.SET, "100")])
     model.advance(1000)
-    assert model.held_bytes(LONG)[4] == 600
+    assert model.stored_bytes(LONG)[4] == 600
     model.alter_broker_configs(4, [ConfigOperation(FOLLOWER_RATE, OperationKind.DELETE)])
     model.advance(1399)
     assert LONG in model.moves()
     model.advance(1)
     assert LONG not in model.moves()
-    assert model.held_bytes(LONG) == {1: 2000, 2: 2000, 4: 2000}
+    assert model.stored_bytes(LONG) == {1: 2000, 2: 2000, 4: 2000}
 
 
 def test_a_leader_throttle_is_shared_by_all_that_copy_from_it() -> None:
@@ -290,7 +290,7 @@ def test_a_leader_throttle_is_shared_by_all_that_copy_from_it() -> None:
     model.alter([AlterRequest(FOO[0], (2,)), AlterRequest(FOO[1], (3,))])
     for _each_tenth_of_a_second in range(10):
         model.advance(100)
-    assert model.held_bytes(FOO[0])[2] + model.held_bytes(FOO[1])[3] == 300
+    assert model.stored_bytes(FOO[0])[2] + model.stored_bytes(FOO[1])[3] == 300
 
 
 def test_a_recreated_topic_has_another_id_and_nothing_of_the_old_one() -> None:
@@ -301,7 +301,7 @@ def test_a_recreated_topic_has_another_id_and_nothing_of_the_old_one() -> None:
     assert (model.moves(), model.partition(LONG), model.facts(LONG)) == ({}, None, None)
     second = model.create_topic("long", {0: (1, 2)})
     assert (len(first), len(second), first == second) == (22, 22, False)
-    assert model.held_bytes(LONG) == {1: 0, 2: 0}
+    assert model.stored_bytes(LONG) == {1: 0, 2: 0}
 
 
 @pytest.mark.parametrize("value", ["*,0:1", "x", "0:1,1"])

@@ -107,7 +107,7 @@ def test_an_unclean_topic_goes_on_with_whoever_lives_and_loses_what_that_one_lac
     assert model.topics["long"].written[0] == 0
     model.start_broker(1)
     model.advance(1)
-    assert model.held_bytes(LONG) == {1: 0, 2: 0}
+    assert model.stored_bytes(LONG) == {1: 0, 2: 0}
 
 
 # -- what the recorder found
@@ -244,10 +244,10 @@ def test_a_stalled_replica_leaves_the_isr_only_when_it_lacks_what_was_written_an
     assert state(model).isr == (1, 2)
     model.write(LONG, 10)
     model.advance(1)
-    assert (state(model).isr, model.held_bytes(LONG)) == ((1,), {1: 10, 2: 0})
+    assert (state(model).isr, model.stored_bytes(LONG)) == ((1,), {1: 10, 2: 0})
     model.unstall_broker(2)
     model.advance(1)
-    assert (state(model).isr, model.held_bytes(LONG)) == ((1, 2), {1: 10, 2: 10})
+    assert (state(model).isr, model.stored_bytes(LONG)) == ((1, 2), {1: 10, 2: 10})
 
 
 def test_a_stall_that_ends_in_time_costs_nothing() -> None:
@@ -258,7 +258,7 @@ def test_a_stall_that_ends_in_time_costs_nothing() -> None:
     assert state(model).isr == (1, 2)
     model.unstall_broker(2)
     model.advance(30_000)
-    assert (state(model).isr, model.held_bytes(LONG)) == ((1, 2), {1: 10, 2: 10})
+    assert (state(model).isr, model.stored_bytes(LONG)) == ((1, 2), {1: 10, 2: 10})
 
 
 def test_a_dead_follower_leaves_the_isr_by_lag_before_a_long_session_ends() -> None:
@@ -315,7 +315,7 @@ def test_moves_share_a_throttle_evenly_and_who_needs_less_leaves_the_rest() -> N
     model.alter_broker_configs(1, [ConfigOperation(LEADER_RATE, OperationKind.SET, "351")])
     model.alter([AlterRequest(TopicPartition("long", number), (number + 2,)) for number in range(3)])
     model.advance(1000)
-    held = [model.held_bytes(TopicPartition("long", number)).get(number + 2) for number in range(3)]
+    held = [model.stored_bytes(TopicPartition("long", number)).get(number + 2) for number in range(3)]
     assert held == [150, 151, 50]
 
 

@@ -64,8 +64,8 @@ def test_tv_160_two_moves_complete_and_the_replicas_that_they_removed_are_gone()
     model.join_isr(BAR[0], 0)
     assert model.moves() == {}
     assert (state(model, FOO[0]).replicas, state(model, BAR[0]).replicas) == ((0, 1, 3), (3, 2, 0))
-    assert 2 not in model.held_bytes(FOO[0])
-    assert 1 not in model.held_bytes(BAR[0])
+    assert 2 not in model.stored_bytes(FOO[0])
+    assert 1 not in model.stored_bytes(BAR[0])
 
 
 def test_tv_161_a_move_that_copies_shows_its_target_first_and_then_what_leaves() -> None:
@@ -92,7 +92,7 @@ def test_tv_167_one_request_reorders_replaces_shrinks_and_grows() -> None:
     model.advance(1000)
     assert model.moves() == {}
     assert tuple(state(model, partition).replicas for partition in FOO) == targets
-    hosted = {broker: [p.partition for p in FOO if broker in model.held_bytes(p)] for broker in range(4)}
+    hosted = {broker: [p.partition for p in FOO if broker in model.stored_bytes(p)] for broker in range(4)}
     assert hosted == {0: [0, 1, 3], 1: [0, 1, 3], 2: [0, 1, 2, 3], 3: [2, 3]}
 
 

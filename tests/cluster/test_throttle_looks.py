@@ -8,7 +8,7 @@ from drover.cluster import configs, messages
 from drover.cluster.messages import DescribedConfigs
 from drover.cluster.port import AddThrottledReplicas, SetBrokerRates, ThrottleChange
 from drover.cluster.throttle_lists import FOLLOWER_RATE, LEADER_REPLICAS
-from drover.cluster.wire import Deadline, Lane
+from drover.cluster.wire import Connection, Deadline
 from drover.facts import NONE, BrokerRates, CallResult, ThrottledReplicas
 
 CALL_MS = 60_000
@@ -31,7 +31,7 @@ async def test_a_look_has_as_long_as_the_call_that_it_belongs_to(
     """
     given_ms: list[int] = []
 
-    async def send(_lane: Lane, _request: Any, deadline: Deadline, **_how: Any) -> int:
+    async def send(_connection: Connection, _request: Any, deadline: Deadline, **_how: Any) -> int:
         given_ms.append(deadline.left_ms())
         return len(given_ms)
 
@@ -41,9 +41,9 @@ async def test_a_look_has_as_long_as_the_call_that_it_belongs_to(
 
     monkeypatch.setattr(messages, "read_configs", described)
     monkeypatch.setattr(messages, "read_alter_configs", lambda _asked: {resource: DONE})
-    monkeypatch.setattr(Lane, "send", send)
-    lane = Lane("test", "localhost:1", {}, CALL_MS)
-    results = await configs.change_throttles(lane, [change], {1}, Deadline.after_ms(CALL_MS))
+    monkeypatch.setattr(Connection, "send", send)
+    connection = Connection("test", "localhost:1", {}, CALL_MS)
+    results = await configs.change_throttles(connection, [change], {1}, Deadline.after_ms(CALL_MS))
     assert results == {change: DONE}
     assert len(given_ms) == 4
     assert min(given_ms) > CALL_MS / 2

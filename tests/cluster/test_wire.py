@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kafka.errors import KafkaConnectionError
 
-from drover.cluster.wire import Deadline, Lane, _came_from_another
+from drover.cluster.wire import Connection, Deadline, _came_from_another
 from drover.errors import ClusterUnavailableError
 
 
@@ -43,8 +43,8 @@ def test_only_an_answer_that_refuses_everything_was_another_brokers(answer: Any,
     assert _came_from_another(answer) is expected
 
 
-class Opening(Lane):
-    """A lane to a cluster that is away, and comes back once a caller has been told so."""
+class Opening(Connection):
+    """A connection to a cluster that is away, and comes back once a caller has been told so."""
 
     def __init__(self) -> None:
         super().__init__("calls", "localhost:1", {}, 4000)
@@ -62,38 +62,38 @@ class Opening(Lane):
 
 async def test_a_caller_who_has_more_time_is_not_refused_when_the_one_who_came_first_has_none_left() -> None:
     """Both waited for one connection, and a look at a cluster that was just back failed after some milliseconds."""
-    lane = Opening()
-    first = asyncio.create_task(lane._open(Deadline.after_ms(100)))
+    connection = Opening()
+    first = asyncio.create_task(connection._open(Deadline.after_ms(100)))
     await asyncio.sleep(0)
-    second = asyncio.create_task(lane._open(Deadline.after_ms(20_000)))
+    second = asyncio.create_task(connection._open(Deadline.after_ms(20_000)))
     with pytest.raises(ClusterUnavailableError):
         await first
-    assert await asyncio.to_thread(lane.has_failed.wait, 20)  # its thread may be later than its caller
-    lane.is_back.set()
-    assert await second is lane.client
-    assert lane.tries == 2
-    await lane.close()
+    assert await asyncio.to_thread(connection.has_failed.wait, 20)  # its thread may be later than its caller
+    connection.is_back.set()
+    assert await second is connection.client
+    assert connection.tries == 2
+    await connection.close()
 
 
 async def test_a_cluster_that_stays_away_is_waited_for_until_each_callers_own_deadline() -> None:
-    lane = Opening()
+    connection = Opening()
     began = time.monotonic()
-    callers = [asyncio.create_task(lane._open(Deadline.after_ms(ms))) for ms in (50, 300, 300, 150)]
+    callers = [asyncio.create_task(connection._open(Deadline.after_ms(ms))) for ms in (50, 300, 300, 150)]
     found = await asyncio.gather(*callers, return_exceptions=True)
     assert all(isinstance(one, ClusterUnavailableError) for one in found)
     assert time.monotonic() - began >= 0.29
-    assert lane.tries <= 4
+    assert connection.tries <= 4
 
 
 async def test_a_caller_who_is_cancelled_as_the_connection_opens_is_cancelled() -> None:
     """Before Python 3.12 `asyncio.wait_for` returns the result then, and whoever asks in a loop never ends."""
-    lane = Opening()
-    lane._opening = opening = asyncio.get_running_loop().create_future()
-    caller = asyncio.create_task(lane._open(Deadline.after_ms(20_000)))
+    connection = Opening()
+    connection._opening = opening = asyncio.get_running_loop().create_future()
+    caller = asyncio.create_task(connection._open(Deadline.after_ms(20_000)))
     await asyncio.sleep(0)
-    opening.set_result(lane.client)
+    opening.set_result(connection.client)
     await asyncio.sleep(0)  # the answer is on its way to the caller
     caller.cancel()
     with pytest.raises(asyncio.CancelledError):
         await caller
-    await lane.close()
+    await connection.close()

@@ -44,9 +44,9 @@ IN_ROWS = {
     "a record of the log": ("drover.shard.proposals.RECORD_BYTES", "drover.journal.producer.MAX_REQUEST_BYTES"),
     "ids of decided commands": ("drover.fold.known.MOST_PER_CLUSTER", "drover.fold.known.MOST_PER_SOURCE"),
     "brokers reported as failed": ("drover.decide.broker_reports.MAX_FAILED_BROKERS",),
-    "brokers held": ("drover.decide.holding.MAX_HELD_BROKERS", "drover.decide.freezing.MAX_FREEZES"),
+    "brokers held": ("drover.decide.broker_holds.MAX_HELD_BROKERS", "drover.decide.freezes.MAX_FREEZES"),
     "plans that have ended": ("drover.reconcile.plans.reconciler.MAX_ENDED_PLANS",),
-    "moves of others": ("drover.decide.unmanaged_moves.MAX_FOREIGN_MOVES",),
+    "moves of others": ("drover.decide.unmanaged_moves.MAX_UNMANAGED_MOVES",),
     "headers of a command": ("drover.shard.messages.MAX_HEADER_BYTES",),
     "connections to": ("drover.service.health.MAX_CONNECTIONS",),
     "the log's time": ("drover.reconcile.messages.MAX_AHEAD_MS",),
@@ -57,18 +57,18 @@ ON_THE_PAGE = (
     "drover.web.bodies.BODY_TIMEOUT_S",
     "drover.web.past.MAX_ASKED",
     "drover.web.past.MAX_ASKED_EACH",
-    "drover.web.serving.MAX_CONNECTIONS",
-    "drover.web.serving.MAX_CONNECTIONS_PER_PEER",
+    "drover.web.page_server.MAX_CONNECTIONS",
+    "drover.web.page_server.MAX_CONNECTIONS_PER_PEER",
     "drover.web.channels.MAX_CHANNELS",
     "drover.web.server.MAX_VIEWERS",
     "drover.web.surveys.MAX_NAME_BYTES",
     "drover.web.surveys.MAX_PLAN_BYTES",
     "drover.web.surveys.MAX_WAITING",
     "drover.web.guards.TAKING_S",
-    "drover.web.writing.MAX_BODY_BYTES",
-    "drover.web.writing.MAX_PARTITIONS_KEPT",
-    "drover.web.writing.MAX_SENDING",
-    "drover.web.writing.MAX_TRIALS_KEPT",
+    "drover.web.writes.MAX_BODY_BYTES",
+    "drover.web.writes.MAX_PARTITIONS_KEPT",
+    "drover.web.writes.MAX_SENDING",
+    "drover.web.writes.MAX_TRIALS_KEPT",
 )
 # Where what clients send is read, bounded and kept.
 PLACES = (
@@ -81,9 +81,9 @@ PLACES = (
     "drover/web/channels.py",
     "drover/web/past.py",
     "drover/web/server.py",
-    "drover/web/serving.py",
+    "drover/web/page_server.py",
     "drover/web/surveys.py",
-    "drover/web/writing.py",
+    "drover/web/writes.py",
 )
 
 

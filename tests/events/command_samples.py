@@ -1,6 +1,6 @@
 """One value or more of every command."""
 
-from drover.events import commands, strays
+from drover.events import commands, leftover_throttles
 from drover.events.clusters import HoldRole
 from drover.events.plans import Priority, Stepping
 from drover.events.refusals import RefusalCode
@@ -153,8 +153,11 @@ COMMANDS: dict[str, commands.AnyCommand] = {
         cluster="local",
         by="ann",
         reason="the tool was killed",
-        brokers=(strays.StrayRates(broker=3, leader=1_000_000), strays.StrayRates(broker=4, follower=0)),
-        topics=(strays.StrayEntries(topic="orders", leader=("0:1", "0:2"), follower=("0:3",)),),
+        brokers=(
+            leftover_throttles.LeftoverRates(broker=3, leader=1_000_000),
+            leftover_throttles.LeftoverRates(broker=4, follower=0),
+        ),
+        topics=(leftover_throttles.LeftoverEntries(topic="orders", leader=("0:1", "0:2"), follower=("0:3",)),),
     ),
     "alter-that-may-rise": commands.Alter(
         id="a-9",
@@ -166,8 +169,8 @@ COMMANDS: dict[str, commands.AnyCommand] = {
         throttle_may_rise_to=20_000_000,
     ),
     "unfreeze-all": commands.Unfreeze(id="f-3", cluster="local", by="ann", reason="all is well", all=True),
-    "mend": commands.Repair(id="m-1", cluster="local", by="ann", reason="it never ends"),
-    "mend-partitions": commands.Repair(
+    "repair": commands.Repair(id="m-1", cluster="local", by="ann", reason="it never ends"),
+    "repair-partitions": commands.Repair(
         id="m-2",
         cluster="local",
         by="ann",

@@ -97,7 +97,7 @@ EVENTS: dict[str, records.AnyEvent] = {
     "leaders-counted": leadership.LeadersCounted(
         cluster="local", brokers=(leadership.LeaderCount(1, 7, 6), leadership.LeaderCount(3, 0, 1))
     ),
-    "reassignment-queued-reordered": reassignments.ReassignmentQueued(
+    "reassignment-created-reordered": reassignments.ReassignmentCreated(
         **_ORDERS,
         topic_id="QBjRZu1kRSm0SVvmuSHUxg",
         plan="friday",

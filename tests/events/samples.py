@@ -2,7 +2,17 @@
 
 import msgspec
 
-from drover.events import brokers, clusters, foreign, partitions, plans, reassignments, records, throttles, waiting
+from drover.events import (
+    brokers,
+    clusters,
+    partitions,
+    plans,
+    queue_entries,
+    reassignments,
+    records,
+    throttles,
+    unmanaged,
+)
 from drover.events.reassignments import Blocker, Call, FailureReason, SkipReason, WithdrawalReason
 from drover.events.refusals import Refusal, RefusalCode
 from drover.events.traits import Completion, Retarget, Traits
@@ -74,7 +84,7 @@ EVENTS: dict[str, records.AnyEvent] = {
     "plan-cancelled": plans.PlanCancelled(cluster="local", plan="friday", by="ann", reason="too slow"),
     "plan-finished": plans.PlanFinished(cluster="local", plan="friday", completed=2, rolled_back=1, failed=0),
     "plans-forgotten": plans.PlansForgotten(cluster="local", plans=("friday", "monday")),
-    "reassignment-queued": reassignments.ReassignmentQueued(
+    "reassignment-created": reassignments.ReassignmentCreated(
         cluster="local",
         topic="orders",
         partition=0,
@@ -160,7 +170,7 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", topic="orders", partition=0, replicas=(1, 4, 5), destination=(1, 2, 3)
     ),
     "reassignment-completed-all-the-same": reassignments.ReassignmentCompleted(
-        cluster="local", topic="orders", partition=0, replicas=(4, 5, 6), held_off=SkipReason.BELOW_MIN_ISR
+        cluster="local", topic="orders", partition=0, replicas=(4, 5, 6), deferred_by=SkipReason.BELOW_MIN_ISR
     ),
     "reassignment-rolled-back": reassignments.ReassignmentRolledBack(
         cluster="local", topic="orders", partition=0, replicas=(1, 2, 3), started=False
@@ -193,7 +203,7 @@ EVENTS: dict[str, records.AnyEvent] = {
     "late-change-found": reassignments.LateChangeFound(
         cluster="local", topic="orders", partition=0, plan="friday", sent=(2, 3, 4), replicas=(2, 3, 4, 1)
     ),
-    "queue-entry-added-for-one-incarnation": waiting.QueueEntryAdded(
+    "queue-entry-added-for-one-incarnation": queue_entries.QueueEntryAdded(
         cluster="local",
         topic="orders",
         partition=2,
@@ -202,7 +212,7 @@ EVENTS: dict[str, records.AnyEvent] = {
         target=(4, 1),
         topic_id="QBjRZu1kRSm0SVvmuSHUxg",
     ),
-    "queue-entry-added": waiting.QueueEntryAdded(
+    "queue-entry-added": queue_entries.QueueEntryAdded(
         cluster="local",
         topic="orders",
         partition=2,
@@ -213,7 +223,7 @@ EVENTS: dict[str, records.AnyEvent] = {
         allow_replication_factor_change=False,
         allow_drover_topics=True,
     ),
-    "queue-entry-added-for-any-broker": waiting.QueueEntryAdded(
+    "queue-entry-added-for-any-broker": queue_entries.QueueEntryAdded(
         cluster="local",
         topic="orders",
         partition=2,
@@ -226,26 +236,26 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", plan="friday", by="ann", reason="replace broker 3", empties=(3,), fills=(7,)
     ),
     "plan-extended-to-empty-and-fill": plans.PlanExtended(cluster="local", plan="friday", empties=(4,), fills=(8,)),
-    "queue-entry-removed": waiting.QueueEntryRemoved(
+    "queue-entry-removed": queue_entries.QueueEntryRemoved(
         cluster="local",
         topic="orders",
         partition=2,
-        why=waiting.QueueExit.REFUSED,
+        why=queue_entries.QueueExit.REFUSED,
         detail="orders-2 does not exist in local",
     ),
-    "foreign-move-seen": foreign.ForeignMoveSeen(
+    "unmanaged-move-seen": unmanaged.UnmanagedMoveSeen(
         cluster="local", topic="orders", partition=3, replicas=(1, 2, 3, 4), adding=(4,), removing=(4,)
     ),
-    "foreign-move-ended": foreign.ForeignMoveEnded(cluster="local", topic="orders", partition=3),
+    "unmanaged-move-ended": unmanaged.UnmanagedMoveEnded(cluster="local", topic="orders", partition=3),
     "plan-finished-in-every-way": plans.PlanFinished(
         cluster="local", plan="friday", completed=2, rolled_back=1, failed=0, stopped=3, withdrawn=4
     ),
-    "limits-set-to-mend": clusters.LimitsSet(
+    "limits-set-to-repair": clusters.LimitsSet(
         cluster="local",
         max_partitions_in_flight=1250,
         max_moves_per_broker=5,
         max_replicas_per_step=1,
-        mends_by_itself=True,
+        repairs_by_itself=True,
     ),
     "reassignment-blocked": reassignments.ReassignmentBlocked(
         cluster="local",
@@ -310,7 +320,7 @@ RECORDS: dict[str, records.Record] = {
         cursors=(records.Cursor("QBjRZu1kRSm0SVvmuSHUxg", 18),),
         previous_hash=HASH,
         outcomes=(OUTCOME,),
-        events=(EVENTS["plan-opened"], EVENTS["reassignment-queued"]),
+        events=(EVENTS["plan-opened"], EVENTS["reassignment-created"]),
         state_hash=HASH,
     ),
     "batch-that-vouches-for-a-snapshot": records.Batch(

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from drover.events.codec import UndecodableError, decode_record, encode_record
 from drover.events.partitions import PartitionReference
+from drover.events.queue_entries import QueueEntryRemoved, QueueExit
 from drover.events.reassignments import (
     CancelMode,
     CancelWithdrawn,
@@ -19,7 +20,6 @@ from drover.events.reassignments import (
     WithdrawalReason,
 )
 from drover.events.records import AnyEvent, Batch, Cancelled, CancelledPartitions, Outcome
-from drover.events.waiting import QueueEntryRemoved, QueueExit
 from tests.events.samples import batch_of
 
 NAME: dict[str, Any] = {"cluster": "local", "topic": "orders"}

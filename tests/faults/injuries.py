@@ -20,9 +20,9 @@ from aiokafka.errors import KafkaError
 from drover.errors import ClusterError, ClusterUnavailableError
 from drover.events.commands import Alter, PartitionTarget
 from drover.local import LocalCluster
+from drover.local.deadline import wait_until
 from drover.local.layout import CONTROLLER
 from drover.local.processes import ProcessState
-from drover.local.waiting import wait_until
 from tests.faults.crew import NAMES, Crew
 from tests.faults.disks import Disk
 from tests.faults.planning import Planning

@@ -9,7 +9,7 @@ import psutil
 from drover.cluster import messages
 from drover.cluster.configs import topic_configs
 from drover.cluster.messages import BROKER_RESOURCE
-from drover.cluster.wire import Deadline, Lane
+from drover.cluster.wire import Connection, Deadline
 from drover.events.commands import AnyCommand
 from drover.events.partitions import TopicPartition
 from drover.facts import PartitionFacts
@@ -31,19 +31,19 @@ Configs = Mapping[str, Mapping[str, str]]
 
 async def configs_set(bootstrap: str, brokers: tuple[int, ...], topics: tuple[str, ...]) -> Configs:
     """Read what is set dynamically on brokers and topics, whoever set it."""
-    lane, deadline = Lane("oracle", bootstrap, {}, TIMEOUT_MS), Deadline.after_ms(TIMEOUT_MS)
+    connection, deadline = Connection("oracle", bootstrap, {}, TIMEOUT_MS), Deadline.after_ms(TIMEOUT_MS)
     try:
         found = {
             f"topic {name}": described.own
-            for name, described in (await topic_configs(lane, topics, None, deadline)).items()
+            for name, described in (await topic_configs(connection, topics, None, deadline)).items()
         }
         for broker in brokers:
             request = messages.configs_request(BROKER_RESOURCE, [str(broker)], None)
-            answer = messages.read_configs(await lane.send(request, deadline, broker=broker))
+            answer = messages.read_configs(await connection.send(request, deadline, broker=broker))
             found[f"broker {broker}"] = answer[str(broker)].own
         return found
     finally:
-        await lane.close()
+        await connection.close()
 
 
 def judge_configs(before: Configs, after: Configs) -> list[str]:

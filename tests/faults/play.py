@@ -25,8 +25,8 @@ from tests.integration.support import CREATED_WITHIN_MS, MANAGED, Installation, 
 
 HEARD_WITHIN_S = 5.0
 # What another operator had set before: Drover must find it again as it was.
-FOREIGN_RATES = SetBrokerRates(3, BrokerRates(50_000_000, None))
-FOREIGN_ENTRIES = ThrottledReplicas(("0:1",), ())
+OTHER_RATES = SetBrokerRates(3, BrokerRates(50_000_000, None))
+OTHER_ENTRIES = ThrottledReplicas(("0:1",), ())
 
 
 @dataclass
@@ -105,7 +105,7 @@ async def _create(
         return all(one is not None and one.leader is not None for one in facts)
 
     await wait_for(led, f"every partition of {topic} to have a leader")
-    await made.change_throttles(FOREIGN_RATES, AddThrottledReplicas(topic, FOREIGN_ENTRIES))
+    await made.change_throttles(OTHER_RATES, AddThrottledReplicas(topic, OTHER_ENTRIES))
 
     # Any broker answers for a topic: what one shows already another may not, so that the last look is what counts.
     found: oracles.Configs = {}
@@ -113,8 +113,8 @@ async def _create(
     async def shown() -> bool:
         nonlocal found
         found = await oracles.configs_set(made.cluster.bootstrap, brokers, (topic,))
-        rate = found[f"broker {FOREIGN_RATES.broker}"].get(LEADER_RATE)
-        return rate == str(FOREIGN_RATES.rates.leader_bytes_per_second) and LEADER_REPLICAS in found[f"topic {topic}"]
+        rate = found[f"broker {OTHER_RATES.broker}"].get(LEADER_RATE)
+        return rate == str(OTHER_RATES.rates.leader_bytes_per_second) and LEADER_REPLICAS in found[f"topic {topic}"]
 
     await wait_for(shown, "the other operator's throttle to be shown")
     return found

@@ -10,7 +10,7 @@ from drover.client.history import open_log, read_log
 from drover.cluster.port import AlterRequest
 from drover.events.healing import HealChunkBegun, HealChunkEnded
 from drover.events.partitions import TopicPartition
-from drover.events.reassignments import ReassignmentQueued
+from drover.events.reassignments import ReassignmentCreated
 from drover.events.records import Batch
 from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.journal.reader import LogReader
@@ -19,7 +19,7 @@ from tests.integration.support import MANAGED, Installation, wait_for
 SHARD = shard_of(MANAGED, DEFAULT_SHARDS)
 
 
-class ForeignClient:
+class OtherClient:
     """Writes JSON to the topic `drover.broker-failed`, as any Kafka client could."""
 
     def __init__(self, drover: Installation) -> None:
@@ -97,7 +97,7 @@ async def chunks_follow_each_other(drover: Installation) -> None:
                     is_open = is_open or event.plan is not None
                 case HealChunkEnded():
                     is_open = False
-                case ReassignmentQueued(plan=plan) if plan.startswith("drover-heal-"):
+                case ReassignmentCreated(plan=plan) if plan.startswith("drover-heal-"):
                     queued.append((plan.rpartition("-")[0], event.key))
                 case _:
                     pass

@@ -17,8 +17,8 @@ from drover.events.healing import (
 )
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened
-from drover.events.reassignments import ReassignmentCompleted, ReassignmentQueued
-from drover.reconcile.healing.planning import MAX_NAMED
+from drover.events.reassignments import ReassignmentCompleted, ReassignmentCreated
+from drover.reconcile.healing.heal_plan import MAX_NAMED
 from tests.healing.support import INTERVAL_MS, heal_command, heal_to_the_end, healing_world, holders, told
 from tests.leadership.support import demote, restore
 from tests.shard.world import Death, World, alter, cancel
@@ -82,7 +82,7 @@ async def test_the_most_endangered_partition_goes_first() -> None:
     await world.run(1000)
     world.model.stop_broker(3)
     await heal_to_the_end(world, 3)
-    order = [event.topic for event in told(world, ReassignmentQueued)]
+    order = [event.topic for event in told(world, ReassignmentCreated)]
     assert order == ["thin", "large", "small"]
 
 
@@ -95,7 +95,7 @@ async def test_the_canonical_order_survives_a_heal_while_a_broker_is_listed() ->
     assert world.replicas(TopicPartition("listed", 0)) == (2, 3, 1)
     world.model.stop_broker(3)
     await heal_to_the_end(world, 3)
-    (queued,) = (event for event in told(world, ReassignmentQueued) if event.plan.startswith("drover-heal"))
+    (queued,) = (event for event in told(world, ReassignmentCreated) if event.plan.startswith("drover-heal"))
     assert (queued.original, queued.current) == ((1, 2, 3), (2, 3, 1))
     assert queued.target[:2] == (1, 2)
     await world.send(restore(1))
@@ -151,7 +151,7 @@ async def test_a_takeover_at_any_turn_loses_no_chunk_and_begins_none_twice(die: 
         await world.settle()
     assert not holders(world, 3)
     assert world.is_idle
-    moved = [event.key for event in told(world, ReassignmentQueued)]
+    moved = [event.key for event in told(world, ReassignmentCreated)]
     assert sorted(moved) == sorted(set(moved)), "each dead replica is replaced once"
     chunks_do_not_overlap(world)
 

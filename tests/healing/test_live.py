@@ -18,7 +18,7 @@ from drover.projections.store import Store
 from drover.projections.zookeeper import ZooKeeperStore
 from drover.settings.settings import ZooKeeperOptions
 from drover.testing.shared_process import SharedProcess
-from tests.healing.live import ForeignClient, batches, chunks_follow_each_other, gather_on, holders, is_whole
+from tests.healing.live import OtherClient, batches, chunks_follow_each_other, gather_on, holders, is_whole
 from tests.integration.support import LOOK_S, MANAGED, Installation, installation, wait_for
 from tests.integration.test_projection import let_project
 
@@ -150,7 +150,7 @@ async def test_a_return_in_the_middle_stops_a_heal_and_two_dead_brokers_are_repl
         "throttle_bytes_per_second": 150_000,
     }
     async with installation(five, tmp_path, "twice", healing=healing) as drover:
-        topic, client = "twice-dead", ForeignClient(drover)
+        topic, client = "twice-dead", OtherClient(drover)
         await drover.create_topic(topic, layout(10, 4, 1, 5, 2, 3), kilobytes=2048)
         await drover.start_worker("first")
         await drover.wait_until_owned("first")
@@ -190,7 +190,7 @@ async def _until_under_way(drover: Installation, broker: int) -> None:
     await wait_for(is_under_way, f"a chunk of broker {broker} to begin", timeout_s=PATIENCE_S)
 
 
-async def _returns_in_the_middle(drover: Installation, client: ForeignClient) -> None:
+async def _returns_in_the_middle(drover: Installation, client: OtherClient) -> None:
     """Broker 4 is back while the first of several chunks is copied: the rest of its replicas stay where they are."""
     await client.reports(4)
 

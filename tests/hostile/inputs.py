@@ -102,7 +102,7 @@ class Inputs:
 
     def _freezing(self) -> list[Sent]:
         shard = self._shard()
-        kind = self._random.choice(("freeze", "unfreeze", "mend"))
+        kind = self._random.choice(("freeze", "unfreeze", "repair"))
         return [Sent(CANCEL, shard, json.dumps({**self._envelope(shard), "type": kind}).encode())]
 
     def _blacklist(self) -> list[Sent]:

@@ -7,7 +7,7 @@ from random import Random
 
 from drover.agents.clock import now
 from drover.events.records import Outcome
-from drover.local.waiting import wait_until
+from drover.local.deadline import wait_until
 from drover.settings.settings import LogSettings, Settings, WorkerSettings
 from drover.testing.memory_journal import StoredRecord
 from drover.testing.memory_log import MemoryLog

@@ -8,7 +8,7 @@ import signal
 import sys
 
 from drover.events.commands import AnyCommand
-from drover.service.sending import CommandSender
+from drover.service.command_sender import CommandSender
 
 
 def die_when_sending(point: str) -> None:

@@ -137,7 +137,7 @@ def _check_partition(story: Story, key: tuple[str, int], events: list[dict[str, 
     is_open = goes_back = False
     for event in events:
         kind = event["type"]
-        if kind == "reassignment-queued":
+        if kind == "reassignment-created":
             is_open = goes_back = False
         elif kind in BACK:
             goes_back = True

@@ -21,15 +21,15 @@ from drover.settings.settings import ZooKeeperOptions
 from tests.architecture.repository import ROOT
 from tests.integration.story import read_story
 from tests.integration.support import MANAGED, Installation, installation, wait_for
-from tests.integration.test_foreign import held_back, let_go
 from tests.integration.test_projection import let_project
+from tests.integration.test_unmanaged_moves import let_go, throttled_copy
 from tests.integration.zookeeper_shell import zookeeper_shell
 
 pytestmark = [pytest.mark.cluster, pytest.mark.story]
 TOP = "/legacy"
 BASE = f"{TOP}/{MANAGED}"
 # More than one fetch brings: the first one is let through by any throttle.
-HELD_KILOBYTES = 4096
+STORED_KILOBYTES = 4096
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -100,10 +100,10 @@ async def test_a_client_from_zookeepers_days_submits_watches_cancels_and_gets_th
 ) -> None:
     """KIP-236's story: what has completed stays, what is pending goes back (R236-5, R236-6, R455-12)."""
     first, second, third = (TopicPartition("old", number) for number in range(3))
-    await legacy.create_topic("old", {0: [1, 2], 1: [2, 3], 2: [3, 1]}, kilobytes=HELD_KILOBYTES)
+    await legacy.create_topic("old", {0: [1, 2], 1: [2, 3], 2: [3, 1]}, kilobytes=STORED_KILOBYTES)
     await wait_for(lambda: has_tree(store), "the tree to be there")
     for key in (first, second):
-        await held_back(legacy, key)
+        await throttled_copy(legacy, key)
     hosts = f"{legacy.cluster.zookeeper}{BASE}"
     plan = plan_of({first: [4, 2], second: [4, 3], third: [2, 1]})
     sights: list[Any] = []
@@ -144,9 +144,9 @@ def is_down_to(sights: Sequence[Any], count: int) -> bool:
 
 async def test_zookeepers_own_shell_tells_the_same_story_and_is_answered(legacy: Installation, store: Store) -> None:
     key, other = TopicPartition("shell", 0), TopicPartition("shell", 1)
-    await legacy.create_topic("shell", {0: [1, 2, 3], 1: [2, 3, 1]}, kilobytes=HELD_KILOBYTES)
+    await legacy.create_topic("shell", {0: [1, 2, 3], 1: [2, 3, 1]}, kilobytes=STORED_KILOBYTES)
     await wait_for(lambda: has_tree(store), "the tree to be there")
-    await held_back(legacy, key)
+    await throttled_copy(legacy, key)
     async with zookeeper_shell(f"{legacy.cluster.zookeeper}{BASE}") as shell:
         # What Kafka 3.9 took, and never recovered from.
         await shell.ask(f"create {PLAN} {plan_of({key: []})}", f"Created {PLAN}")

@@ -56,7 +56,7 @@ async def _go_on(drover: Installation, old: Path) -> None:
     # 3
     await _moves_of_others_are_left_alone(drover)
     # 4
-    await _strays_are_deleted(drover)
+    await _leftover_throttles_are_deleted(drover)
     # 5
     assert (await drover.alter("after", dict.fromkeys(KEYS, BACK))).code == 0
     await drover.wait_until_settled()
@@ -68,10 +68,10 @@ async def _go_on(drover: Installation, old: Path) -> None:
 
 async def _moves_of_others_are_left_alone(drover: Installation) -> None:
     async def are_shown() -> bool:
-        return len((await drover.status())["foreign"]) == len(KEYS)
+        return len((await drover.status())["unmanaged"]) == len(KEYS)
 
     async def have_ended() -> bool:
-        return not (await drover.status())["foreign"]
+        return not (await drover.status())["unmanaged"]
 
     await wait_for(are_shown, "the moves to be shown as moves of others")
     refused = await drover.alter("too-early", {KEYS[0]: BACK})
@@ -82,9 +82,9 @@ async def _moves_of_others_are_left_alone(drover: Installation) -> None:
     assert [await drover.replicas(key) for key in KEYS] == [tuple(MOVED)] * len(KEYS)
 
 
-async def _strays_are_deleted(drover: Installation) -> None:
+async def _leftover_throttles_are_deleted(drover: Installation) -> None:
     found = (await drover.drover("throttles", "-o", "json")).document
-    assert {row["whose"] for row in (*found["brokers"], *found["topics"])} == {"stray"}
+    assert {row["whose"] for row in (*found["brokers"], *found["topics"])} == {"leftover"}
     # Tests before this one have left some, too: restore deletes them all.
     assert "rescued" in {row["topic"] for row in found["topics"]}
     restored = await drover.drover("throttle", "restore", "--yes", *WHY)

@@ -90,14 +90,14 @@ async def test_the_hash_holds_until_somebody_else_changes_the_cluster(planned: I
         assert document[figure] == made.document["totals"][figure]
     assert document["least_time_s"] > 0
 
-    assert (await planned.alter("foreign", {moved: before[::-1]})).code == 0
+    assert (await planned.alter("unmanaged", {moved: before[::-1]})).code == 0
     await planned.wait_until_settled()
     refused = await planned.drover(*held)
     assert refused.code == 4
     assert f"{moved} was on {list(before)}, and now is on {list(before[::-1])}" in refused.errors
     assert (await replicas_on(planned, TOPIC))[4] == 0
 
-    assert (await planned.alter("foreign-back", {moved: before})).code == 0
+    assert (await planned.alter("unmanaged-back", {moved: before})).code == 0
     await planned.wait_until_settled()
     accepted = await planned.drover(*held)
     assert accepted.code == 0, accepted.errors

@@ -56,7 +56,7 @@ async def clean(drover: Installation) -> AsyncIterator[Installation]:
     await drover.driver.change_throttles([SetBrokerRates(broker, NONE) for broker in (1, 2, 3, 4)])
 
 
-async def test_wiped_rates_come_back_a_changed_one_is_theirs_and_strays_are_deleted(
+async def test_wiped_rates_come_back_a_changed_one_is_theirs_and_leftover_throttles_are_deleted(
     clean: Installation, tmp_path: Path
 ) -> None:
     drover = clean
@@ -128,9 +128,9 @@ async def strays_are_deleted(drover: Installation) -> None:
     entries = ThrottledReplicas(("0:1",), ("0:3", "5:3"))
     await drover.change_throttles(AddThrottledReplicas("wiped", entries))
     found = (await drover.drover("throttles", "-o", "json")).document
-    assert [(row["broker"], row["whose"]) for row in found["brokers"]] == [(3, "stray")]
-    # Topics of tests before this one have strays, too: restore deletes them all.
-    assert ("wiped", "stray") in {(row["topic"], row["whose"]) for row in found["topics"]}
+    assert [(row["broker"], row["whose"]) for row in found["brokers"]] == [(3, "leftover")]
+    # Topics of tests before this one have leftovers, too: restore deletes them all.
+    assert ("wiped", "leftover") in {(row["topic"], row["whose"]) for row in found["topics"]}
     asked = await drover.drover("throttle", "restore", *WHY)
     assert asked.code != 0
     assert "needs an answer" in asked.errors

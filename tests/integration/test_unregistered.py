@@ -103,7 +103,7 @@ async def _others_are_not_fought(drover: Installation) -> None:
 
     async def is_theirs() -> bool:
         entry = (await drover.state()).reassignments[STUCK]
-        return entry.block is not None and entry.block.why is Blocker.FOREIGN_CHANGE
+        return entry.block is not None and entry.block.why is Blocker.UNMANAGED_CHANGE
 
     await wait_for(is_theirs, "the move of others to be shown", timeout_s=PATIENCE_S)
     assert (await drover.driver.list_moves()).moves[STUCK].target == (5, 2, 4)

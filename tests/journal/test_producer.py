@@ -11,12 +11,12 @@ from aiokafka.errors import KafkaConnectionError, OutOfOrderSequenceNumber, Topi
 
 from drover.cluster.topics import TopicSpec, create_topics
 from drover.errors import AppendUnknownError, LogAccessError, LogUnavailableError
-from drover.journal import closing, producer
+from drover.journal import client_shutdown, producer
 from drover.journal.connection import LogConnection
 from drover.journal.port import RecordTooLargeError
 from drover.journal.producer import LogProducer
 from drover.local import LocalCluster
-from drover.local.waiting import wait_until
+from drover.local.deadline import wait_until
 from tests.scripted import INIT_PRODUCER, PRODUCE, TOPIC, ScriptedKafka, serving
 
 LOADING = 14  # COORDINATOR_LOAD_IN_PROGRESS: what a broker says that has no producer ids left, and no controller
@@ -148,7 +148,7 @@ async def test_what_brokers_refuse_for_now_does_not_keep_a_producer_from_being_c
 ) -> None:
     """Below min.insync.replicas `drover topics init`, and a worker that was stopped, waited until the end of that."""
     monkeypatch.setattr(producer, "APPEND_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(closing, "SEND_REST_S", 0.5)
+    monkeypatch.setattr(client_shutdown, "SEND_REST_S", 0.5)
     kafka = ScriptedKafka()
     kafka.codes[PRODUCE] = NOT_ENOUGH_REPLICAS
     async with serving(kafka):
@@ -164,7 +164,7 @@ async def test_what_brokers_refuse_for_now_does_not_keep_a_producer_from_being_c
 async def test_what_is_on_its_way_is_not_given_up_when_another_producer_takes_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(closing, "SEND_REST_S", 0.1)
+    monkeypatch.setattr(client_shutdown, "SEND_REST_S", 0.1)
     kafka = ScriptedKafka()
     kafka.codes[PRODUCE] = NOT_ENOUGH_REPLICAS
     async with serving(kafka), asyncio.timeout(20):

@@ -20,7 +20,7 @@ from drover.journal.snapshots import load_snapshots, write_snapshot
 from drover.local import LocalCluster
 from drover.testing.memory_journal import MemoryBroker, MemoryJournal, StoredRecord
 from tests.shard.random_logs import random_log
-from tests.shard.vouching import vouching
+from tests.shard.snapshot_anchor import anchoring_batch
 
 NAMES = TopicNames()
 
@@ -56,7 +56,7 @@ async def keep(journal: MemoryJournal, fold: ShardFold) -> None:
     written = await write_snapshot(journal, NAMES, fold)
     broker = journal._broker
     log = [record.value for record in broker.partitions[NAMES.events, 0] if record is not None]
-    broker.put(NAMES.events, 0, StoredRecord(encode_record(vouching(folded(log), written.digest))))
+    broker.put(NAMES.events, 0, StoredRecord(encode_record(anchoring_batch(folded(log), written.digest))))
 
 
 async def found(journal: Journal, doubts: list[str] | None = None, names: TopicNames = NAMES) -> ShardFold | None:
@@ -240,9 +240,9 @@ async def test_who_may_write_snapshots_has_no_power_over_the_state(log: Sequence
     fold = await found(journal, doubts)
     assert fold is not None
     assert fold.position == 40
-    assert doubts == ["no record of the log vouches for the snapshot of offset 90"]
+    assert doubts == ["no record of the log anchors the snapshot of offset 90"]
     # A record that somebody else writes to vouch for it is in no chain of the owner's.
-    fake = vouching(folded(log), None)
+    fake = anchoring_batch(folded(log), None)
     digest = manifest_digest(last_value(broker))
     stray = msgspec.structs.replace(fake, previous_hash=b"0" * 16, snapshot_digest=digest)
     broker.put(NAMES.events, 0, StoredRecord(encode_record(stray)))
@@ -296,14 +296,14 @@ async def test_on_a_real_kafka_a_snapshot_is_written_found_and_continued(
     await write_snapshot(on_kafka, names, folded(log, 40))
     written = await write_snapshot(on_kafka, names, folded(log, 80))
     assert await found(on_kafka, names=names) is None
-    vouched = [*log, encode_record(vouching(folded(log), written.digest))]
-    await on_kafka.append(0, vouched[-1], ())
+    anchored = [*log, encode_record(anchoring_batch(folded(log), written.digest))]
+    await on_kafka.append(0, anchored[-1], ())
     fold = await found(on_kafka, names=names)
     assert fold is not None
     assert fold.position == 80
     on_kafka.seek([fold.position])
-    while fold.position < len(vouched):
+    while fold.position < len(anchored):
         for record in await on_kafka.next_records():
             assert record.offset >= 80
             fold.fold(record.offset, record.payload)
-    assert fold.state.hash() == folded(vouched).state.hash()
+    assert fold.state.hash() == folded(anchored).state.hash()

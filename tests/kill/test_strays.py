@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.story]
 async def test_commands_in_the_wrong_partition_are_forwarded_once_and_then_buried(
     local_cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    async with drill(local_cluster.bootstrap, "strays", tmp_path) as field:
+    async with drill(local_cluster.bootstrap, "leftovers", tmp_path) as field:
         cluster = field.workers.clusters[0]
         home = shard_of(cluster, SHARDS)
         wrong = (home + 1) % SHARDS

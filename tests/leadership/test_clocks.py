@@ -2,8 +2,8 @@
 
 from drover.cli.brokers import Waiting, drained_as_far
 from drover.events.leadership import LeaderBalanceEnded, LeadersCounted
-from drover.reconcile.leaders.balancing import PATIENCE_MS
-from drover.reconcile.leaders.surveying import SURVEY_EVERY_MS
+from drover.reconcile.leaders.balance import PATIENCE_MS
+from drover.reconcile.leaders.survey_reader import SURVEY_EVERY_MS
 from drover.reconcile.messages import MAX_AHEAD_MS
 from tests.leadership.support import FIRST, balance, demote, leader, restore, world
 from tests.shard.world import World

@@ -181,7 +181,7 @@ async def test_an_order_that_somebody_else_changed_is_left_and_shown() -> None:
     assert lists(made) == {**LISTS, 0: (3, 2, 1)}
     await made.send(demote(3))
     await made.run(3000)
-    assert made.replicas(FIRST) == (2, 1, 3), "a new command is a new wish"
+    assert made.replicas(FIRST) == (2, 1, 3), "a new command is a new policy"
 
 
 async def test_a_moved_partition_has_its_targets_order_as_canonical_one() -> None:

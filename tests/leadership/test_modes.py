@@ -2,7 +2,7 @@
 
 from drover.events.leadership import LeaderBalanceEnded, LeaderElectionIntended
 from drover.events.partitions import TopicPartition
-from drover.reconcile.leaders.balancing import PATIENCE_MS
+from drover.reconcile.leaders.balance import PATIENCE_MS
 from drover.state.scheduling import Limits
 from tests.leadership.support import (
     KEYS,

@@ -11,8 +11,8 @@ from drover.events.partitions import TopicPartition
 from drover.events.plans import Stepping
 from drover.events.reassignments import Call, CallIntended, ReassignmentCompleted
 from drover.facts import Move, PartitionFacts
-from drover.reconcile.leaders.judging import Elect, Wait, Wish
-from drover.reconcile.leaders.moving import judge_moving
+from drover.reconcile.leaders.judgement import Elect, LeaderPolicy, Wait
+from drover.reconcile.leaders.moving_partitions import judge_moving
 from drover.state.phase import Phase
 from drover.state.scheduling import Limits
 from tests.leadership.support import FIRST, KEYS, LISTS, WITHOUT_3, blacklist, demote, leader, restore, world
@@ -129,12 +129,12 @@ def test_no_election_comes_beside_an_open_call_or_before_a_cancel(phase: Phase) 
     """S20; an election between a rollback's calls would have to be waited for."""
     moving = reassignment(phase, original=(1, 2, 3), target=(4, 5, 6))
     seen = PartitionFacts("id", 3, (1, 2, 3), (1, 2, 3))
-    found = judge_moving(seen, moving, Wish(listed={3}, live={1, 2, 3}))
+    found = judge_moving(seen, moving, LeaderPolicy(listed={3}, live={1, 2, 3}))
     elects = phase in {Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED, Phase.COPYING}
     assert isinstance(found, Elect) is elects
     assert isinstance(found, Wait) is not elects
     others = replace(seen, move=Move((7, 1, 2, 3), (7,), ()))
-    assert isinstance(judge_moving(others, moving, Wish(listed={3}, live={1, 2, 3})), Wait)
+    assert isinstance(judge_moving(others, moving, LeaderPolicy(listed={3}, live={1, 2, 3})), Wait)
 
 
 @pytest.mark.parametrize("how", ["stop", "rollback", "cancelled elsewhere"])

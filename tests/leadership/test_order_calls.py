@@ -17,15 +17,15 @@ from drover.events.leadership import (
     OrderOutcome,
 )
 from drover.events.partitions import TopicPartition
-from drover.events.reassignments import ReassignmentQueued
+from drover.events.reassignments import ReassignmentCreated
 from drover.facts import CallResult, PartitionFacts
-from drover.reconcile.leaders.judging import LeaveAlone, Wish, judge
+from drover.reconcile.leaders.judgement import LeaderPolicy, LeaveAlone, judge
 from drover.reconcile.messages import VersionsSeen
 from drover.shard.pipeline import MAX_CALL_WAIT_MS
+from drover.spark.tables.handlers import EventContext, EventHandler, NoMemory
 from drover.spark.tables.leaders import TABLES
 from drover.spark.tables.registry import tables_of
-from drover.spark.tables.sheet import Sheet
-from drover.spark.tables.telling import NoMemory, Telling, Told
+from drover.spark.tables.row_buffer import RowBuffer
 from drover.state.leaders import KeptOrder
 from drover.testing.simulated import Loss
 from drover.traits import known_traits
@@ -96,7 +96,7 @@ async def test_many_partitions_share_the_events_of_a_reorder() -> None:
         await made.run(3000)
     for kind in (LeaderOrdersIntended, LeaderOrdersAnswered, LeaderElectionsEnded):
         assert count(made, kind) == 2
-    assert count(made, ReassignmentQueued) == 0
+    assert count(made, ReassignmentCreated) == 0
     assert {made.replicas(key) for key in keys} == {(3, 1, 2)}
     assert not made.state.orders
     assert not made.state.leaders_under_way
@@ -110,7 +110,7 @@ async def test_in_zookeeper_mode_a_reorder_is_a_reassignment() -> None:
     await made.send(demote(3))
     await made.run(5000)
     assert lists(made) == WITHOUT_3
-    assert (count(made, LeaderOrdersIntended), count(made, ReassignmentQueued)) == (0, 3)
+    assert (count(made, LeaderOrdersIntended), count(made, ReassignmentCreated)) == (0, 3)
 
 
 async def test_a_list_with_a_replica_out_of_sync_is_reordered_by_a_reassignment() -> None:
@@ -119,7 +119,7 @@ async def test_a_list_with_a_replica_out_of_sync_is_reordered_by_a_reassignment(
     await made.send(demote(3))
     await made.run(5000)
     assert made.replicas(FIRST) == (1, 2, 3)
-    assert {event.key for event in made.events() if isinstance(event, ReassignmentQueued)} == {KEYS[0], KEYS[1]}
+    assert {event.key for event in made.events() if isinstance(event, ReassignmentCreated)} == {KEYS[0], KEYS[1]}
     assert {key for event in made.events() if isinstance(event, LeaderOrdersIntended) for key in event.keys} == {
         KEYS[3]
     }
@@ -196,9 +196,9 @@ async def test_a_lost_call_that_had_no_effect_is_made_again(monkeypatch: pytest.
 
 def test_the_late_effect_of_a_lost_call_is_not_taken_for_somebody_elses_change() -> None:
     seen = PartitionFacts("id", 1, (1, 2, 3), (1, 2, 3))
-    wish = Wish({3}, {1, 2, 3})
-    assert isinstance(judge(seen, KeptOrder("id", (3, 1, 2), (3, 1, 2), 0), wish), LeaveAlone)
-    assert judge(seen, KeptOrder("id", (3, 1, 2), (3, 1, 2), 0, unresolved=(1, 2, 3)), wish) is None
+    policy = LeaderPolicy({3}, {1, 2, 3})
+    assert isinstance(judge(seen, KeptOrder("id", (3, 1, 2), (3, 1, 2), 0), policy), LeaveAlone)
+    assert judge(seen, KeptOrder("id", (3, 1, 2), (3, 1, 2), 0, unresolved=(1, 2, 3)), policy) is None
 
 
 async def test_nobody_is_elected_who_was_listed_since_the_reorder_was_intended() -> None:
@@ -335,12 +335,12 @@ async def test_the_minute_counts_what_the_shared_events_say_of_each_partition() 
     for command in (demote(3), restore(3)):
         await made.send(command)
         await made.run(3000)
-    sheet = Sheet(tables_of((TABLES,)))
+    buffer = RowBuffer(tables_of((TABLES,)))
     for batch in made.batches():
         for index, event in enumerate(batch.events):
-            telling = TABLES.tellings.get(type(event))
-            if isinstance(telling, Telling) and not isinstance(event, BlacklistSet):
-                telling.tell(Told(sheet, made.state, NoMemory(), event, None, batch.at_ms, 0, 0, index))
-    (row,) = sheet.rows["leader_movements"].values()
+            handler = TABLES.handlers.get(type(event))
+            if isinstance(handler, EventHandler) and not isinstance(event, BlacklistSet):
+                handler.tell(EventContext(buffer, made.state, NoMemory(), event, None, batch.at_ms, 0, 0, index))
+    (row,) = buffer.rows["leader_movements"].values()
     # Of three lists, one was reordered although another broker led it.
     assert row == {"orders_changed": 6, "intended": 4, "elected": 4, "orders_restored": 3}

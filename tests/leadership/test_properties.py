@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from drover.decide.leader_order import canonical_after, deprioritise
 from drover.events.commands import AnyCommand
 from drover.facts import PartitionFacts
-from drover.reconcile.leaders.judging import Elect, Reorder, Wish, judge
+from drover.reconcile.leaders.judgement import Elect, LeaderPolicy, Reorder, judge
 from drover.state.leaders import KeptOrder
 from tests.leadership.support import FIRST, balance, blacklist, demote, leader, restore, world
 from tests.shard.world import alter, rollback
@@ -57,7 +57,7 @@ def test_no_judgement_elects_who_is_out_of_sync_dead_or_listed(
     in_sync = tuple(one for one in replicas if one in isr)
     seen = PartitionFacts("id", leader, replicas, in_sync)
     kept = KeptOrder("id", canonical, replicas, 0)
-    found = judge(seen, kept, Wish(listed, live, gives_up=gives_up, balances=balances))
+    found = judge(seen, kept, LeaderPolicy(listed, live, gives_up=gives_up, balances=balances))
     head = replicas[0] if isinstance(found, Elect) else found.replicas[0] if isinstance(found, Reorder) else None
     if isinstance(found, Elect) or (isinstance(found, Reorder) and found.elects):
         assert head in in_sync
@@ -67,7 +67,9 @@ def test_no_judgement_elects_who_is_out_of_sync_dead_or_listed(
         assert sorted(found.replicas) == sorted(canonical)
         assert found.canonical == canonical
         again = PartitionFacts("id", leader, found.replicas, in_sync)
-        once_more = judge(again, KeptOrder("id", canonical, found.replicas, 0), Wish(listed, live, gives_up, balances))
+        once_more = judge(
+            again, KeptOrder("id", canonical, found.replicas, 0), LeaderPolicy(listed, live, gives_up, balances)
+        )
         assert not isinstance(once_more, Reorder), "the same look asks for no second reorder"
 
 

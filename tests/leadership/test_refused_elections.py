@@ -7,7 +7,7 @@ import pytest
 from drover.events.leadership import LeaderBalanceEnded, LeaderElectionIntended
 from drover.events.partitions import TopicPartition
 from drover.facts import CallResult
-from drover.reconcile.leaders.balancing import PATIENCE_MS
+from drover.reconcile.leaders.balance import PATIENCE_MS
 from drover.reconcile.leaders.worklist import REFUSED_MOST_MS
 from tests.leadership.support import balance, demote, leaders, world
 from tests.shard.world import World

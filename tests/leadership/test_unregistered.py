@@ -8,13 +8,13 @@ from msgspec import structs
 from drover.brokers import Brokers
 from drover.events.leadership import LeaderOrdersIntended, LeaderWaitReason
 from drover.facts import PartitionFacts
-from drover.reconcile.leaders.judging import Elect, Judgement, Reorder, Wait, Wish, judge
+from drover.reconcile.leaders.judgement import Elect, Judgement, LeaderPolicy, Reorder, Wait, judge
 from drover.state.leaders import KeptOrder
 from drover.traits import LATEST
 from tests.leadership.support import FIRST, blacklist, leader, own_calls, world
 
 LIVE = frozenset({1, 2, 3})
-GONE = Wish(listed={1}, live=LIVE, brokers=Brokers(LIVE, registered=LIVE))
+GONE = LeaderPolicy(listed={1}, live=LIVE, brokers=Brokers(LIVE, registered=LIVE))
 
 
 def seen(replicas: tuple[int, ...], leader: int) -> PartitionFacts:
@@ -44,8 +44,8 @@ def test_an_order_is_not_put_back_while_a_broker_of_the_list_is_unregistered(kep
 
 
 def test_a_dead_broker_with_a_registration_hinders_no_reorder() -> None:
-    wish = replace(GONE, brokers=Brokers(LIVE, registered=LIVE | {9}))
-    assert isinstance(judge(seen((1, 2, 9), 1), None, wish), Reorder)
+    policy = replace(GONE, brokers=Brokers(LIVE, registered=LIVE | {9}))
+    assert isinstance(judge(seen((1, 2, 9), 1), None, policy), Reorder)
 
 
 async def test_no_call_reorders_a_list_with_an_unregistered_broker() -> None:

@@ -19,10 +19,10 @@ from drover.cli.local import local
 from drover.errors import ClusterUnavailableError, ConfigurationError
 from drover.local import LocalCluster, Programs, probe
 from drover.local import local_cluster as run_local_cluster
+from drover.local.deadline import wait_until
 from drover.local.layout import CONTROLLER_ID, Layout
 from drover.local.processes import find_marked, spawn
 from drover.local.programs import mark
-from drover.local.waiting import wait_until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.story]
 

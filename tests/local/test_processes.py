@@ -10,11 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
+from drover.local.deadline import wait_until
 from drover.local.layout import Layout, new_spec, write_spec
 from drover.local.nodes import Nodes
 from drover.local.processes import Child, ProcessState, find_marked, read_child, send, spawn, state_of
 from drover.local.programs import mark
-from drover.local.waiting import wait_until
 
 SLEEPER = "import sys, time; print('ready', flush=True); time.sleep(600)"
 

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Sequence
 
 from drover.events.plans import PlanOpened
-from drover.events.reassignments import Call, CallAccepted, CallIntended, ReassignmentCompleted, ReassignmentQueued
+from drover.events.reassignments import Call, CallAccepted, CallIntended, ReassignmentCompleted, ReassignmentCreated
 from drover.events.records import SCHEMA_VERSION, AnyEvent, Batch
 from drover.fold.log import RecordVerdict, ShardFold
 from drover.projections.feed import Feed
@@ -95,8 +95,8 @@ def opened(plan: str = "friday", cluster: str = "prod") -> PlanOpened:
 
 def queued(
     number: int, topic: str = "orders", plan: str = "friday", original: Sequence[int] = (1, 2, 3), cluster: str = "prod"
-) -> ReassignmentQueued:
-    return ReassignmentQueued(
+) -> ReassignmentCreated:
+    return ReassignmentCreated(
         cluster=cluster,
         topic=topic,
         partition=number,

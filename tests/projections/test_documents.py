@@ -7,7 +7,6 @@ import pytest
 
 from drover.events.brokers import BlacklistSet, BrokerFailureRecorded, BrokerReturnRecorded
 from drover.events.clusters import ClusterFrozen, ClusterUnfrozen
-from drover.events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from drover.events.healing import (
     BrokerOutageEnded,
     BrokerOutageNoted,
@@ -21,6 +20,7 @@ from drover.events.healing import (
 )
 from drover.events.leadership import LeaderBalanceBegun, LeaderBalanceEnded, ListedBroker
 from drover.events.plans import PlanFinished
+from drover.events.queue_entries import QueueEntryAdded, QueueEntryRemoved, QueueExit
 from drover.events.reassignments import (
     Blocker,
     Call,
@@ -31,7 +31,7 @@ from drover.events.reassignments import (
     StepConfirmed,
 )
 from drover.events.records import AnyEvent
-from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved, QueueExit
+from drover.events.unmanaged import UnmanagedMoveEnded, UnmanagedMoveSeen
 from drover.projections import documents
 from drover.projections.documents import CHUNK_LIMIT_BYTES, PLAN_LIMIT_BYTES, SMALL_LIMIT_BYTES, TOPIC_LIMIT_BYTES
 from drover.projections.reassignment_document import is_another
@@ -171,7 +171,7 @@ def test_each_reassignment_has_a_node_that_says_how_far_it_is() -> None:
         "current_replicas": [1, 2, 3],
         "step": 1,
         "step_replicas": [4, 2, 3],
-        "queued_ms": AT_MS,
+        "created_ms": AT_MS,
         "since_ms": AT_MS,
         "blocked": {"why": "dead-destination", "detail": "broker 4 is dead", "since_ms": AT_MS},
     }
@@ -203,11 +203,13 @@ def test_what_a_confirmed_step_brought_in_sync_has_left_adding() -> None:
 
 
 def test_a_move_of_others_is_in_its_topics_node_and_nowhere_else() -> None:
-    seen = ForeignMoveSeen(cluster="prod", topic="orders", partition=7, replicas=(5, 1, 2), adding=(5,), removing=(2,))
+    seen = UnmanagedMoveSeen(
+        cluster="prod", topic="orders", partition=7, replicas=(5, 1, 2), adding=(5,), removing=(2,)
+    )
     found = tree(seen)
     assert set(found) == {"/brokers/topics/orders"}
     assert read(found["/brokers/topics/orders"])["removing_replicas"] == {"7": [2]}
-    assert tree(seen, ForeignMoveEnded(cluster="prod", topic="orders", partition=7)) == {}
+    assert tree(seen, UnmanagedMoveEnded(cluster="prod", topic="orders", partition=7)) == {}
 
 
 def test_a_failed_broker_has_a_node_with_the_first_time_it_was_seen() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from drover.projections.entries import Members
 from drover.projections.listings import Listing, TopicListings
 from drover.projections.position import Place, is_marked, mark_of
-from drover.projections.reassignment_document import Blocked, HeldOff, ReassignmentDocument
+from drover.projections.reassignment_document import Blocked, Deferred, ReassignmentDocument
 
 NAMES = st.integers(0, 12).map(str)
 CHANGES = st.lists(st.tuples(NAMES, st.none() | st.binary(max_size=6)), max_size=60)
@@ -51,7 +51,7 @@ def test_a_partition_that_is_listed_anew_keeps_nothing_of_before() -> None:
     assert (listed.size, listed.by_partition) == (0, {})
 
 
-@pytest.mark.parametrize("kind", [ReassignmentDocument, Blocked, HeldOff])
+@pytest.mark.parametrize("kind", [ReassignmentDocument, Blocked, Deferred])
 def test_the_fields_of_a_reassignments_document_are_in_alphabetical_order(kind: type[msgspec.Struct]) -> None:
     assert list(kind.__struct_fields__) == sorted(kind.__struct_fields__), "its encoder does not sort"
 

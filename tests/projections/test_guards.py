@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from drover.errors import ConfigurationError
 from drover.local import LocalZooKeeper, wait_until
 from drover.projections.commands import PLAN
-from drover.projections.comparing import compare
+from drover.projections.comparison import compare
 from drover.projections.ownership import REQUESTS
 from drover.projections.store import ConflictError, Create, Delete, Store, StoreDeniedError, StoreUnavailableError
 from drover.projections.tree import BeatenError, Tree

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from drover.events.queue_entries import QueueEntryAdded
 from drover.events.reassignments import Blocker, ReassignmentBlocked
 from drover.events.records import AnyEvent
 from drover.events.refusals import Refusal, RefusalCode
-from drover.events.waiting import QueueEntryAdded
 from drover.projections import documents
 from drover.projections.commands import MOST_BYTES, MOST_PARTITIONS, Fault, error_document
 from drover.projections.documents import DOCUMENTS, PLAN_LIMIT_BYTES

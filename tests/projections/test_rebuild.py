@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from drover.local import LocalZooKeeper, wait_until
-from drover.projections.comparing import FeedReader, compare
+from drover.projections.comparison import FeedReader, compare
 from drover.projections.feed import Feed
 from drover.projections.position import Place
 from drover.projections.rebuild import rebuild

@@ -98,10 +98,10 @@ async def test_one_node_that_is_not_as_expected_undoes_all_and_is_named(
 
 async def test_of_two_writers_on_one_version_one_wins(store: Store, top: str) -> None:
     await store.write([Create(f"{top}/position", b"")])
-    rivals = [
+    competing_groups = [
         store.write([Set(f"{top}/position", bytes([number]), 0), Create(f"{top}/{number}", b"")]) for number in range(8)
     ]
-    ends = await asyncio.gather(*rivals, return_exceptions=True)
+    ends = await asyncio.gather(*competing_groups, return_exceptions=True)
     assert sum(end is None for end in ends) == 1
     assert all(isinstance(end, ConflictError) for end in ends if end is not None)
     assert len((await store.children([top]))[top]) == 2

@@ -6,7 +6,7 @@ import pytest
 
 from drover.local import LocalZooKeeper
 from drover.projections.commands import CANCEL, PLAN
-from drover.projections.comparing import compare
+from drover.projections.comparison import compare
 from drover.projections.intake import MOST_REQUESTS
 from drover.projections.ownership import REQUESTS
 from drover.projections.rebuild import rebuild

@@ -22,7 +22,7 @@ from drover.cluster import messages
 from drover.cluster.configs import LIST_KEYS, topic_configs
 from drover.cluster.port import AlterRequest
 from drover.cluster.throttle_lists import parse_throttled
-from drover.cluster.wire import Deadline, Lane
+from drover.cluster.wire import Connection, Deadline
 from drover.errors import ClusterError
 from drover.events.partitions import TopicPartition
 from drover.facts import NONE, REQUEST_TIMED_OUT, Move
@@ -66,8 +66,8 @@ class RealCluster:
         self.local = local
         self.traits = traits_of_local(local)
         self._tells_elr = self.traits.with_elr
-        self._calls = Lane("recorder-calls", local.bootstrap, {}, CALL_TIMEOUT_MS)
-        self._looks = Lane("recorder-looks", local.bootstrap, {}, CALL_TIMEOUT_MS)
+        self._calls = Connection("recorder-calls", local.bootstrap, {}, CALL_TIMEOUT_MS)
+        self._looks = Connection("recorder-looks", local.bootstrap, {}, CALL_TIMEOUT_MS)
         self._killed: list[int] = []
         self._fenced_before = self._fencings()
 
@@ -137,8 +137,8 @@ class RealCluster:
     async def _lists(self) -> bool:
         """Whether both connections have found the controller."""
         try:
-            for lane in (self._looks, self._calls):
-                await self._moves(lane)
+            for connection in (self._looks, self._calls):
+                await self._moves(connection)
         except ClusterError:
             return False
         return True
@@ -272,8 +272,8 @@ class RealCluster:
             )
         return {prefix: {letter: seen[prefix + letter] for letter in letters} for prefix, letters in prefixes.items()}
 
-    async def _moves(self, lane: Lane) -> dict[TopicPartition, Move]:
-        response = await lane.send(messages.list_request(), Deadline.after_ms(CALL_TIMEOUT_MS))
+    async def _moves(self, connection: Connection) -> dict[TopicPartition, Move]:
+        response = await connection.send(messages.list_request(), Deadline.after_ms(CALL_TIMEOUT_MS))
         if response.error_code != NONE:
             raise ClusterError(f"no list: Kafka error {response.error_code}")
         return messages.read_list(response)

@@ -13,7 +13,7 @@ from drover.events.reassignments import (
     Call,
     CallAccepted,
     CallIntended,
-    ReassignmentQueued,
+    ReassignmentCreated,
     RollbackRequested,
     StopRequested,
 )
@@ -49,8 +49,8 @@ def queued(
     original: tuple[int, ...] = (1, 2, 3),
     target: tuple[int, ...] = (4, 2, 1),
     plan: str = "p",
-) -> ReassignmentQueued:
-    return ReassignmentQueued(
+) -> ReassignmentCreated:
+    return ReassignmentCreated(
         cluster=CLUSTER, topic=key.topic, partition=key.partition, topic_id=TOPIC_ID, plan=plan, original=original,
         target=target,
     )  # fmt: skip
@@ -96,7 +96,7 @@ def reassignment(phase: Phase, **fields: Any) -> Reassignment:
         "number": 1,
         "original": (1, 2, 3),
         "target": (4, 2, 1),
-        "queued_ms": 0,
+        "created_ms": 0,
         "phase": phase,
         "since_ms": 0,
         "current": (1, 2, 3),

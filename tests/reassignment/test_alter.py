@@ -11,8 +11,8 @@ from drover.events.brokers import BlacklistSet
 from drover.events.clusters import ClusterIdentified, ClusterMismatched
 from drover.events.leadership import LeaderOrderKept
 from drover.events.plans import PlanCancelled, PlanFinished, PlanThrottleSet
-from drover.events.reassignments import FailureReason, ReassignmentFailed, ReassignmentQueued
-from drover.events.waiting import QueueEntryAdded
+from drover.events.queue_entries import QueueEntryAdded
+from drover.events.reassignments import FailureReason, ReassignmentCreated, ReassignmentFailed
 from drover.facts import Move
 from drover.fold.evolve import apply
 from drover.state.plans import PlanStatus
@@ -48,9 +48,9 @@ CANCELLED = PlanCancelled(cluster=CLUSTER, plan="p", by="bob", reason="r")
 def test_an_accepted_partition_opens_its_plan_and_records_the_original_order() -> None:
     """R236-2: the original is the ordered list at the moment of acceptance."""
     decision = decide(alter({KEY: [4, 2, 1]}, id="one"), state_after(), facts())
-    assert tags(decision.events) == ["plan-opened", "reassignment-queued"]
+    assert tags(decision.events) == ["plan-opened", "reassignment-created"]
     event = decision.events[-1]
-    assert isinstance(event, ReassignmentQueued)
+    assert isinstance(event, ReassignmentCreated)
     assert (event.plan, event.original, event.target) == ("one", (1, 2, 3), (4, 2, 1))
     assert decision.accepted == (KEY,)
     assert not decision.refused
@@ -141,12 +141,12 @@ def test_tv_210_what_has_fewer_replicas_than_min_isr_may_be_moved_and_repaired(t
     assert decide(alter({KEY: target}), state_after(), seen).accepted == (KEY,)
 
 
-def test_a_foreign_move_is_never_fought() -> None:
+def test_an_unmanaged_move_is_never_fought() -> None:
     """S11."""
     seen = facts({KEY: moving()})
-    assert codes(decide(alter({KEY: [5, 2, 1]}), state_after(), seen)) == ["foreign-reassignment"]
+    assert codes(decide(alter({KEY: [5, 2, 1]}), state_after(), seen)) == ["unmanaged-move"]
     listed = facts(moves={KEY: Move((4, 2, 1, 3), (4,), (3,))})
-    assert codes(decide(alter({KEY: [5, 2, 1]}), state_after(), listed)) == ["foreign-reassignment"]
+    assert codes(decide(alter({KEY: [5, 2, 1]}), state_after(), listed)) == ["unmanaged-move"]
 
 
 def test_drovers_own_topics_are_targets_only_if_the_command_says_so() -> None:
@@ -206,7 +206,7 @@ def test_a_target_in_the_place_of_one_that_waits_begins_anew_where_the_topic_was
     ended, began = (event for event in decision.events if isinstance(event, PartitionEvent))
     assert isinstance(ended, ReassignmentFailed)
     assert ended.why is FailureReason.PARTITION_GONE
-    assert isinstance(began, ReassignmentQueued)
+    assert isinstance(began, ReassignmentCreated)
     assert (began.topic_id, began.original) == ("another", (3, 2, 1))
     assert decision.accepted == (KEY,)
 
@@ -270,7 +270,7 @@ def test_refusals_of_a_partition_come_in_their_order() -> None:
     there = facts({KEY: moving()}, min_isr={KEY.topic: 2})
     assert codes(decide(alter({KEY: [9]}, **wrong), state_after(), there)) == ["invalid-replica-assignment"]
     assert codes(decide(alter({KEY: [1]}, **wrong), state_after(), there)) == ["invalid-replication-factor"]
-    assert codes(decide(alter({KEY: [5, 1, 2, 3]}, **wrong), state_after(), there)) == ["foreign-reassignment"]
+    assert codes(decide(alter({KEY: [5, 1, 2, 3]}, **wrong), state_after(), there)) == ["unmanaged-move"]
     idle = facts({KEY: sight()})
     assert codes(decide(alter({KEY: [5, 1, 2]}, **wrong), state_after(), idle)) == ["original-replicas-differ"]
 
@@ -286,7 +286,7 @@ def test_a_closed_plans_name_is_never_opened_again(ending: PlanFinished | PlanCa
 
 def test_an_open_plan_takes_more() -> None:
     decision = decide(alter({OTHER: [4, 3, 1]}, plan="p"), copying(), facts())
-    assert tags(decision.events) == ["plan-extended", "reassignment-queued"]
+    assert tags(decision.events) == ["plan-extended", "reassignment-created"]
 
 
 def test_a_plan_hears_that_more_will_follow_and_then_that_it_will_not() -> None:

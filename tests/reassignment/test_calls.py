@@ -38,7 +38,7 @@ def test_success_lets_the_call_run(phase: Phase) -> None:
     found = after(reassignment(phase), 0)
     assert found is not None
     assert found.phase is RUNNING[OPEN[phase]]
-    assert not found.unsure
+    assert not found.outcome_unknown
 
 
 @pytest.mark.parametrize("phase", OPEN)
@@ -48,7 +48,7 @@ def test_an_answer_that_judges_nothing_leaves_the_outcome_unknown(phase: Phase, 
     assert isinstance(event, CallOutcomeLost)
     found = after(reassignment(phase), code)
     assert found is not None
-    assert found.unsure
+    assert found.outcome_unknown
     assert found.phase is RUNNING[OPEN[phase]]
 
 
@@ -128,7 +128,7 @@ def test_a_lost_call_is_only_looked_after(phase: Phase) -> None:
     (event,) = calls.lost(reassignment(phase), "no answer", CLUSTER)
     found = evolve(reassignment(phase), event, 9000)
     assert found is not None
-    assert found.unsure
+    assert found.outcome_unknown
     assert found.attempts == 0
 
 

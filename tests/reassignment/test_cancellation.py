@@ -12,8 +12,8 @@ from drover.events.reassignments import (
     CancelMode,
     FailureReason,
     ReassignmentCompleted,
+    ReassignmentCreated,
     ReassignmentFailed,
-    ReassignmentQueued,
     ReassignmentRolledBack,
     ReassignmentStopped,
     RollbackSkipped,
@@ -206,7 +206,7 @@ def test_what_is_untouched_is_queued_anew_at_once(prepare: bool) -> None:
     prepared = StepPrepared(**NAME, step=1, final=True, expected=(1, 2, 3), replicas=(4, 2, 1), leader=1)
     state = state_after([opened(), queued(), *([prepared] if prepare else [])])
     decision = tell(state, alter({KEY: ELSEWHERE}, plan="q"))
-    assert tags(decision.events) == ["plan-opened", "reassignment-rolled-back", "reassignment-queued"]
+    assert tags(decision.events) == ["plan-opened", "reassignment-rolled-back", "reassignment-created"]
     now = state.reassignments[KEY]
     assert (now.plan, now.original, now.target, now.phase) == ("q", (1, 2, 3), ELSEWHERE, Phase.PENDING)
     assert (state.plans["p"].active, state.plans["p"].rolled_back) == (0, 1)
@@ -253,7 +253,7 @@ def test_the_running_target_again_gives_up_the_one_that_waits_where_the_rollback
     assert decision.unchanged == (KEY,)
     assert tags(decision.events) == ["replacement-withdrawn", "cancel-withdrawn"]
     assert waiting(state) == (0, 1)
-    assert (state.reassignments[KEY].asked, state.reassignments[KEY].held_off) == (None, None)
+    assert (state.reassignments[KEY].asked, state.reassignments[KEY].deferred_by) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -298,13 +298,13 @@ def test_a_target_that_waits_for_a_reorder_is_queued_from_the_canonical_order() 
     moving = reassignment(Phase.COPYING, plan="drover-leaders-1", replacement=Replacement("q", ELSEWHERE))
     done = ReassignmentCompleted(**NAME, replicas=(2, 3, 1))
     (after,) = succession(moving, done, CLUSTER, canonical=(1, 2, 3)).after
-    assert isinstance(after, ReassignmentQueued)
+    assert isinstance(after, ReassignmentCreated)
     assert (after.original, after.current, after.target) == ((1, 2, 3), (2, 3, 1), ELSEWHERE)
 
 
 def test_after_the_rollback_the_new_target_is_queued_from_the_first_original() -> None:
     state = replaced()
-    assert end(state, ReassignmentRolledBack(**NAME, replicas=(1, 2, 3))) == ["reassignment-queued"]
+    assert end(state, ReassignmentRolledBack(**NAME, replicas=(1, 2, 3))) == ["reassignment-created"]
     now = state.reassignments[KEY]
     assert (now.plan, now.original, now.target, now.topic_id) == ("q", (1, 2, 3), ELSEWHERE, "id-orders")
     assert waiting(state) == (0, 0)
@@ -314,7 +314,7 @@ def test_after_the_rollback_the_new_target_is_queued_from_the_first_original() -
 def test_after_a_completion_before_the_cancel_it_is_queued_from_there() -> None:
     state = replaced()
     ending = ReassignmentCompleted(**NAME, replicas=(4, 2, 1), before_cancel=True)
-    assert end(state, ending) == ["reassignment-queued"]
+    assert end(state, ending) == ["reassignment-created"]
     assert state.reassignments[KEY].original == (4, 2, 1)
 
 
@@ -322,7 +322,7 @@ def test_what_is_at_the_new_target_already_is_completed_without_a_call() -> None
     state = copying()
     tell(state, alter({KEY: [1, 2, 3]}, plan="q"))
     assert end(state, ReassignmentRolledBack(**NAME, replicas=(1, 2, 3))) == [
-        "reassignment-queued",
+        "reassignment-created",
         "reassignment-completed",
     ]
     assert state.reassignments == {}

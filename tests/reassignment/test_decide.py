@@ -7,7 +7,7 @@ import pytest
 from drover.decide.broker_reports import MAX_FAILED_BROKERS
 from drover.decide.commands import decide
 from drover.decide.decision import Facts
-from drover.decide.freezing import MAX_FREEZES
+from drover.decide.freezes import MAX_FREEZES
 from drover.events.brokers import BlacklistSet, BrokerReturnRecorded
 from drover.events.clusters import BrokersSeen, ClusterIdentified
 from drover.events.commands import (

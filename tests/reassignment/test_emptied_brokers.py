@@ -6,10 +6,10 @@ from drover.decide.commands import decide
 from drover.decide.queue_entries import take
 from drover.events.commands import Alter
 from drover.events.plans import PlanCancelled, PlanExtended, PlanFinished, PlanOpened
+from drover.events.queue_entries import QueueEntryRemoved, QueueExit
 from drover.events.records import AnyEvent
-from drover.events.waiting import QueueEntryRemoved, QueueExit
 from drover.fold.evolve import apply
-from drover.reconcile.healing.patient import patient_of
+from drover.reconcile.healing.brokers_to_heal import gather_brokers_to_heal
 from drover.state.cluster import ClusterState
 from drover.state.plans import PlanGoal
 from tests.reassignment.support import CLUSTER, KEY, OTHER, alter, codes, facts, state_after
@@ -74,4 +74,4 @@ def test_an_entry_of_the_queue_is_judged_at_its_turn(*, allowed: bool, why: Queu
 
 def test_a_heal_spares_a_broker_that_an_open_plan_empties_also_before_anything_of_it_moves() -> None:
     state = state_after([DRAIN_5, PlanExtended(cluster=CLUSTER, plan="drain-5", empties=(6,))])
-    assert patient_of(state, (1,), {1}).spared == {5, 6}
+    assert gather_brokers_to_heal(state, (1,), {1}).spared == {5, 6}

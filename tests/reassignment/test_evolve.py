@@ -24,10 +24,10 @@ from drover.reconcile.moves import calls
 from drover.reconcile.moves.next_calls import SendStep, Wait
 from drover.reconcile.moves.reconcile import reconcile
 from drover.reconcile.moves.route import next_call
+from drover.state.broker_directions import BrokerDirection
 from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
 from drover.state.plans import PlanStatus
-from drover.state.ports import Port
 from tests.reassignment.support import (
     CLUSTER,
     TOPIC_ID,
@@ -68,7 +68,7 @@ def test_what_is_queued_keeps_the_order_of_acceptance() -> None:
     apply(state, intended(key=KEYS[0]), 2000)
     assert list(state.moves.pending) == list(KEYS[1:])
     assert list(state.moves.in_flight) == [KEYS[0]]
-    assert state.moves.loads == {Port(1, "out"): 1, Port(4, "in"): 1}
+    assert state.moves.loads == {BrokerDirection(1, "out"): 1, BrokerDirection(4, "in"): 1}
 
 
 def test_an_end_is_counted_in_its_plan_and_leaves_nothing_behind() -> None:

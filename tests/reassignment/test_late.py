@@ -39,7 +39,7 @@ def test_a_late_move_is_cancelled_once_it_has_persisted(phase: Phase, own: bool)
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_it_is_foreign_when_nobody_here_sent_it_or_the_topic_is_another(phase: Phase) -> None:
+def test_it_is_unmanaged_when_nobody_here_sent_it_or_the_topic_is_another(phase: Phase) -> None:
     for earlier in (None, expired_calls("another")):
         events = reconcile(reassignment(phase), SEEN, context(persisted=True, expired_calls=earlier)).events
         assert [type(event) for event in events] in ([], [ReassignmentBlocked])
@@ -75,7 +75,7 @@ def test_a_late_list_that_is_in_place_already_is_taken_back(phase: Phase) -> Non
     ("about", "seen"),
     [
         (reassignment(Phase.COPYING, unresolved_targets=((4, 2, 1),)), sight((4, 2, 1))),
-        (reassignment(Phase.COPYING, unresolved_targets=((1, 2, 3),), unsure=True), sight((1, 2, 3))),
+        (reassignment(Phase.COPYING, unresolved_targets=((1, 2, 3),), outcome_unknown=True), sight((1, 2, 3))),
         (reassignment(Phase.CONFIRMED, unresolved_targets=((1, 2, 3),)), sight((1, 2, 3))),
         (reassignment(Phase.RESTORING, unresolved_targets=((1, 2, 3),), restoring=(1, 2, 3)), sight((1, 2, 3))),
     ],

@@ -5,7 +5,7 @@ import pytest
 from drover.brokers import Brokers
 from drover.decide.commands import decide
 from drover.decide.nearest_lists import nearest_list
-from drover.events.reassignments import ReassignmentQueued
+from drover.events.reassignments import ReassignmentCreated
 from tests.reassignment.support import KEY, alter, codes, facts, sight, state_after
 
 BROKERS = Brokers(frozenset({2, 3, 4, 5}), frozenset(), frozenset({2, 3, 4, 5}))
@@ -36,7 +36,7 @@ def test_without_a_look_the_list_is_only_shorter_and_one_that_would_be_empty_sta
 def test_an_undo_to_an_unregistered_broker_goes_as_near_as_kafka_allows_and_names_it() -> None:
     seen = facts({KEY: sight((4, 2, 3))}, **GONE)
     decision = decide(alter({KEY: [1, 2, 3]}, drops_unregistered=True), state_after(), seen)
-    (queued,) = [event for event in decision.events if isinstance(event, ReassignmentQueued)]
+    (queued,) = [event for event in decision.events if isinstance(event, ReassignmentCreated)]
     assert queued.target == (2, 3, 4)
     assert decision.remarks == ("broker 1 is not registered with Kafka any more: its replicas do not come back",)
 

@@ -28,7 +28,7 @@ from drover.state.reassignment import Block, Reassignment, Step
 from tests.reassignment.support import context, moving, reassignment, sight, tags
 
 GROW = Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
-FOREIGN = Move((6, 2, 1, 3), (6,), (3,))
+UNMANAGED = Move((6, 2, 1, 3), (6,), (3,))
 
 
 def judge(about: Reassignment, seen: PartitionFacts | None, **fields: Any) -> Verdict:
@@ -61,7 +61,7 @@ def test_not_listed_and_equal_as_a_sequence_is_completion() -> None:
 def test_the_right_brokers_in_another_order_are_no_completion() -> None:
     event = doubted_then(reassignment(Phase.COPYING), sight((2, 4, 1)))
     assert isinstance(event, ReassignmentFailed)
-    assert event.why is FailureReason.FOREIGN_CHANGE
+    assert event.why is FailureReason.UNMANAGED_CHANGE
 
 
 def test_a_grow_step_is_confirmed() -> None:
@@ -77,31 +77,31 @@ def test_a_move_that_was_cancelled_by_others_ends_as_failed_only_when_that_persi
 
 
 def test_a_lost_call_that_is_seen_is_adopted() -> None:
-    (event,) = judge(reassignment(Phase.COPYING, unsure=True), moving()).events
+    (event,) = judge(reassignment(Phase.COPYING, outcome_unknown=True), moving()).events
     assert isinstance(event, CallAccepted)
     assert event.adopted
 
 
 def test_a_lost_call_that_is_done_is_completed_once_that_persists() -> None:
-    event = doubted_then(reassignment(Phase.COPYING, unsure=True), sight((4, 2, 1)))
+    event = doubted_then(reassignment(Phase.COPYING, outcome_unknown=True), sight((4, 2, 1)))
     assert isinstance(event, ReassignmentCompleted)
 
 
 def test_a_lost_call_without_effect_lapses_only_when_that_persists() -> None:
-    event = doubted_then(reassignment(Phase.COPYING, unsure=True), sight())
+    event = doubted_then(reassignment(Phase.COPYING, outcome_unknown=True), sight())
     assert isinstance(event, CallLapsed)
 
 
 @pytest.mark.parametrize("phase", [Phase.COPYING, Phase.ROLLING_BACK, Phase.CANCELLING, Phase.RESTORING])
-def test_a_foreign_move_is_shown_and_never_fought(phase: Phase) -> None:
+def test_an_unmanaged_move_is_shown_and_never_fought(phase: Phase) -> None:
     """S11, in every phase: a block, and it is looked at again."""
-    seen = sight(FOREIGN.replicas, (1, 2, 3), move=FOREIGN)
+    seen = sight(UNMANAGED.replicas, (1, 2, 3), move=UNMANAGED)
     assert judge(reassignment(phase), seen) == UNCONFIRMED
     verdict = judge(reassignment(phase), seen, persisted=True)
     assert verdict.unconfirmed
     (event,) = verdict.events
     assert isinstance(event, ReassignmentBlocked)
-    assert event.why is Blocker.FOREIGN_CHANGE
+    assert event.why is Blocker.UNMANAGED_CHANGE
 
 
 def test_a_block_is_recorded_once_and_lifted_when_its_reason_is_gone() -> None:
@@ -168,7 +168,7 @@ def test_the_list_from_before_the_step_may_be_old_metadata_and_is_looked_at_agai
 
 
 def test_a_lost_step_is_waited_for_before_the_way_back_begins() -> None:
-    about = reassignment(Phase.ROLLING_BACK, cancel_mode=CancelMode.ROLLBACK, unsure=True)
+    about = reassignment(Phase.ROLLING_BACK, cancel_mode=CancelMode.ROLLBACK, outcome_unknown=True)
     assert judge(about, sight((2, 1, 3))) == UNCONFIRMED
 
 
@@ -192,7 +192,7 @@ def test_a_cancel_that_keeps_the_order_is_the_end_at_once() -> None:
 
 
 def test_the_list_that_a_lost_cancel_would_leave_is_looked_at_again_since_it_may_be_an_old_one() -> None:
-    about = reassignment(Phase.CANCELLING, cancel_mode=CancelMode.ROLLBACK, step=GROW, unsure=True)
+    about = reassignment(Phase.CANCELLING, cancel_mode=CancelMode.ROLLBACK, step=GROW, outcome_unknown=True)
     event = doubted_then(about, sight())
     assert isinstance(event, ReassignmentRolledBack)
 
@@ -219,7 +219,7 @@ def test_a_list_that_is_not_ours_ends_the_way_back(phase: Phase, replicas: tuple
     """The way back starts from a set that Drover made; from any other it would be a move of its own."""
     event = doubted_then(reassignment(phase, cancel_mode=CancelMode.ROLLBACK), sight(replicas))
     assert isinstance(event, ReassignmentFailed)
-    assert event.why is FailureReason.FOREIGN_CHANGE
+    assert event.why is FailureReason.UNMANAGED_CHANGE
 
 
 # -- restoring

@@ -8,8 +8,8 @@ from drover.events.plans import Stepping
 from drover.events.reassignments import StepConfirmed
 from drover.fold.evolve import apply
 from drover.reconcile.moves.stepping import Situation, next_step
+from drover.state.broker_directions import BrokerDirection
 from drover.state.phase import Phase
-from drover.state.ports import Port
 from drover.state.reassignment import Step
 from drover.testing import controller_model
 from drover.testing.controller_model import Partition
@@ -64,7 +64,7 @@ def test_replicas_on_dead_brokers_come_last_and_then_it_waits() -> None:
 
 
 def test_a_prepared_step_weighs_on_its_leader_and_on_what_it_adds() -> None:
-    assert reassignment(Phase.PREPARED).load == (Port(1, "out"), Port(4, "in"))
+    assert reassignment(Phase.PREPARED).load == (BrokerDirection(1, "out"), BrokerDirection(4, "in"))
     assert reassignment(Phase.PENDING, step=None).load == ()
     assert reassignment(Phase.RESTORING).load == ()
 
@@ -73,7 +73,7 @@ def test_a_confirmed_step_weighs_on_nobody_even_when_a_rollback_is_asked_for() -
     step = Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1)
     for phase in (Phase.CONFIRMED, Phase.ROLLING_BACK):
         assert reassignment(phase, step=step, current=(1, 2, 3, 4)).load == ()
-    assert reassignment(Phase.ROLLING_BACK, step=step).load == (Port(1, "out"), Port(4, "in"))
+    assert reassignment(Phase.ROLLING_BACK, step=step).load == (BrokerDirection(1, "out"), BrokerDirection(4, "in"))
 
 
 @given(original=LISTS, target=LISTS, at_a_time=st.integers(1, 4))

@@ -168,7 +168,7 @@ def test_the_second_time_it_is_only_shown_with_a_way_out(phase: Phase) -> None:
 
 
 def test_a_cancel_of_it_that_had_no_effect_is_sent_again() -> None:
-    lost = reassignment(Phase.CANCELLING, cancel_mode=CancelMode.ROLLBACK, repaired=True, unsure=True)
+    lost = reassignment(Phase.CANCELLING, cancel_mode=CancelMode.ROLLBACK, repaired=True, outcome_unknown=True)
     assert isinstance(only(lost, ODD_SEEN, persisted=True), CallLapsed)
     lapsed = reassignment(Phase.ROLLING_BACK, cancel_mode=CancelMode.ROLLBACK, repaired=True, attempts=1)
     assert isinstance(only(lapsed, ODD_SEEN, persisted=True), CallIntended)

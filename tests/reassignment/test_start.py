@@ -61,13 +61,13 @@ def test_what_is_back_in_sync_need_not_go_with_a_prepared_step(target: tuple[int
 def test_a_list_that_differs_is_doubted_and_then_named() -> None:
     seen = sight((1, 2, 6))
     assert begun(seen) == LookAgain()
-    assert blocker(begun(seen, persisted=True)) is Blocker.FOREIGN_CHANGE
+    assert blocker(begun(seen, persisted=True)) is Blocker.UNMANAGED_CHANGE
 
 
-def test_a_foreign_move_is_doubted_and_then_named() -> None:
+def test_an_unmanaged_move_is_doubted_and_then_named() -> None:
     seen = sight((6, 1, 2, 3), (1, 2, 3), move=Move((6, 1, 2, 3), (6,), ()))
     assert begun(seen) == LookAgain()
-    assert blocker(begun(seen, persisted=True)) is Blocker.FOREIGN_CHANGE
+    assert blocker(begun(seen, persisted=True)) is Blocker.UNMANAGED_CHANGE
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from drover.client.views.waiting_reason import held_off_reason, waiting_reason
+from drover.client.views.waiting_reason import deferral_reason, waiting_reason
 from drover.events.plans import PlanThrottleSet
 from drover.events.reassignments import Blocker, Call, CancelMode, RollbackRequested, SkipReason
 from drover.events.throttles import Rates
@@ -58,7 +58,7 @@ def test_every_phase_names_every_blocker_what_lifts_it_and_since_when(phase: Pha
 def test_without_a_block_a_phase_is_worked_on_or_says_what_it_waits_for(phase: Phase) -> None:
     if phase in WORKED_ON:
         assert waiting_reason(state_with(reassignment(phase)), KEY) is None
-        assert "lost" in said(phase, unsure=True)
+        assert "lost" in said(phase, outcome_unknown=True)
         if phase is not Phase.COPYING:
             assert "pause" in said(phase, attempts=2)
     else:
@@ -128,13 +128,13 @@ def test_between_two_steps_no_room_is_held_and_the_reason_is_never_empty() -> No
 
 @pytest.mark.parametrize("phase", list(Phase))
 @pytest.mark.parametrize("mode", list(CancelMode))
-def test_in_every_phase_what_holds_a_cancel_off_is_named_with_who_asked(phase: Phase, mode: CancelMode) -> None:
-    entry = reassignment(phase, asked=Asked(mode, "bob", "an alarm", 99), held_off=SkipReason.BELOW_MIN_ISR)
-    reason = held_off_reason(entry)
+def test_in_every_phase_what_defers_a_cancel_is_named_with_who_asked(phase: Phase, mode: CancelMode) -> None:
+    entry = reassignment(phase, asked=Asked(mode, "bob", "an alarm", 99), deferred_by=SkipReason.BELOW_MIN_ISR)
+    reason = deferral_reason(entry)
     assert reason is not None
-    assert reason.why == f"the {mode.value} that bob asked for (an alarm) is held off, below-min-isr"
+    assert reason.why == f"the {mode.value} that bob asked for (an alarm) is deferred, below-min-isr"
     assert (reason.since_ms, "1, 2, 3" in reason.remedy) == (99, True)
-    assert held_off_reason(reassignment(phase, asked=entry.asked)) is None
+    assert deferral_reason(reassignment(phase, asked=entry.asked)) is None
 
 
 def test_a_queued_one_of_a_throttled_plan_may_wait_for_room_in_its_topics_list() -> None:

@@ -12,8 +12,8 @@ from drover.cluster.port import AddThrottledReplicas, Listing, RemoveThrottledRe
 from drover.events.partitions import TopicPartition
 from drover.facts import NO_REPLICAS, CallResult, Move, Observation, ThrottledReplicas
 from drover.reconcile.contract import Urgency
-from drover.reconcile.healing.patient import Patient
-from drover.reconcile.healing.planning import HealPlan
+from drover.reconcile.healing.brokers_to_heal import BrokersToHeal
+from drover.reconcile.healing.heal_plan import HealPlan
 from drover.reconcile.messages import (
     CallEnded,
     ChangeThrottles,
@@ -139,11 +139,11 @@ async def test_a_heal_is_planned_while_the_loop_goes_on(world: World, monkeypatc
         return HealPlan((), ())
 
     monkeypatch.setattr(calls, "plan_heal", slow)
-    wanted = PlanHeal(CLUSTER, await world.driver.inventory(), Patient((3,), frozenset({3})), 85)
+    wanted = PlanHeal(CLUSTER, await world.driver.inventory(), BrokersToHeal((3,), frozenset({3})), 85)
     made = asyncio.create_task(carry_out(world.driver, wanted, lambda: world.now))
     await asyncio.sleep(0)
     loop_went_on.set()
-    assert await made == HealPlanMade(CLUSTER, wanted.patient, HealPlan((), ()))
+    assert await made == HealPlanMade(CLUSTER, wanted.to_heal, HealPlan((), ()))
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_a_stop_does_not_wait_for_a_plan(monkeypatch: pytest.MonkeyPatch) -> Non
 
     async def stop() -> None:
         world = World()
-        wanted = PlanHeal(CLUSTER, await world.driver.inventory(), Patient((3,), frozenset({3})), 85)
+        wanted = PlanHeal(CLUSTER, await world.driver.inventory(), BrokersToHeal((3,), frozenset({3})), 85)
         planning = asyncio.create_task(carry_out(world.driver, wanted, lambda: world.now))
         await asyncio.sleep(0.05)
         planning.cancel()

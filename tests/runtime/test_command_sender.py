@@ -9,8 +9,8 @@ import pytest
 from drover.errors import LogUnavailableError
 from drover.events.commands import Command
 from drover.journal.connection import LogConnection
-from drover.service import sending
-from drover.service.sending import CommandSender
+from drover.service import command_sender
+from drover.service.command_sender import CommandSender
 from tests.runtime.world import freeze
 
 
@@ -56,7 +56,7 @@ class Connection:
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
     made = Log()
-    monkeypatch.setattr(sending, "Client", made.connect)
+    monkeypatch.setattr(command_sender, "Client", made.connect)
     return made
 
 

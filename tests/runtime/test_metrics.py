@@ -39,11 +39,11 @@ def test_every_metric_is_rendered_under_its_name() -> None:
 
 def test_a_phase_that_is_not_named_any_more_falls_to_zero() -> None:
     metrics = Metrics()
-    metrics.reassignments("prod", {"copying": 3, "queued": 1})
+    metrics.reassignments("prod", {"copying": 3, "pending": 1})
     metrics.reassignments("prod", {"copying": 2})
     text = metrics.render().decode()
     assert 'drover_reassignments{cluster="prod",phase="copying"} 2.0' in text
-    assert 'drover_reassignments{cluster="prod",phase="queued"} 0.0' in text
+    assert 'drover_reassignments{cluster="prod",phase="pending"} 0.0' in text
 
 
 def test_two_workers_in_one_process_do_not_share_counts() -> None:

@@ -9,8 +9,8 @@ from drover.agents.clock import now
 from drover.agents.clusters import ClusterServices
 from drover.events.partitions import TopicPartition
 from drover.events.progress import Progress
-from drover.local.waiting import wait_until
-from drover.reconcile.messages import BytesSampled, Input, Moment, OutOfReach
+from drover.local.deadline import wait_until
+from drover.reconcile.messages import BytesSampled, Input, OutOfReach, Timestamp
 from drover.service.metrics import Metrics
 from tests.shard.world import CLUSTER, World, alter
 
@@ -25,9 +25,9 @@ async def test_an_outage_does_not_begin_before_the_shard_came_back(monkeypatch: 
     world.driver.unreachable = True
     monkeypatch.setattr(world.core, "deliver", delivered.append)
 
-    def later() -> Moment:
+    def later() -> Timestamp:
         moment = now()
-        return Moment(moment.wall_ms + passed_ms[0], moment.monotonic_ms + passed_ms[0])
+        return Timestamp(moment.wall_ms + passed_ms[0], moment.monotonic_ms + passed_ms[0])
 
     monkeypatch.setattr(clusters, "now", later)
 

@@ -72,11 +72,11 @@ def test_a_file_with_several_clusters_is_read(file: Path) -> None:
 
 
 def test_a_setting_is_known_by_its_earlier_name_too(tmp_path: Path) -> None:
-    text = FILE.replace("repairs_by_itself", "mends_by_itself")
+    text = FILE.replace("repairs_by_itself", "repairs_by_itself")
     (tmp_path / "earlier.toml").write_text(text)
     assert load_settings(tmp_path / "earlier.toml").clusters["prod"].limits.repairs_by_itself
-    both = text.replace("mends_by_itself = true", "mends_by_itself = true\nrepairs_by_itself = false")
-    same = "clusters.prod: mends_by_itself and repairs_by_itself are the same setting: choose one"
+    both = text.replace("repairs_by_itself = true", "repairs_by_itself = true\nrepairs_by_itself = false")
+    same = "clusters.prod: repairs_by_itself and repairs_by_itself are the same setting: choose one"
     assert same in complaint(both, tmp_path)
 
 

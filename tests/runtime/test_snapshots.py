@@ -68,7 +68,7 @@ def manifests(world: World, shard: int = 0) -> list[Manifest]:
     return [record for record in records if isinstance(record, Manifest)]
 
 
-def vouched(world: World) -> list[bytes]:
+def anchored(world: World) -> list[bytes]:
     """The digests of snapshots that the log of shard 0 carries."""
     records = map(decode_log_record, world.broker.values(world.broker.topics.events, 0))
     return [one.snapshot_digest for one in records if isinstance(one, Batch) and one.snapshot_digest is not None]
@@ -90,9 +90,9 @@ async def test_a_snapshot_is_written_when_enough_was_appended(world: World) -> N
     (manifest,) = manifests(world)
     assert manifest.position >= EVERY
     assert manifest.state_hash == replayed(world, manifest.position).state.hash()
-    await world.until(lambda: vouched(world), "the log to vouch for it, although nothing else is to be recorded")
+    await world.until(lambda: anchored(world), "the log to vouch for it, although nothing else is to be recorded")
     value = world.broker.values(world.broker.topics.snapshots, 0)[-1]
-    assert vouched(world) == [manifest_digest(value)]
+    assert anchored(world) == [manifest_digest(value)]
     await decide(world, host, group, 3)
     assert len(manifests(world)) == 1
 
@@ -104,7 +104,7 @@ async def test_a_clean_stop_leaves_a_snapshot_and_the_next_worker_starts_from_it
     await decide(world, host, group, 5)
     await host.close_shards()
     (manifest,) = manifests(world)
-    # The last record vouches for it.
+    # The last record anchors it.
     assert manifest.position == len(world.broker.values(world.broker.topics.events, 0)) - 1
     second, group = await serving(world, "second")
     assert second.shards[0].fold.state.hash() == replayed(world).state.hash()
@@ -142,7 +142,7 @@ async def test_a_snapshot_that_the_tail_contradicts_is_not_used(
     wrong.sequence += 1
     await decide(world, host, group, 2)
     written = await write_snapshot(MemoryJournal(world.broker, SHARDS), world.broker.topics, wrong)
-    host.shards[0].core.vouch_for(written.digest)
+    host.shards[0].core.anchor_snapshot(written.digest)
     await decide(world, host, group, 1)
     second, _ = await serving(world, "second")
     assert second.shards[0].fold.sequence == replayed(world).sequence
@@ -207,14 +207,14 @@ async def away(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[A
 async def test_a_stop_waits_for_no_snapshot_whose_producer_cannot_be_closed(world: World, away: Away) -> None:
     """It waited for what was left to be sent, up to ten seconds after its five, and the worker ended with 71."""
     keeper = SnapshotKeeper(away, world.broker.topics, 1, Metrics())
-    vouched: list[bytes] = []
+    anchored: list[bytes] = []
     async with asyncio.timeout(20):
-        await asyncio.gather(*(keeper.shard_closing(grown(shard), vouched.append) for shard in range(SHARDS)))
+        await asyncio.gather(*(keeper.shard_closing(grown(shard), anchored.append) for shard in range(SHARDS)))
         await away.closing.wait()
         await keeper.close()
     away.answered.set()
     await asyncio.sleep(0)
-    assert vouched == []
+    assert anchored == []
 
 
 async def test_a_stop_waits_for_no_snapshot_that_is_just_written(world: World, away: Away) -> None:

@@ -27,7 +27,7 @@ TOPICS = TopicNames().commands
 def move(partition: int, phase: Phase, *, since_ms: int, block: Block | None = None, copied: int = 0) -> Reassignment:
     return Reassignment(
         key=TopicPartition("t", partition), topic_id="id", plan="p", number=partition, original=(1, 2), target=(3, 4),
-        queued_ms=10_000, phase=phase, since_ms=since_ms, current=(1, 2), block=block, bytes_copied=copied,
+        created_ms=10_000, phase=phase, since_ms=since_ms, current=(1, 2), block=block, bytes_copied=copied,
     )  # fmt: skip
 
 

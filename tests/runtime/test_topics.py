@@ -20,7 +20,7 @@ from drover.journal.kafka import KafkaJournal
 from drover.journal.port import TailRecord
 from drover.journal.reader import LogReader
 from drover.local import LocalCluster
-from drover.local.waiting import wait_until
+from drover.local.deadline import wait_until
 
 pytestmark = pytest.mark.cluster
 

@@ -10,7 +10,7 @@ from drover.events.clusters import Budgets
 from drover.events.partitions import TopicPartition
 from drover.events.plans import Stepping
 from drover.events.reassignments import CallIntended
-from drover.state.ports import Port
+from drover.state.broker_directions import BrokerDirection
 from drover.state.scheduling import Limits
 from tests.leadership.support import demote, until_intended
 from tests.shard.world import World, alter
@@ -52,7 +52,7 @@ async def test_copies_out_of_a_broker_have_a_bound_of_their_own() -> None:
     await made.send(alter({**TARGETS, other: [4, 1, 3]}))
     await made.run(1000)
     assert set(made.state.moves.in_flight) == {KEYS[0], KEYS[1], other}
-    assert made.state.moves.loads[Port(1, "out")] == 2
+    assert made.state.moves.loads[BrokerDirection(1, "out")] == 2
 
 
 async def test_copies_of_the_whole_cluster_have_a_bound() -> None:

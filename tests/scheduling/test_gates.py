@@ -10,15 +10,22 @@ from drover.events.partitions import TopicPartition
 from drover.events.traits import Completion, Retarget, Traits
 from drover.reconcile.gates import GATES, Budget, Gate, Severity, Start, Uplink, View, waiting_at
 from drover.state.adaptation import Suspension
+from drover.state.broker_directions import BrokerDirection, directions_of
 from drover.state.cluster import ClusterState
 from drover.state.plans import Pause
-from drover.state.ports import Port, ports_of
 from drover.state.scheduling import ClosedWindow, Freeze, HeldBroker, Limits
 from drover.state.slot_share import WHOLE_SLOT
 
 KEY = TopicPartition("orders", 0)
 START = Start(
-    KEY, "friday", 5, ports_of((4,), 1), (Uplink("a", "out"), Uplink("b", "in")), 1, moves_leader=True, is_pending=True
+    KEY,
+    "friday",
+    5,
+    directions_of((4,), 1),
+    (Uplink("a", "out"), Uplink("b", "in")),
+    1,
+    moves_leader=True,
+    is_pending=True,
 )
 
 
@@ -43,8 +50,8 @@ def cluster() -> ClusterState:
     state = ClusterState("prod")
     state.kafka_cluster_id = "kafka"
     state.limits = Limits(budgets=Budgets(max_moves_per_rack=2, max_replica_copies_in_flight=2, max_bytes_in_flight=2))
-    for port in (Port(1, "out"), Port(4, "in")):
-        state.moves.loads[port], state.moves.slots[port] = 1, WHOLE_SLOT
+    for direction in (BrokerDirection(1, "out"), BrokerDirection(4, "in")):
+        state.moves.loads[direction], state.moves.slots[direction] = 1, WHOLE_SLOT
     state.moves.in_flight[TopicPartition("other", 0)] = None
     state.moves.bytes_in_flight = 1
     return state
@@ -157,4 +164,4 @@ def test_what_exceeds_a_limit_by_itself_goes_alone() -> None:
     state = ClusterState("prod")
     state.kafka_cluster_id = "kafka"
     state.limits = Limits(max_moves_per_broker=1, budgets=Budgets(max_replica_copies_in_flight=1))
-    assert waiting_at(Start(KEY, "friday", ports=ports_of((4, 5), 1), copies=2), View(state)) is None
+    assert waiting_at(Start(KEY, "friday", directions=directions_of((4, 5), 1), copies=2), View(state)) is None

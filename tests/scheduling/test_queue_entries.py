@@ -10,10 +10,10 @@ from drover.decide.decision import Decision, Facts, OwnTopics
 from drover.decide.queue_entries import take
 from drover.events.clusters import ClusterFrozen, LimitsSet
 from drover.events.commands import Alter, Cancel, PartitionTarget
-from drover.events.foreign import ForeignMoveSeen
 from drover.events.partitions import TopicPartition
+from drover.events.queue_entries import QueueEntryRemoved
 from drover.events.reassignments import Blocker, ReassignmentBlocked
-from drover.events.waiting import QueueEntryRemoved
+from drover.events.unmanaged import UnmanagedMoveSeen
 from drover.facts import Move
 from drover.fold.evolve import apply
 from drover.reconcile.gates import entry_passed_over, queue_closed
@@ -144,7 +144,7 @@ def test_an_entry_waits_for_a_slot_and_for_the_unfreeze() -> None:
 
 def test_a_partition_that_does_not_move_is_queued_from_what_is_seen_then() -> None:
     state = put({KEY: [4, 2, 1]})
-    assert taken(state, facts({KEY: sight((3, 2, 1))})) == ["queue-entry-removed", "reassignment-queued"]
+    assert taken(state, facts({KEY: sight((3, 2, 1))})) == ["queue-entry-removed", "reassignment-created"]
     assert state.reassignments[KEY].original == (3, 2, 1)
     assert counts(state) == (1, 0, 0)
 
@@ -164,7 +164,7 @@ def test_a_move_to_the_very_list_is_waited_for_and_then_the_entry_is_done() -> N
     state = put({KEY: [4, 2, 1]}, copying())
     assert str(entry_passed_over(KEY, state)) == "its move to that very list in plan p: its end"
     idle = put({KEY: [1, 2, 3]})
-    assert taken(idle, facts()) == ["queue-entry-removed", "reassignment-queued", "reassignment-completed"]
+    assert taken(idle, facts()) == ["queue-entry-removed", "reassignment-created", "reassignment-completed"]
     assert (counts(idle), idle.plans["q"].completed) == ((0, 0, 0), 1)
 
 
@@ -178,13 +178,13 @@ def test_a_target_that_waits_already_is_waited_for() -> None:
     assert str(entry_passed_over(KEY, state)) == "its move to that very list in plan r: its end"
 
 
-def test_a_foreign_move_is_waited_for() -> None:
+def test_an_unmanaged_move_is_waited_for() -> None:
     """S11."""
     state = put({KEY: [5, 2, 1]})
     assert taken(state, facts({KEY: moving()})) == []
     assert taken(state, facts(moves={KEY: Move((4, 2, 1, 3), (4,), (3,))})) == []
     assert list(state.queue) == [KEY]
-    seen = ForeignMoveSeen(
+    seen = UnmanagedMoveSeen(
         cluster=CLUSTER, topic=KEY.topic, partition=KEY.partition, replicas=(4, 2, 1, 3), adding=(4,), removing=(3,)
     )
     apply(state, seen, 2000)
@@ -252,7 +252,7 @@ def test_an_alter_may_assert_which_incarnation_it_means() -> None:
 def test_a_later_alter_of_the_same_partition_wins_over_an_earlier_entry() -> None:
     state = put({KEY: [4, 2, 1], OTHER: [4, 3, 1]})
     decision = tell(state, alter({KEY: [5, 2, 1]}, id="now"))
-    assert tags(decision.events) == ["plan-opened", "queue-entry-removed", "reassignment-queued"]
+    assert tags(decision.events) == ["plan-opened", "queue-entry-removed", "reassignment-created"]
     assert list(state.queue) == [OTHER]
     assert counts(state) == (0, 1, 1)
 

@@ -13,7 +13,7 @@ from drover.events.partitions import TopicPartition
 from drover.events.reassignments import CallIntended
 from drover.reconcile.starts import start_pace
 from drover.reconcile.starts.start_pace import MOST_STARTS, WINDOW_MS, StartPace
-from drover.state.ports import Port
+from drover.state.broker_directions import BrokerDirection
 from drover.state.scheduling import Limits
 from drover.state.slot_share import LEAST_SHARE, WHOLE_SLOT, WHOLE_SLOT_BYTES, share_of
 from tests.shard.world import World, alter
@@ -59,15 +59,15 @@ def test_what_shares_slots_is_no_more_bytes_than_as_many_whole_copies(sizes: lis
 async def test_sixteen_empty_partitions_share_a_slot_and_no_more() -> None:
     made = world(0, max_moves_per_broker=2)
     await sized(made, TARGETS)
-    assert made.state.moves.loads == {Port(1, "out"): 32, Port(4, "in"): 32}
-    assert made.state.moves.slots == {Port(1, "out"): 32, Port(4, "in"): 32}
+    assert made.state.moves.loads == {BrokerDirection(1, "out"): 32, BrokerDirection(4, "in"): 32}
+    assert made.state.moves.slots == {BrokerDirection(1, "out"): 32, BrokerDirection(4, "in"): 32}
     assert "32 copies in take 2.0 of 2 slots of broker 4" in str(waiting_reason(made.state, KEYS[-1]))
 
 
 async def test_copies_of_normal_size_take_whole_slots_as_ever() -> None:
     made = world(10 * WHOLE_SLOT_BYTES, max_moves_per_broker=2)
     await sized(made, TARGETS)
-    assert made.state.moves.loads == {Port(1, "out"): 2, Port(4, "in"): 2}
+    assert made.state.moves.loads == {BrokerDirection(1, "out"): 2, BrokerDirection(4, "in"): 2}
     assert "broker 4 has 2 of 2 copies in" in str(waiting_reason(made.state, KEYS[-1]))
 
 
@@ -75,7 +75,7 @@ async def test_copies_whose_size_nobody_knows_yet_take_whole_slots() -> None:
     made = world(0, max_moves_per_broker=2)
     await made.send(alter(TARGETS))
     await made.run(1000)
-    assert made.state.moves.loads[Port(4, "in")] == 2
+    assert made.state.moves.loads[BrokerDirection(4, "in")] == 2
 
 
 async def test_what_waits_without_a_size_begins_as_soon_as_it_is_known_to_be_small() -> None:
@@ -85,11 +85,11 @@ async def test_what_waits_without_a_size_begins_as_soon_as_it_is_known_to_be_sma
     await made.measure()
     await made.run(2000)
     # One of those that began as whole copies takes its slot until it ends, the other one too.
-    assert made.state.moves.slots[Port(4, "in")] == 2 * WHOLE_SLOT
+    assert made.state.moves.slots[BrokerDirection(4, "in")] == 2 * WHOLE_SLOT
     made.model.join_isr(next(iter(made.state.moves.in_flight)), 4)
     await made.run(2000)
-    assert made.state.moves.loads[Port(4, "in")] == 1 + 16
-    assert made.state.moves.slots[Port(4, "in")] == 2 * WHOLE_SLOT
+    assert made.state.moves.loads[BrokerDirection(4, "in")] == 1 + 16
+    assert made.state.moves.slots[BrokerDirection(4, "in")] == 2 * WHOLE_SLOT
 
 
 async def test_a_large_copy_begins_beside_small_ones_only_when_a_whole_slot_is_free() -> None:
@@ -111,7 +111,7 @@ async def test_each_copy_of_a_step_takes_its_share() -> None:
     made = world(0, max_moves_per_broker=1, max_replicas_per_step=3)
     await sized(made, {key: [4, 5, 6] for key in KEYS})
     # Three copies leave broker 1 for each: five steps take fifteen sixteenths, and a sixth would be too much.
-    assert made.state.moves.slots[Port(1, "out")] == 15
+    assert made.state.moves.slots[BrokerDirection(1, "out")] == 15
     assert len(made.state.moves.in_flight) == 5
 
 
@@ -119,7 +119,7 @@ async def test_a_successor_counts_the_same_shares() -> None:
     made = world(WHOLE_SLOT_BYTES // 4, max_moves_per_broker=2)
     await sized(made, TARGETS)
     before = dict(made.state.moves.slots)
-    assert before == {Port(1, "out"): 32, Port(4, "in"): 32}
+    assert before == {BrokerDirection(1, "out"): 32, BrokerDirection(4, "in"): 32}
     made.crash()
     await made.settle()
     assert made.state.moves.slots == before

@@ -7,8 +7,8 @@ from drover.events.reassignments import Blocker, CallIntended, ReassignmentCompl
 from drover.reconcile.messages import Identified
 from drover.reconcile.starts import starter as starts
 from drover.reconcile.starts.starter import Starter
+from drover.state.broker_directions import BrokerDirection
 from drover.state.phase import Phase
-from drover.state.ports import Port
 from drover.state.scheduling import Limits
 from tests.shard.world import CLUSTER, World, alter, reconciler, rollback
 
@@ -40,7 +40,11 @@ async def test_each_copy_weighs_on_the_way_out_of_its_leader_and_the_way_into_it
     await made.send(alter({key: [4, 5, 1] for key in KEYS}))
     await made.run(300)
     assert running(made) == [0]
-    assert made.state.moves.loads == {Port(1, "out"): 2, Port(4, "in"): 1, Port(5, "in"): 1}
+    assert made.state.moves.loads == {
+        BrokerDirection(1, "out"): 2,
+        BrokerDirection(4, "in"): 1,
+        BrokerDirection(5, "in"): 1,
+    }
     assert made.state.moves.copies_in_flight == 2
 
 
@@ -57,7 +61,7 @@ async def test_a_step_with_more_copies_than_the_limit_goes_alone() -> None:
     await made.send(alter({key: [4, 5, 6] for key in KEYS}))
     await made.run(300)
     assert running(made) == [0]
-    assert made.state.moves.loads[Port(1, "out")] == 3
+    assert made.state.moves.loads[BrokerDirection(1, "out")] == 3
 
 
 async def test_what_finds_its_brokers_busy_lets_others_pass() -> None:
@@ -84,7 +88,7 @@ async def test_the_slot_is_kept_between_steps() -> None:
     made.model.join_isr(KEYS[0], 4)
     await made.run(300)
     assert running(made) == [0]
-    assert made.state.moves.loads == {Port(1, "out"): 1, Port(5, "in"): 1}
+    assert made.state.moves.loads == {BrokerDirection(1, "out"): 1, BrokerDirection(5, "in"): 1}
 
 
 async def test_a_dead_destination_takes_no_slot_and_says_so_until_it_is_back() -> None:

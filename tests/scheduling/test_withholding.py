@@ -7,7 +7,7 @@ import pytest
 from drover.client.views.status_rows import cluster_document, notices
 from drover.client.views.waiting_reason import waiting_reason
 from drover.client.views.waiting_rows import queue_rows
-from drover.decide.holding import MAX_HELD_BROKERS
+from drover.decide.broker_holds import MAX_HELD_BROKERS
 from drover.events.clusters import BrokerHeld, Budgets, HoldRole
 from drover.events.commands import Command, HoldBroker, PausePlan, ReleaseBroker, ResumePlan
 from drover.events.partitions import TopicPartition

@@ -15,7 +15,7 @@ from kafka.protocol.admin import AlterUserScramCredentialsRequest, DeleteAclsReq
 
 from drover.cluster.acls import ALLOW, ANYWHERE, LITERAL, Acl
 from drover.cluster.kafka import KafkaDriver
-from drover.cluster.wire import Deadline, Lane
+from drover.cluster.wire import Connection, Deadline
 from drover.events.partitions import TopicPartition
 from drover.local import LocalCluster, local_cluster
 from drover.local.layout import CONTROLLER_ID, OPERATOR, USERS, Layout
@@ -116,11 +116,11 @@ class SecureCluster:
         assert (result.error_code, len(result.matching_acls)) == (0, 1), f"{acl} was not there"
 
     async def _admin(self, request: Any) -> Any:
-        lane = Lane("test", self.local.bootstrap, self.local.admin_options, TIMEOUT_MS)
+        connection = Connection("test", self.local.bootstrap, self.local.admin_options, TIMEOUT_MS)
         try:
-            return await lane.send(request, Deadline.after_ms(TIMEOUT_MS), changes=True)
+            return await connection.send(request, Deadline.after_ms(TIMEOUT_MS), changes=True)
         finally:
-            await lane.close()
+            await connection.close()
 
 
 @asynccontextmanager

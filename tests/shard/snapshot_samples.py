@@ -48,20 +48,21 @@ def _plans(state: ClusterState) -> None:
 def _reassignments(state: ClusterState) -> None:
     first = Reassignment(
         key=TopicPartition("orders", 0), topic_id="AAAAAAAAAAAAAAAAAAAAAQ", plan="friday", number=11,
-        original=(1, 2, 3), target=(4, 2, 3), queued_ms=1_790_000_000_000, phase=Phase.COPYING,
-        since_ms=1_790_000_000_100, current=(1, 2, 3), step=Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1), unsure=True,
+        original=(1, 2, 3), target=(4, 2, 3), created_ms=1_790_000_000_000, phase=Phase.COPYING,
+        since_ms=1_790_000_000_100, current=(1, 2, 3), step=Step(1, False, (1, 2, 3), (1, 2, 3, 4), 1),
+        outcome_unknown=True,
         attempts=2, bytes_copied=512, block=Block(Blocker.NO_LEADER, "nobody leads", 1_790_000_000_200),
     )  # fmt: skip
     second = Reassignment(
         key=TopicPartition("orders", 1), topic_id="AAAAAAAAAAAAAAAAAAAAAQ", plan="friday", number=12,
-        original=(2, 3, 1), target=(4, 3, 2), queued_ms=1_790_000_000_000, phase=Phase.RESTORING,
+        original=(2, 3, 1), target=(4, 3, 2), created_ms=1_790_000_000_000, phase=Phase.RESTORING,
         since_ms=1_790_000_000_300, current=(2, 3, 1), step=Step(2, True, (2, 3, 1, 4), (4, 3, 2), None),
         cancel_mode=CancelMode.STOP, replacement=Replacement("friday", (3, 4, 1)), restoring=(2, 3, 1),
         unresolved_targets=((2, 3, 1, 4), (4, 3, 2)), repaired=True,
     )  # fmt: skip
     third = Reassignment(
         key=TopicPartition("bestellungen.größe", 0), topic_id="AAAAAAAAAAAAAAAAAAAAAg", plan="friday", number=13,
-        original=(1,), target=(2,), queued_ms=1_790_000_000_400, phase=Phase.PENDING, since_ms=1_790_000_000_400,
+        original=(1,), target=(2,), created_ms=1_790_000_000_400, phase=Phase.PENDING, since_ms=1_790_000_000_400,
         current=(1,),
     )  # fmt: skip
     for one in (first, second, third):
@@ -126,19 +127,19 @@ def _with_ended_plans() -> ShardFold:
     return fold
 
 
-def _with_a_cancel_held_off() -> ShardFold:
+def _with_a_deferred_cancel() -> ShardFold:
     """A rollback that was asked for waits for its guard."""
     fold = _with_ended_plans()
     state = fold.state.cluster("prod")
     entry = state.reassignments[TopicPartition("orders", 0)]
     asked = Asked(CancelMode.ROLLBACK, "bob", "a latency alarm", 1_790_000_000_250)
-    state.change(entry, msgspec.structs.replace(entry, asked=asked, held_off=SkipReason.BELOW_MIN_ISR))
+    state.change(entry, msgspec.structs.replace(entry, asked=asked, deferred_by=SkipReason.BELOW_MIN_ISR))
     return fold
 
 
 def _on_its_way_back_by_steps() -> ShardFold:
     """A rollback needs copies."""
-    fold = _with_a_cancel_held_off()
+    fold = _with_a_deferred_cancel()
     state = fold.state.cluster("prod")
     entry = state.reassignments[TopicPartition("orders", 1)]
     state.change(entry, msgspec.structs.replace(entry, returning_to=(2, 3, 1)))
@@ -340,7 +341,7 @@ SAMPLES: Mapping[str, Callable[[], ShardFold]] = {
     "snapshot_1": _full,
     "snapshot_2": _with_topic_ids,
     "snapshot_3": _with_ended_plans,
-    "snapshot_4": _with_a_cancel_held_off,
+    "snapshot_4": _with_a_deferred_cancel,
     "snapshot_5": _on_its_way_back_by_steps,
     "snapshot_healing": _with_a_heal,
     "snapshot_void_records": _with_void_records,

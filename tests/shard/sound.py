@@ -3,8 +3,8 @@
 from collections import Counter
 
 from drover.events.plans import PlanFinished
+from drover.events.queue_entries import QueueEntryRemoved, QueueExit
 from drover.events.reassignments import ReplacementWithdrawn
-from drover.events.waiting import QueueEntryRemoved, QueueExit
 from drover.fold.evolve import apply
 from drover.fold.plans import Ending
 from drover.state.cluster import ClusterState

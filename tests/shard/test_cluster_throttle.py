@@ -59,7 +59,7 @@ async def test_a_step_of_a_plan_without_a_throttle_starts_behind_the_clusters(ma
     await made.send(alter({KEY: [4, 2, 3]}, plan="bare"))
     await made.run(1000)
     story = made.tags(KEY)
-    assert story[:2] == ["reassignment-queued", "step-prepared"]
+    assert story[:2] == ["reassignment-created", "step-prepared"]
     assert rates(made)[4] == 50_000
     await made.send(rollback(KEY))
     await made.finish(120_000)

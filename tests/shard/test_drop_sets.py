@@ -27,7 +27,7 @@ async def replaced(original: tuple[int, ...], first: tuple[int, ...], second: tu
     held: list[set[int]] = []
     for _each_tenth_of_a_second in range(100):
         await world.run(100)
-        held.append(set(world.model.held_bytes(T0)))
+        held.append(set(world.model.stored_bytes(T0)))
     assert world.replicas(T0) == second
     return held
 

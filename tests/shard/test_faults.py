@@ -226,7 +226,7 @@ async def test_a_throttled_topic_that_is_deleted_leaves_nothing_in_the_ledger() 
 # -- others
 
 
-async def test_a_foreign_cancel_ends_the_move_and_is_not_fought() -> None:
+async def test_an_unmanaged_cancel_ends_the_move_and_is_not_fought() -> None:
     made = await copying(world())
     made.model.alter([AlterRequest(KEY, None)])
     await made.finish()
@@ -234,21 +234,21 @@ async def test_a_foreign_cancel_ends_the_move_and_is_not_fought() -> None:
     assert made.model.moves() == {}
 
 
-async def test_a_foreign_retarget_is_shown_and_what_it_leaves_ends_the_move() -> None:
+async def test_an_unmanaged_retarget_is_shown_and_what_it_leaves_ends_the_move() -> None:
     made = await copying(world())
     made.model.alter([AlterRequest(KEY, (5, 2, 1))])
     await made.run(5000)
     block = made.reassignment(KEY).block
     assert block is not None
-    assert block.why is Blocker.FOREIGN_CHANGE
+    assert block.why is Blocker.UNMANAGED_CHANGE
     made.model.join_isr(KEY, 5)
     made.model.join_isr(KEY, 4)
     await made.finish()
-    assert failed(made).why is FailureReason.FOREIGN_CHANGE
+    assert failed(made).why is FailureReason.UNMANAGED_CHANGE
 
 
 @pytest.mark.parametrize("throttle", [None, 1000])
-async def test_a_foreign_change_between_two_steps_is_shown_after_it_has_persisted(throttle: int | None) -> None:
+async def test_an_unmanaged_change_between_two_steps_is_shown_after_it_has_persisted(throttle: int | None) -> None:
     made = world()
     await made.send(alter({KEY: [4, 5, 1]}, throttle_bytes_per_second=throttle))
     await made.run(1000)
@@ -262,10 +262,10 @@ async def test_a_foreign_change_between_two_steps_is_shown_after_it_has_persiste
     await made.run(6000)
     block = made.reassignment(KEY).block
     assert block is not None
-    assert block.why is Blocker.FOREIGN_CHANGE
+    assert block.why is Blocker.UNMANAGED_CHANGE
 
 
-async def test_a_foreign_rate_set_long_after_a_withdrawn_plan_is_put_back() -> None:
+async def test_an_unmanaged_rate_set_long_after_a_withdrawn_plan_is_put_back() -> None:
     """What was read for a plan that never began is no baseline later."""
     made = world()
     made.put(alter({KEY: [4, 2, 1]}, throttle_bytes_per_second=1000, id="first"))

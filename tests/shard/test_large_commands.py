@@ -2,7 +2,7 @@
 
 import pytest
 
-from drover.events import references
+from drover.events import cancelled_partitions
 from drover.events.commands import Alter, PartitionTarget
 from drover.events.partitions import PartitionReference, TopicPartition
 from drover.events.reassignments import RollbackRequested, StopRequested
@@ -81,9 +81,9 @@ async def test_what_waits_in_the_queue_is_withdrawn_in_one_record() -> None:
 async def test_a_small_cancel_is_written_event_by_event() -> None:
     world = await moving()
     size = len(world.log)
-    world.put(cancel(*KEYS[: references.FEWEST_GATHERED - 1], mode="rollback", id="away"))
+    world.put(cancel(*KEYS[: cancelled_partitions.FEWEST_GATHERED - 1], mode="rollback", id="away"))
     await world.turn()
-    assert world.log[size].count(b"rollback-requested") == references.FEWEST_GATHERED - 1
+    assert world.log[size].count(b"rollback-requested") == cancelled_partitions.FEWEST_GATHERED - 1
 
 
 async def test_a_decision_that_no_record_takes_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

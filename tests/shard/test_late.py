@@ -6,9 +6,9 @@ import pytest
 
 from drover.agents.calls import carry_out
 from drover.cluster.port import AlterRequest
-from drover.events.foreign import ForeignMoveSeen
 from drover.events.partitions import TopicPartition
 from drover.events.reassignments import LateChangeFound, ReassignmentAdopted, ReassignmentCompleted
+from drover.events.unmanaged import UnmanagedMoveSeen
 from drover.reconcile.messages import AlterPartitions
 from drover.state.plans import PlanStatus
 from tests.shard.world import World, alter, rollback
@@ -58,7 +58,7 @@ async def test_a_late_move_is_rolled_back_under_a_plan_of_drovers_own() -> None:
     (name,) = [name for name in made.state.plans if name.startswith("drover-late-")]
     plan = made.state.plans[name]
     assert (plan.by, plan.status, plan.rolled_back) == ("drover", PlanStatus.FINISHED, 1)
-    assert found(made, ForeignMoveSeen) == 0
+    assert found(made, UnmanagedMoveSeen) == 0
 
 
 async def test_a_second_time_it_is_somebody_elses() -> None:
@@ -72,7 +72,7 @@ async def test_a_second_time_it_is_somebody_elses() -> None:
     assert KEY in made.model.moves()
 
 
-async def test_after_a_minute_it_is_foreign() -> None:
+async def test_after_a_minute_it_is_unmanaged() -> None:
     made, effect = await expired_calls()
     await made.run(61_000)
     await takes_effect(made, effect)
@@ -81,7 +81,7 @@ async def test_after_a_minute_it_is_foreign() -> None:
     assert set(made.state.unmanaged) == {KEY}
 
 
-async def test_another_list_is_foreign_at_any_time() -> None:
+async def test_another_list_is_unmanaged_at_any_time() -> None:
     made, _ = await expired_calls()
     made.model.alter([AlterRequest(KEY, (5, 2, 1))])
     await made.run(5000)

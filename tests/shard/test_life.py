@@ -30,7 +30,7 @@ async def test_a_move_that_adds_one_replica_is_one_step_and_completes() -> None:
     assert outcome.verdict == "accepted"
     await made.finish()
     assert made.replicas(ORDERS_0) == (4, 2, 1)
-    assert made.tags(ORDERS_0) == ["reassignment-queued", "call-intended", "call-accepted", "reassignment-completed"]
+    assert made.tags(ORDERS_0) == ["reassignment-created", "call-intended", "call-accepted", "reassignment-completed"]
 
 
 async def test_a_move_that_adds_two_replicas_grows_one_at_a_time_and_then_takes_the_targets_order() -> None:
@@ -48,7 +48,7 @@ async def test_a_larger_step_setting_moves_all_at_once() -> None:
     made.model.create_topic("orders", {0: [1, 2, 3]})
     await made.send(alter({ORDERS_0: [4, 5, 1]}))
     await made.finish()
-    assert made.tags(ORDERS_0) == ["reassignment-queued", "call-intended", "call-accepted", "reassignment-completed"]
+    assert made.tags(ORDERS_0) == ["reassignment-created", "call-intended", "call-accepted", "reassignment-completed"]
 
 
 async def test_a_rollback_restores_the_original_replicas_in_their_original_order() -> None:

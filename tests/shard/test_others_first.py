@@ -4,7 +4,7 @@ import pytest
 
 from drover.cluster.port import AlterRequest
 from drover.events.partitions import TopicPartition
-from drover.events.reassignments import Blocker, ReassignmentQueued
+from drover.events.reassignments import Blocker, ReassignmentCreated
 from tests.shard.sound import sound
 from tests.shard.world import World, alter
 
@@ -30,11 +30,11 @@ async def test_where_others_were_first_another_target_begins_from_the_list_that_
     await made.run(5000)
     blocked = made.reassignment(FIRST).block
     assert blocked is not None
-    assert blocked.why is Blocker.FOREIGN_CHANGE
+    assert blocked.why is Blocker.UNMANAGED_CHANGE
     await made.send(alter({FIRST: [1, 2, 3]}, queue=queue))
     await made.finish()
     assert made.replicas(FIRST) == (1, 2, 3)
-    queued = [event for event in made.events() if isinstance(event, ReassignmentQueued) and event.key == FIRST]
+    queued = [event for event in made.events() if isinstance(event, ReassignmentCreated) and event.key == FIRST]
     assert [event.original for event in queued] == [(1, 2, 3), (5, 2, 3)]
     sound(made)
 
@@ -51,7 +51,7 @@ async def test_the_same_target_again_begins_from_the_list_that_is_there_also_in_
     await made.run(5000)
     blocked = made.reassignment(SECOND).block
     assert blocked is not None
-    assert blocked.why is Blocker.FOREIGN_CHANGE
+    assert blocked.why is Blocker.UNMANAGED_CHANGE
     await made.freeze()
     await made.run(10_500)
     outcome = await made.send(alter({SECOND: [4, 3, 1]}, id="again"))

@@ -14,7 +14,7 @@ from drover.events.refusals import RefusalCode
 from drover.events.topics import TopicNames, shard_of
 from drover.fold.known import IDENTITY_RETENTION_MS
 from drover.fold.log import ShardFold
-from drover.reconcile.messages import Moment
+from drover.reconcile.messages import Timestamp
 from drover.shard import pipeline
 from drover.shard.core import ShardCore
 from drover.shard.messages import Arrival, ProposedBatch
@@ -43,8 +43,8 @@ class Desk:
         self.core.own(b"t", self.now)
 
     @property
-    def now(self) -> Moment:
-        return Moment(self.wall_ms, self.wall_ms - 1_600_000_000_000)
+    def now(self) -> Timestamp:
+        return Timestamp(self.wall_ms, self.wall_ms - 1_600_000_000_000)
 
     def append(self, payload: bytes) -> None:
         self.fold.fold(self.position, payload)

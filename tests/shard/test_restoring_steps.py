@@ -11,8 +11,8 @@ from drover.events.commands import BrokerFailed
 from drover.events.partitions import TopicPartition
 from drover.events.plans import Stepping
 from drover.events.reassignments import Blocker, ReassignmentRolledBack
+from drover.state.broker_directions import BrokerDirection
 from drover.state.phase import Phase
-from drover.state.ports import Port
 from drover.state.scheduling import Limits
 from tests.shard.sound import sound
 from tests.shard.world import CLUSTER, World, alter, rollback
@@ -48,11 +48,11 @@ async def test_the_dropped_replica_is_copied_back_behind_the_throttle() -> None:
     await made.send(rollback(KEY))
     await made.run(3000)
     entry = made.reassignment(KEY)
-    assert (entry.phase, entry.is_cancelled, entry.heading) == (Phase.COPYING, True, (1, 2, 3))
+    assert (entry.phase, entry.is_cancelled, entry.step_target) == (Phase.COPYING, True, (1, 2, 3))
     assert made.model.moves()[KEY].adding == (2,)
     assert rates(made, 2) == 500_000
     assert parse_throttled(made.model.topics["orders"].configs).follower == ("0:2",)
-    assert made.state.moves.loads[Port(2, "in")] == 1
+    assert made.state.moves.loads[BrokerDirection(2, "in")] == 1
     made.model.join_isr(KEY, 2)
     await made.finish()
     assert made.replicas(KEY) == (1, 2, 3)

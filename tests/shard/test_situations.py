@@ -176,7 +176,7 @@ async def test_whatever_happens_it_ends_or_waits_by_name_and_goes_on_afterwards(
         if not made.state.reassignments:
             break
     left = made.state.reassignments.values()
-    assert all(entry.block is not None and entry.block.why is Blocker.FOREIGN_CHANGE for entry in left), list(left)
+    assert all(entry.block is not None and entry.block.why is Blocker.UNMANAGED_CHANGE for entry in left), list(left)
     if left:
         # Somebody else's list is not overwritten unasked (S11); the way out that the block names is an end.
         await made.send(rollback(all=True))
@@ -199,7 +199,7 @@ async def test_a_way_back_finishes_while_the_cluster_is_frozen(work: Callable[[W
     [
         ("destination dead", second_step, Blocker.DEAD_DESTINATION),
         ("all originals dead, leaderless", copying, Blocker.NO_LEADER),
-        ("re-targeted", copying, Blocker.FOREIGN_CHANGE),
+        ("re-targeted", copying, Blocker.UNMANAGED_CHANGE),
     ],
 )
 async def test_what_blocks_has_the_right_name(

@@ -20,8 +20,8 @@ from drover.events.reassignments import (
     StepConfirmed,
     StepTakenBack,
 )
+from drover.state.broker_directions import BrokerDirection
 from drover.state.phase import Phase
-from drover.state.ports import Port
 from drover.state.scheduling import Limits
 from drover.testing.simulated import Loss
 from tests.shard.sound import sound
@@ -93,7 +93,7 @@ async def test_a_rollback_from_any_step_restores_the_list_and_its_order(stepping
     assert made.replicas(KEY) == (1, 2, 3)
     (ended,) = [event for event in made.events() if isinstance(event, ReassignmentRolledBack)]
     assert (ended.replicas, ended.missing) == ((1, 2, 3), ())
-    assert set(made.model.held_bytes(KEY)) == {1, 2, 3}
+    assert set(made.model.stored_bytes(KEY)) == {1, 2, 3}
     assert not made.state.broker_throttles
     sound(made)
 
@@ -146,7 +146,7 @@ async def test_a_lost_drop_is_not_taken_for_a_rollback_that_gave_up(loss: Loss) 
     sound(made)
 
 
-async def test_a_rollback_is_not_held_off_where_the_confirmed_list_is_in_sync() -> None:
+async def test_a_rollback_is_not_deferred_where_the_confirmed_list_is_in_sync() -> None:
     """The last step copies; of the originals only 3 is left, fewer than min.insync.replicas, and that is safe."""
     made = await moving(min_isr=2)
     await joined(made, 2)
@@ -233,7 +233,7 @@ async def test_a_prepared_step_goes_elsewhere_when_its_broker_dies() -> None:
     step = made.reassignment(KEY).step
     assert step is not None
     assert (step.number, step.adding, made.reassignment(KEY).phase) == (1, (5,), Phase.COPYING)
-    assert made.state.moves.loads == {Port(1, "out"): 1, Port(5, "in"): 1}
+    assert made.state.moves.loads == {BrokerDirection(1, "out"): 1, BrokerDirection(5, "in"): 1}
     assert set(made.state.broker_throttles) >= {1, 5}
 
 

@@ -2,9 +2,9 @@
 
 from drover.cluster.throttle_lists import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from drover.events.commands import RestoreThrottles
+from drover.events.leftover_throttles import LeftoverEntries, LeftoverRates
 from drover.events.partitions import TopicPartition
 from drover.events.refusals import RefusalCode
-from drover.events.strays import StrayEntries, StrayRates
 from drover.events.throttles import BrokerThrottleAdopted, BrokerThrottleLeft
 from drover.reconcile.messages import Identified
 from tests.shard.sound import sound
@@ -28,8 +28,8 @@ def left_over() -> World:
 
 def restore(name: str = "r-1", **fields: object) -> RestoreThrottles:
     given = {
-        "brokers": tuple(StrayRates(broker=broker, leader=700, follower=700) for broker in (1, 4)),
-        "topics": (StrayEntries(topic="orders", leader=("0:1", "0:2"), follower=("0:4", "1:4")),),
+        "brokers": tuple(LeftoverRates(broker=broker, leader=700, follower=700) for broker in (1, 4)),
+        "topics": (LeftoverEntries(topic="orders", leader=("0:1", "0:2"), follower=("0:4", "1:4")),),
         **fields,
     }
     return RestoreThrottles(id=name, cluster=CLUSTER, by="ana", reason="left over", **given)  # type: ignore[arg-type]
@@ -74,7 +74,7 @@ async def test_both_rates_that_have_changed_stay() -> None:
 
 async def test_entries_that_were_not_named_stay() -> None:
     made = left_over()
-    await made.send(restore(brokers=(), topics=(StrayEntries(topic="orders", follower=("0:4",)),)))
+    await made.send(restore(brokers=(), topics=(LeftoverEntries(topic="orders", follower=("0:4",)),)))
     await made.run(3000)
     assert lists(made) == {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "1:4"}
 
@@ -84,7 +84,7 @@ async def test_drovers_own_throttles_are_not_deleted() -> None:
     made.model.create_topic("orders", {0: [1, 2, 3]}, partition_bytes=5_000_000)
     await made.send(alter({KEY: [4, 2, 3]}, throttle_bytes_per_second=700))
     await made.run(1000)
-    refused = await made.send(restore(topics=(StrayEntries(topic="orders", follower=("0:4",)),)))
+    refused = await made.send(restore(topics=(LeftoverEntries(topic="orders", follower=("0:4",)),)))
     assert [refusal.code for refusal in refused.refusals] == [RefusalCode.DROVERS_OWN_THROTTLE]
     assert "broker 1, broker 4, topic orders: Drover's own" in refused.refusals[0].detail
     await made.run(2000)
@@ -100,7 +100,7 @@ async def test_a_broker_that_is_away_is_left_out_and_nothing_waits_for_it() -> N
     await made.run(3000)
     assert (rates(made, 1), rates(made, 4)) == ({}, LEFT)
     assert made.is_idle
-    refused = await made.send(restore("r-2", topics=(), brokers=(StrayRates(broker=99, leader=5),)))
+    refused = await made.send(restore("r-2", topics=(), brokers=(LeftoverRates(broker=99, leader=5),)))
     assert [refusal.code for refusal in refused.refusals] == [RefusalCode.UNKNOWN_BROKER]
 
 

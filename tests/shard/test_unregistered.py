@@ -312,7 +312,7 @@ async def test_a_move_of_others_is_not_fought_whatever_its_list_is(
     assert made.model.moves()[KEY].target == theirs
     block = made.reassignment(KEY).block
     assert block is not None
-    assert block.why is Blocker.FOREIGN_CHANGE
+    assert block.why is Blocker.UNMANAGED_CHANGE
 
 
 async def test_a_list_that_kafka_refused_to_send_back_is_others_when_it_moves() -> None:

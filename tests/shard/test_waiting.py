@@ -48,7 +48,7 @@ async def test_what_is_queued_is_stopped_without_a_call(death: Death | None) -> 
     await made.send(alter({FIRST: [4, 2, 3], SECOND: [4, 3, 1]}, id="p"))
     await made.run(300)
     await tell(made, stop(SECOND), die=death)
-    assert made.tags(SECOND) == ["reassignment-queued", "stop-requested", "reassignment-stopped"]
+    assert made.tags(SECOND) == ["reassignment-created", "stop-requested", "reassignment-stopped"]
     assert made.state.plans["p"].stopped == 1
     sound(made)
 
@@ -106,7 +106,7 @@ async def test_a_move_that_was_done_before_the_cancel_goes_on_from_there() -> No
     assert made.state.plans["old"].completed == 1
     tags = made.tags(FIRST)
     ended = tags.index("reassignment-completed")
-    assert tags[ended + 1] == "reassignment-queued"
+    assert tags[ended + 1] == "reassignment-created"
 
 
 async def test_a_partition_that_is_gone_gives_the_new_target_up() -> None:
@@ -203,7 +203,7 @@ async def test_nothing_is_taken_while_the_cluster_is_frozen() -> None:
     assert made.replicas(FIRST) == (4, 2, 3)
 
 
-async def test_an_entry_waits_for_a_foreign_move_and_those_behind_it_do_not() -> None:
+async def test_an_entry_waits_for_an_unmanaged_move_and_those_behind_it_do_not() -> None:
     made = world(joins_by_itself=False)
     made.model.alter([AlterRequest(FIRST, (5, 2, 3))])
     await made.send(alter({FIRST: [4, 2, 3], SECOND: [4, 3, 1]}, id="q", queue=True))

@@ -24,7 +24,7 @@ from drover.events.records import SCHEMA_VERSION, Acquire, AnyEvent, Batch, Gene
 from drover.events.topics import TopicNames
 from drover.fold.log import RecordVerdict, ShardFold, ShardState
 from drover.reconcile.contract import Reconciler
-from drover.reconcile.messages import BytesSampled, Effect, Moment
+from drover.reconcile.messages import BytesSampled, Effect, Timestamp
 from drover.shard.core import ShardCore
 from drover.shard.inbox import Inbox
 from drover.shard.messages import Arrival
@@ -103,9 +103,9 @@ class World:
             self.inbox.add(arrival)
 
     @property
-    def now(self) -> Moment:
+    def now(self) -> Timestamp:
         """The present by the brokers' clocks, which may be wrong; the worker's own is right."""
-        own = Moment(WALL_START_MS + self.model.now_ms, self.model.now_ms)
+        own = Timestamp(WALL_START_MS + self.model.now_ms, self.model.now_ms)
         return own.by(own.wall_ms + self.clock_ahead_ms)
 
     def append(self, payload: bytes) -> RecordVerdict:

@@ -2,8 +2,8 @@
 
 from tests.simulation.mutant import Mutant
 
-JUDGING = "drover/reconcile/adaptation/judging.py"
-JUDGED, ADAPTING = "tests/adaptation/test_judging.py", "tests/adaptation/test_adapting.py"
+JUDGING = "drover/reconcile/adaptation/judgement.py"
+JUDGED, ADAPTING = "tests/adaptation/test_judgement.py", "tests/adaptation/test_adapting.py"
 
 ADAPTATION_MUTANTS = (
     Mutant(
@@ -86,8 +86,8 @@ ADAPTATION_MUTANTS = (
     Mutant(
         "use-all-slots-of-a-lowered-broker",
         "drover/reconcile/gates.py",
-        "        slots = state.slots_of(port.broker, limit_of(state.limits, port))",
-        "        slots = limit_of(state.limits, port)",
+        "        slots = state.slots_of(direction.broker, limit_of(state.limits, direction))",
+        "        slots = limit_of(state.limits, direction)",
         layer=ADAPTING,
     ),
     Mutant(

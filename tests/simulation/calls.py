@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from drover.agents.calls import carry_out, has_answer
 from drover.agents.clusters import UNREACHABLE_PACE_MS
 from drover.errors import OutcomeUnknownError
-from drover.reconcile.healing.planning import plan_heal
+from drover.reconcile.healing.heal_plan import plan_heal
 from drover.reconcile.messages import (
     AlterPartitions,
     ChangeThrottles,
@@ -108,8 +108,8 @@ class Call:
                 return await carry_out(wire, self.effect, self._world.now)
             case ReadThrottles() | ChangeThrottles():
                 return await self._carry_throttles(self.effect)
-            case PlanHeal(cluster, inventory, patient, disk_limit_percent):
-                return HealPlanMade(cluster, patient, plan_heal(inventory, patient, disk_limit_percent))
+            case PlanHeal(cluster, inventory, to_heal, disk_limit_percent):
+                return HealPlanMade(cluster, to_heal, plan_heal(inventory, to_heal, disk_limit_percent))
 
     async def _carry_throttles(self, effect: ReadThrottles | ChangeThrottles) -> Input:
         """Throttle settings are read and written at one moment, the answer comes at another."""

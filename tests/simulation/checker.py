@@ -22,8 +22,8 @@ from drover.events.reassignments import (
     CallRejected,
     ReassignmentAdopted,
     ReassignmentCompleted,
+    ReassignmentCreated,
     ReassignmentFailed,
-    ReassignmentQueued,
     ReassignmentRolledBack,
     ReassignmentStopped,
     RollbackRequested,
@@ -179,7 +179,7 @@ class Checker:
         self.throttles.follow(event)
         self.leaders.follow(event, epoch)
         self.late.follow(event)
-        if isinstance(event, ReassignmentQueued):
+        if isinstance(event, ReassignmentCreated):
             rules.s6_lives_do_not_overlap(self, event)
             life = Life(event.key, event.plan, event.topic_id, event.original, event.target, self.decided_ms)
             life.there, life.epoch = event.current, epoch

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from drover.state.broker_directions import BrokerDirection
 from drover.state.cluster import ClusterState
 from drover.state.plans import PlanStatus
-from drover.state.ports import Port
 from drover.state.reassignment import Step
 
 
@@ -21,12 +21,12 @@ def plans_agree(state: ClusterState) -> None:
         assert plan.is_idle or plan.status is not PlanStatus.FINISHED, f"{plan} has finished too early"
 
 
-def slots_taken(steps: Iterable[Step]) -> Counter[Port]:
+def slots_taken(steps: Iterable[Step]) -> Counter[BrokerDirection]:
     """Count the sixteenths of slots that steps take: a mebibyte is a whole slot, what is not known, too."""
-    taken: Counter[Port] = Counter()
+    taken: Counter[BrokerDirection] = Counter()
     for step in steps:
         size = 1 << 20 if step.copy_bytes is None else step.copy_bytes
         share = next((one for one in (1, 2, 4, 8) if size <= one << 16), 16)
-        for port in step.load:
-            taken[port] += share
+        for direction in step.load:
+            taken[direction] += share
     return taken

@@ -19,7 +19,7 @@ from drover.events.healing import (
     HealPlanned,
 )
 from drover.events.partitions import TopicPartition
-from drover.events.reassignments import ReassignmentAdopted, ReassignmentCompleted, ReassignmentQueued
+from drover.events.reassignments import ReassignmentAdopted, ReassignmentCompleted, ReassignmentCreated
 from drover.events.records import AnyEvent
 from drover.events.topics import shard_of
 
@@ -80,10 +80,10 @@ class HealWitness:
                 known.plan = None
             case HealEnded():
                 known.heal = None
-            case ReassignmentQueued() if event.key in known.expected:
+            case ReassignmentCreated() if event.key in known.expected:
                 self._r46_7_each_dead_replica_is_replaced_once(event, known)
                 self._r46_3_only_dead_replicas_are_replaced(event, known.expected.pop(event.key), known)
-            case ReassignmentQueued() | ReassignmentAdopted():
+            case ReassignmentCreated() | ReassignmentAdopted():
                 # Whoever else moves it may bring the broker back into its list.
                 known.replacing.pop(event.key, None)
                 known.replaced.pop(event.key, None)
@@ -142,7 +142,7 @@ class HealWitness:
         assert not left, f"R46-4: {event}, but {left} are under way"
 
     def _r46_3_only_dead_replicas_are_replaced(
-        self, event: ReassignmentQueued, planned: HealAssignment, known: Healing
+        self, event: ReassignmentCreated, planned: HealAssignment, known: Healing
     ) -> None:
         """Each list keeps its length and the places of what stays; only replicas on the heal's brokers go."""
         # Where brokers that should not lead come last, the order is the canonical one (X9).
@@ -154,7 +154,7 @@ class HealWitness:
             assert before == after or before in known.brokers, f"R46-3: {event} replaces {before}"
             assert after not in known.brokers, f"R46-3: {event} keeps {after}"
 
-    def _r46_7_each_dead_replica_is_replaced_once(self, event: ReassignmentQueued, known: Healing) -> None:
+    def _r46_7_each_dead_replica_is_replaced_once(self, event: ReassignmentCreated, known: Healing) -> None:
         dead = tuple(broker for broker in event.original if broker in known.brokers)
         assert dead, f"R46-7: {event} replaces nobody of {known.brokers}"
         topic_id, brokers, at_ms = known.replaced.get(event.key, ("", (), 0))

@@ -6,7 +6,7 @@ HEALING = "drover/reconcile/healing/reconciler.py"
 HEAL_CHUNKS = "drover/reconcile/healing/chunks.py"
 HEAL_TIMERS = "drover/reconcile/healing/timers.py"
 OUTAGES = "drover/reconcile/healing/outages.py"
-HEAL_PLANNING = "drover/reconcile/healing/planning.py"
+HEAL_PLANNING = "drover/reconcile/healing/heal_plan.py"
 GUARDS = "drover/decide/rollback_guards.py"
 
 HEALING_MUTANTS = (
@@ -118,8 +118,8 @@ HEALING_MUTANTS = (
     Mutant(
         "overlook-another-dead-broker",
         HEAL_PLANNING,
-        "    not_due = patient.away - frozenset(patient.due)",
-        "    not_due = patient.away - patient.away",
+        "    not_due = to_heal.away - frozenset(to_heal.due)",
+        "    not_due = to_heal.away - to_heal.away",
         layer="tests/healing/test_brakes.py",
     ),
     Mutant(
@@ -127,7 +127,7 @@ HEALING_MUTANTS = (
         HEAL_PLANNING,
         "    if not proposal.refused:\n        return proposal.unmet",
         "    if proposal is not None:\n        return proposal.unmet",
-        layer="tests/healing/test_planning.py",
+        layer="tests/healing/test_heal_plan.py",
     ),
     Mutant(
         "begin-a-chunk-twice",
@@ -162,13 +162,13 @@ HEALING_MUTANTS = (
         HEALING,
         "    return replace(before, moving=now.moving, destinations=now.destinations, spared=now.spared) == now",
         "    return bool(before.due) and bool(now.due)",
-        layer="tests/healing/test_planning.py",
+        layer="tests/healing/test_heal_plan.py",
     ),
     Mutant(
         "keep-a-plan-that-was-not-needed",
         HEALING,
         "        made, self._made, self._wanted_plan = self._made, None, None",
         "        made, self._wanted_plan = self._made, None",
-        layer="tests/healing/test_planning.py",
+        layer="tests/healing/test_heal_plan.py",
     ),
 )

@@ -118,7 +118,7 @@ def _starter_agrees(starter: Starter) -> None:
     state, waiting = starter.state, starter.waiting
     known = {*state.moves.pending, *state.moves.before_step}
     assert set(starter._known) == known, "S7: what waits for a step"
-    # Until it is put into its lane anew, a move stays in the one that it is in.
+    # Until it is put into its group anew, a move stays in the one that it is in.
     places = {*waiting.keys(), *starter.unplaced, *starter.put_off, *starter.unsized}
     assert places == known, "S7: every move that waits comes back"
     elsewhere = Counter((*waiting.keys(), *starter.put_off, *starter.unsized))
@@ -127,6 +127,6 @@ def _starter_agrees(starter: Starter) -> None:
     assert set(starter._passed) <= known, "S7: what is kept for a move that does not wait"
     plans = Counter(state.reassignments[key].plan for key in tuple(waiting.keys()))
     assert plans == waiting.shares._waiting, "S7: who waits"
-    ports = Counter(port for ports, _ in waiting.backlog.entries.values() for port in ports)
+    directions = Counter(direction for directions, _ in waiting.backlog.entries.values() for direction in directions)
     assert set(waiting.backlog.entries) == set(state.moves.pending), "S7: the backlog"
-    assert set(waiting.backlog.bytes) == set(ports), "S7: the ports of the backlog"
+    assert set(waiting.backlog.bytes) == set(directions), "S7: the directions of the backlog"

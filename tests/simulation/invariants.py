@@ -14,8 +14,8 @@ from drover.events.reassignments import (
     FailureReason,
     ReassignmentAdopted,
     ReassignmentCompleted,
+    ReassignmentCreated,
     ReassignmentFailed,
-    ReassignmentQueued,
     ReassignmentRolledBack,
     ReassignmentStopped,
     StepPrepared,
@@ -168,7 +168,7 @@ def s6_a_cluster_has_one_shard(settings: Settings, shard: int, event: AnyEvent) 
     assert shard_of(event.cluster, settings.shards) == shard, f"S6: {event} in shard {shard}"
 
 
-def s6_lives_do_not_overlap(checker: "Checker", event: ReassignmentQueued | ReassignmentAdopted) -> None:
+def s6_lives_do_not_overlap(checker: "Checker", event: ReassignmentCreated | ReassignmentAdopted) -> None:
     """S6: a partition is accepted again only after its reassignment has ended."""
     assert (event.cluster, event.key) not in checker.lives, f"S6: {event} while one is under way"
 
@@ -249,8 +249,8 @@ def s21_rolled_back_means_the_original_list(
         assert broker in cluster.died_ms or life.touched, f"S21: {event} gives up {broker}, which never died"
     if _is_settled(cluster, life, event.replicas, f"S21: {event}"):
         # S8: what a dead broker holds of it goes when it returns.
-        strays = set(cluster.model.held_bytes(event.key)) - {*event.replicas, *event.missing}
-        assert not strays, f"S8: {event} left bytes on {strays}"
+        leftovers = set(cluster.model.stored_bytes(event.key)) - {*event.replicas, *event.missing}
+        assert not leftovers, f"S8: {event} left bytes on {leftovers}"
 
 
 def s21_stopped_means_the_confirmed_list(cluster: SimulatedCluster, life: "Life", event: ReassignmentStopped) -> None:
@@ -349,15 +349,15 @@ def s11_nobody_is_overwritten(cluster: SimulatedCluster, request: AlterRequest, 
         return
     if partition is None or not partition.moving:
         return
-    heading = tuple(broker for broker in partition.replicas if broker not in partition.removing)
+    moving_to = tuple(broker for broker in partition.replicas if broker not in partition.removing)
     if request.replicas is None:
         never_ends = set(partition.adding) & set(partition.removing)
         # What was sent back is cancelled where an original dies meanwhile, which Kafka would wait for.
-        assert heading in {life.step, life.restoring, life.late} or never_ends, (
-            f"S11: {request} cancels a move to {heading}, ours goes to {life.step}"
+        assert moving_to in {life.step, life.restoring, life.late} or never_ends, (
+            f"S11: {request} cancels a move to {moving_to}, ours goes to {life.step}"
         )
     else:
-        assert life.touched, f"S11: {request} while the partition moves to {heading}"
+        assert life.touched, f"S11: {request} while the partition moves to {moving_to}"
 
 
 def s11_nothing_moves_unasked(

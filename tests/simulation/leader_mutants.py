@@ -2,13 +2,13 @@
 
 from tests.simulation.mutant import Mutant
 
-LEADERS = "drover/reconcile/leaders/judging.py"
+LEADERS = "drover/reconcile/leaders/judgement.py"
 LEADERSHIP = "drover/reconcile/leaders/reconciler.py"
 REORDERS = "drover/reconcile/leaders/reorders.py"
 ORDER_CALLS = "drover/reconcile/leaders/order_calls.py"
 ENDS = "drover/reconcile/leaders/call_ends.py"
 ELECTIONS = "drover/reconcile/leaders/elections.py"
-GATHERING = "drover/reconcile/leaders/gathering.py"
+GATHERING = "drover/reconcile/leaders/call_groups.py"
 START = "drover/reconcile/moves/start.py"
 TARGETS = "drover/decide/targets.py"
 LISTING_ENDS = "drover/reconcile/leaders/listing_ends.py"
@@ -36,7 +36,7 @@ LEADER_MUTANTS = (
     Mutant(
         "take-a-lost-order-for-one-without-effect",
         ORDER_CALLS,
-        "        elif self._unconfirmed.has_persisted(key, seen):",
+        "        elif self._debounce.has_persisted(key, seen):",
         "        elif True:",
         layer="tests/leadership/test_order_calls.py",
     ),
@@ -66,7 +66,7 @@ LEADER_MUTANTS = (
         GATHERING,
         "        return taken, self._start_by_ms",
         "        return taken, start_by_ms",
-        layer="tests/leadership/test_gathering.py",
+        layer="tests/leadership/test_call_groups.py",
     ),
     Mutant(
         "take-a-reordered-list-for-the-original",
@@ -78,8 +78,8 @@ LEADER_MUTANTS = (
     Mutant(
         "elect-who-is-out-of-sync",
         LEADERS,
-        "    return broker in seen.isr and broker in wish.live",
-        "    return broker in wish.live",
+        "    return broker in seen.isr and broker in policy.live",
+        "    return broker in policy.live",
         layer="tests/leadership/test_properties.py",
     ),
     Mutant(
@@ -90,7 +90,7 @@ LEADER_MUTANTS = (
         layer="tests/leadership/test_life.py",
     ),
     Mutant(
-        "restore-over-a-foreign-change",
+        "restore-over-a-unmanaged-change",
         LEADERS,
         "    return LeaveAlone()",
         "    return None",
@@ -106,8 +106,8 @@ LEADER_MUTANTS = (
     Mutant(
         "prepare-a-leader-that-is-listed",
         START,
-        "            target=todays_heading(reassignment, context.listed),",
-        "            target=reassignment.heading,",
+        "            target=effective_step_target(reassignment, context.listed),",
+        "            target=reassignment.step_target,",
         layer="tests/leadership/test_moves.py",
     ),
     Mutant(
@@ -140,14 +140,14 @@ LEADER_MUTANTS = (
     ),
     Mutant(
         "reorder-a-merged-list",
-        "drover/reconcile/leaders/judging.py",
+        "drover/reconcile/leaders/judgement.py",
         "        return len(seen.replicas) > shortest and found.canonical == seen.replicas\n",
         "        return False\n",
         layer="tests/leadership/test_life.py",
     ),
     Mutant(
         "elect-beside-an-open-call",
-        "drover/reconcile/leaders/moving.py",
+        "drover/reconcile/leaders/moving_partitions.py",
         "    return reassignment.call is Call.STEP and not reassignment.call_open",
         "    return True",
         layer="tests/leadership/test_moves.py",

@@ -22,7 +22,7 @@ LIMIT_MUTANTS = (
     Mutant(
         "take-one-share-for-all-copies-of-a-step",
         GATES,
-        "ports.count(port) * start.share",
+        "directions.count(direction) * start.share",
         "start.share",
         layer=SHARES,
     ),
@@ -36,14 +36,14 @@ LIMIT_MUTANTS = (
     Mutant(
         "count-copies-in-with-those-out",
         GATES,
-        'return limits.max_incoming if port.way == "in" else limits.max_outgoing',
+        'return limits.max_incoming if direction.way == "in" else limits.max_outgoing',
         "return limits.max_outgoing",
         layer="tests/scheduling/test_budgets.py",
     ),
     Mutant(
         "count-copies-out-with-those-in",
         GATES,
-        'return limits.max_incoming if port.way == "in" else limits.max_outgoing',
+        'return limits.max_incoming if direction.way == "in" else limits.max_outgoing',
         "return limits.max_incoming",
         layer="tests/scheduling/test_budgets.py",
     ),
@@ -120,8 +120,8 @@ LIMIT_MUTANTS = (
     Mutant(
         "copy-to-what-is-held",
         GATES,
-        "if hold is not None and hold.holds(port.way) and",
-        'if hold is not None and hold.holds("out") and port.way == "out" and',
+        "if hold is not None and hold.holds(direction.way) and",
+        'if hold is not None and hold.holds("out") and direction.way == "out" and',
         layer=WITHHELD,
     ),
     Mutant(
@@ -132,9 +132,9 @@ LIMIT_MUTANTS = (
         layer="tests/scheduling/test_waiting_list.py",
     ),
     Mutant(
-        "take-the-same-lanes-each-time",
+        "take-the-same-groups-each-time",
         WAITING,
-        "                lanes[name] = lanes.pop(name)\n",
+        "                groups[name] = groups.pop(name)\n",
         "",
         layer="tests/scheduling/test_waiting_list.py",
     ),

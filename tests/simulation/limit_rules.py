@@ -10,9 +10,9 @@ from drover.events.plans import PlanExtended, PlanOpened, Stepping
 from drover.events.records import AnyEvent
 from drover.events.traits import Completion
 from drover.fold.log import ShardState
+from drover.state.broker_directions import BrokerDirection
 from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
-from drover.state.ports import Port
 from drover.state.reassignment import Reassignment, Step
 from drover.testing.controller_model import Partition
 from tests.simulation.cluster import SimulatedCluster
@@ -125,7 +125,7 @@ class LimitWitness:
             going = [entry for entry in flying if not entry.is_cancelled]
             calls = frozenset({*cluster.elections, *cluster.intended_orders})
             now = Held(_numbers(going), dict(_weighing(going)), calls)
-            # What goes on because its way back is held off, or could not be taken, has not begun anew.
+            # What goes on because its way back is deferred, or could not be taken, has not begun anew.
             self._held[name] = Held(_numbers(flying), dict(_begun(flying)), calls)
             if calls - before.calls:
                 _few_leaders(cluster, list(now.steps.values()))
@@ -175,36 +175,36 @@ def _nothing_is_withheld(cluster: ClusterState, key: TopicPartition, begun: Step
     assert held is not None or plan not in cluster.paused_plans, f"S12: {begun} of {plan}, which is paused"
     suspended = cluster.suspension is not None and key not in cluster.suspension.partitions
     assert held is not None or not (suspended and begun.adding), f"S12: {begun} of {key} while too few are in sync"
-    for port in Counter(begun.load) - Counter(() if held is None else held.load):
-        found = cluster.held_brokers.get(port.broker)
-        spared = {HoldRole.BOTH, HoldRole.DESTINATION if port.way == "in" else HoldRole.SOURCE}
-        assert found is None or found.role not in spared, f"S12: {begun} at {port}, which is held"
+    for direction in Counter(begun.load) - Counter(() if held is None else held.load):
+        found = cluster.held_brokers.get(direction.broker)
+        spared = {HoldRole.BOTH, HoldRole.DESTINATION if direction.way == "in" else HoldRole.SOURCE}
+        assert found is None or found.role not in spared, f"S12: {begun} at {direction}, which is held"
 
 
-def _ports(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step], way: str) -> None:
+def _directions(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step], way: str) -> None:
     taken = slots_taken(steps)
-    users = Counter(port for step in steps for port in set(step.load))
-    for port in Counter(begun.load) - Counter(() if held is None else held.load):
-        most = _limit(cluster, port)
-        is_within = port.way != way or taken[port] <= 16 * most or users[port] == 1
-        assert is_within, f"S7: {taken[port]} sixteenths of slots at {port}, of at most {most}"
+    users = Counter(direction for step in steps for direction in set(step.load))
+    for direction in Counter(begun.load) - Counter(() if held is None else held.load):
+        most = _limit(cluster, direction)
+        is_within = direction.way != way or taken[direction] <= 16 * most or users[direction] == 1
+        assert is_within, f"S7: {taken[direction]} sixteenths of slots at {direction}, of at most {most}"
 
 
-def _limit(cluster: ClusterState, port: Port) -> int:
-    budgets, known = cluster.limits.budgets, cluster.allowances.get(port.broker)
-    one = budgets.max_incoming_per_broker if port.way == "in" else budgets.max_outgoing_per_broker
+def _limit(cluster: ClusterState, direction: BrokerDirection) -> int:
+    budgets, known = cluster.limits.budgets, cluster.allowances.get(direction.broker)
+    one = budgets.max_incoming_per_broker if direction.way == "in" else budgets.max_outgoing_per_broker
     most = cluster.limits.max_moves_per_broker if one is None else one
     return most if known is None else max(1, most // 2**known.halvings)
 
 
 def incoming(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step]) -> None:
     """S7: no broker takes more copies at a time than it may, unless one step does so alone."""
-    _ports(cluster, begun, held, steps, "in")
+    _directions(cluster, begun, held, steps, "in")
 
 
 def outgoing(cluster: ClusterState, begun: Step, held: Step | None, steps: list[Step]) -> None:
     """S7: no broker gives more copies at a time than it may, unless one step does so alone."""
-    _ports(cluster, begun, held, steps, "out")
+    _directions(cluster, begun, held, steps, "out")
 
 
 def _copies_more(begun: Step, held: Step | None) -> bool:

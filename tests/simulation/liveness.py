@@ -122,7 +122,7 @@ class Copies:
     ) -> None:
         name, key, broker = place
         model = world.clusters[name].model
-        partition, held = model.partition(key), model.replication.held_bytes(key)
+        partition, held = model.partition(key), model.replication.stored_bytes(key)
         if partition is None or partition.leader not in held or broker not in held or broker in partition.isr:
             return
         leader_bytes = held[partition.leader]

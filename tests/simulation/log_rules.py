@@ -7,10 +7,10 @@ from drover.decide.order_endings import PLAN_PREFIX
 from drover.events.codec import Malformed, command_digest
 from drover.events.healing import HealChunkBegun
 from drover.events.partitions import TopicPartition
-from drover.events.reassignments import ReassignmentQueued, ReassignmentRolledBack
+from drover.events.queue_entries import QueueEntryAdded, QueueEntryRemoved
+from drover.events.reassignments import ReassignmentCreated, ReassignmentRolledBack
 from drover.events.records import Acquire, Batch, Genesis, Outcome
 from drover.events.topics import COMMAND_KINDS, TopicNames, shard_of
-from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
 from drover.fold.log import Folded, RecordVerdict, ShardState
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def s14_each_command_is_decided_once(checker: "Checker", shard: int, record: Bat
     started = {(event.cluster, event.key) for event in record.events if isinstance(event, QueueEntryRemoved)}
     chunks = {(event.cluster, event.plan) for event in record.events if isinstance(event, HealChunkBegun)}
     for event in record.events:
-        if isinstance(event, ReassignmentQueued):
+        if isinstance(event, ReassignmentCreated):
             place = (event.cluster, event.key)
             life = checker.lives.get(place)
             replaces = life is not None and life.replacement == event.target
@@ -65,7 +65,7 @@ def _learn_what_is_kept(checker: "Checker", record: Batch) -> None:
     """Learn of alters whose list is there already: of no other, or of a reorder away from it that has had no effect."""
     given_up = {(event.cluster, event.key) for event in record.events if isinstance(event, ReassignmentRolledBack)}
     for event in record.events:
-        if isinstance(event, ReassignmentQueued | QueueEntryAdded):
+        if isinstance(event, ReassignmentCreated | QueueEntryAdded):
             given_up.discard((event.cluster, event.key))
     for outcome in record.outcomes:
         if outcome.type == "alter":

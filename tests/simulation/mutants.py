@@ -17,7 +17,7 @@ PROPOSALS = "drover/shard/proposals.py"
 CONTRACT = "drover/reconcile/contract.py"
 INBOX = "drover/shard/inbox.py"
 OBSERVED = "drover/reconcile/observations.py"
-UNCONFIRMED = "drover/reconcile/unconfirmed.py"
+UNCONFIRMED = "drover/reconcile/debounce.py"
 GATES = "drover/reconcile/gates.py"
 STARTER = "drover/reconcile/starts/starter.py"
 PLANS = "drover/reconcile/plans/reconciler.py"
@@ -216,7 +216,7 @@ MUTANTS = (
         "drover/reconcile/observations.py",
         "                _note(self._merged, key, merged, ended_ms)\n",
         "                pass\n",
-        layer="tests/shard/test_foreign.py",
+        layer="tests/shard/test_unmanaged_moves.py",
     ),
     # -- indexes and the hash
     Mutant(
@@ -298,11 +298,11 @@ MUTANTS = (
         layer="tests/reassignment/test_rollback_guards.py",
     ),
     Mutant(
-        "forget-what-is-held-off",
+        "forget-what-is-deferred",
         "drover/fold/moves.py",
-        "    held_off = None if before.asked is None else event.why",
-        "    held_off = None",
-        layer="tests/shard/test_held_off.py",
+        "    deferred_by = None if before.asked is None else event.why",
+        "    deferred_by = None",
+        layer="tests/shard/test_deferred_cancels.py",
     ),
     Mutant(
         "return-to-the-target",
@@ -322,12 +322,12 @@ MUTANTS = (
         "drover/state/reassignment.py",
         "        lists = set(self.late_lists(at_ms))",
         "        lists = {self.original, *self.late_lists(at_ms)}",
-        layer="tests/shard/test_foreign_rollback.py",
+        layer="tests/shard/test_unmanaged_rollback.py",
     ),
     Mutant(
         "believe-in-a-lost-cancel",
         BACK,
-        "        if (reassignment.unsure or strange or done) and not context.persisted:",
+        "        if (reassignment.outcome_unknown or strange or done) and not context.persisted:",
         "        if (strange or done) and not context.persisted:",
         layer="tests/reassignment/test_reconcile.py",
     ),
@@ -363,7 +363,7 @@ MUTANTS = (
     ),
     Mutant(
         "end-the-freeze-of-others",
-        "drover/decide/freezing.py",
+        "drover/decide/freezes.py",
         "    if command.all or not others:",
         "    if True:",
         layer="tests/reassignment/test_decide.py",

@@ -32,8 +32,8 @@ from drover.events.commands import (
     Throttle,
     Unfreeze,
 )
+from drover.events.leftover_throttles import LeftoverRates
 from drover.events.plans import Priority, Stepping
-from drover.events.strays import StrayRates
 from drover.events.topics import shard_of
 from drover.state.plans import PlanStatus
 from tests.simulation.kinds import Arguments, Kind, a_broker, a_cluster
@@ -171,7 +171,7 @@ def _choose_strays(random: Random, world: World) -> Arguments | None:
 
 
 def _restore_throttles(world: World, fields: dict[str, Any]) -> None:
-    brokers = tuple(StrayRates(**stray) for stray in fields["brokers"])
+    brokers = tuple(LeftoverRates(**stray) for stray in fields["brokers"])
     command(world, 0, RestoreThrottles(**{**fields, "brokers": brokers}))
 
 
@@ -304,7 +304,7 @@ PEOPLE = (
     Kind("restore-throttles", "throttles", 1, _choose_strays, _restore_throttles),
     Kind("freeze", "people", 2, _choose_freeze, _simple(1, Freeze)),
     Kind("unfreeze", "people", 6, _choose_unfreeze, _simple(1, Unfreeze)),
-    Kind("mend", "people", 1, _just, _simple(1, Repair)),
+    Kind("repair", "people", 1, _just, _simple(1, Repair)),
     Kind("blacklist", "people", 2, _choose_blacklist, _blacklist),
     Kind("demote", "people", 3, _choose_demote, _of_topics(Demote)),
     Kind("restore", "people", 3, _choose_restore, _of_topics(Restore)),

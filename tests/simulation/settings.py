@@ -2,7 +2,7 @@
 
 from random import Random
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from drover.events.clusters import Budgets
@@ -35,7 +35,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_partitions_in_flight: int = 1250
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
-    repairs_by_itself: bool = field(default=False, name="mends_by_itself")
+    repairs_by_itself: bool = False
     stepping: Stepping = Stepping.GROW
     copy_bytes_per_second: int | None = None
     session_timeout_ms: int = 0

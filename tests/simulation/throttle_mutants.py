@@ -129,14 +129,14 @@ THROTTLE_MUTANTS = (
     ),
     Mutant(
         "rise-beyond-the-bound",
-        "drover/reconcile/throttles/raising.py",
+        "drover/reconcile/throttles/throttle_raiser.py",
         "    return min(bound, int(needed))",
         "    return max(bound, int(needed))",
-        layer="tests/throttling/test_raising.py",
+        layer="tests/throttling/test_throttle_raiser.py",
     ),
     Mutant(
         "rise-before-it-was-measured-again",
-        "drover/reconcile/throttles/raising.py",
+        "drover/reconcile/throttles/throttle_raiser.py",
         "if sample.taken_ms >= from_ms)",
         "if sample.taken_ms >= 0)",
         layer="tests/shard/test_throttle_too_low.py",

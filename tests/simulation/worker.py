@@ -14,7 +14,7 @@ from drover.events.topics import TopicNames
 from drover.facts import Observation, Survey
 from drover.fold.known import KnownCommands
 from drover.fold.log import Folded, RecordVerdict, ShardFold, ShardState
-from drover.journal.folding import FoldedLog
+from drover.journal.folded_log import FoldedLog
 from drover.reconcile.contract import Urgency
 from drover.reconcile.messages import BytesSampled, Effect, Identified, Input, VersionsSeen
 from drover.service.metrics import Metrics

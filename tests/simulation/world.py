@@ -16,7 +16,7 @@ from drover.events.records import Record
 from drover.events.topics import shard_of
 from drover.fold import log as folding
 from drover.fold.log import Folded
-from drover.reconcile.messages import Moment
+from drover.reconcile.messages import Timestamp
 from drover.state.plans import PlanStatus
 from tests.simulation.calls import Call
 from tests.simulation.checker import Checker
@@ -93,9 +93,9 @@ class World:
         for call in self.calls:
             call.drop()
 
-    def now(self) -> Moment:
+    def now(self) -> Timestamp:
         """The present moment."""
-        return Moment(WALL_START_MS + self.now_ms, self.now_ms)
+        return Timestamp(WALL_START_MS + self.now_ms, self.now_ms)
 
     def trace(self) -> str:
         """Everything that became durable and every call that reached a cluster, as one hash (S18)."""

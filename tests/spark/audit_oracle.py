@@ -8,14 +8,20 @@ import msgpack
 from tests.spark.kafka_rows import Stored
 
 Row = dict[str, Any]
-BEGIN = {"reassignment-queued", "reassignment-adopted"}
+BEGIN = {"reassignment-created", "reassignment-adopted"}
 END = {
     "reassignment-completed": "completed",
     "reassignment-rolled-back": "rolled-back",
     "reassignment-stopped": "stopped",
     "reassignment-failed": "failed",
 }
-BESIDE = {"queue-entry-added", "queue-entry-removed", "foreign-move-seen", "foreign-move-ended", "late-change-found"}
+BESIDE = {
+    "queue-entry-added",
+    "queue-entry-removed",
+    "unmanaged-move-seen",
+    "unmanaged-move-ended",
+    "late-change-found",
+}
 
 
 class Batch:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from drover.events.topics import TopicNames
 from drover.spark.job import APPLICATION, JobOptions, run
-from drover.spark.reading import LogSource
+from drover.spark.log_source import LogSource
 from drover.spark.session import open_session
 from drover.spark.sinks.port import Applied
 from drover.spark.sinks.sqlite import SqliteSink

@@ -17,7 +17,7 @@ import pyspark
 from drover.jars import ensure
 from drover.spark.java_home import java_home
 from drover.spark.job import JobOptions
-from drover.spark.reading import LogSource
+from drover.spark.log_source import LogSource
 from drover.spark.session import LOCAL
 from drover.spark.sinks.sqlite import SqliteSink
 from tests.architecture.repository import ROOT

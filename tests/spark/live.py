@@ -14,7 +14,7 @@ import psutil
 from drover.errors import ConfigurationError
 from drover.events.codec import decode_record, encode_record, record_headers
 from drover.events.plans import PlanOpened
-from drover.events.reassignments import ReassignmentQueued
+from drover.events.reassignments import ReassignmentCreated
 from drover.events.records import Acquire, Batch
 from drover.events.topics import shard_of
 from drover.journal.producer import LogProducer
@@ -110,7 +110,7 @@ async def write_fenced(drover: Installation) -> None:
     decoded = [decode_record(one.value) for one in records]
     acquires = [record for record in decoded if isinstance(record, Acquire)]
     last = next(record for record in reversed(decoded) if isinstance(record, Batch))
-    queued = ReassignmentQueued(
+    queued = ReassignmentCreated(
         cluster=MANAGED, topic="nowhere", partition=0, topic_id="x", plan=FENCED_PLAN, original=(1, 2), target=(1, 3)
     )
     opened = PlanOpened(cluster=MANAGED, plan=FENCED_PLAN, by="zombie", reason="it does not know yet")

@@ -108,7 +108,7 @@ class Oracle:
         elif "partition" in event and not tag.startswith("leader-"):
             self._partition_event(event, (cluster, event["topic"], event["partition"]), at_ms, stored)
         states = [move["state"] for key, move in self.moves.items() if key[0] == cluster and "ended_ms" not in move]
-        pending = states.count("queued")
+        pending = states.count("pending")
         self.capabilities.see(event, at_ms, (len(states) - pending, pending))
         for key, plan in self.plans.items():
             # A cancelled plan never says that it has finished.
@@ -157,11 +157,11 @@ class Oracle:
 
     def _partition_event(self, event: dict[str, Any], key: tuple[str, str, int], at_ms: int, stored: Stored) -> None:
         tag = event["type"]
-        if tag in {"reassignment-queued", "reassignment-adopted"}:
+        if tag in {"reassignment-created", "reassignment-adopted"}:
             adopted = tag == "reassignment-adopted"
             self.moves[key] = {
                 "plan": event["plan"],
-                "state": "rolling-back" if adopted else "queued",
+                "state": "rolling-back" if adopted else "pending",
                 "began_ms": at_ms,
                 "since_ms": at_ms,
                 "original": event["original"],
@@ -178,7 +178,7 @@ class Oracle:
             now = set(event["expected"] if adopted else event.get("current") or event["original"])
             counts["replicas_planned"] += len(set(self.moves[key]["target"]) - now)
         move = self.moves.get(key)
-        if move is None or move["state"] in ENDS.values() or tag.startswith("foreign-move-"):
+        if move is None or move["state"] in ENDS.values() or tag.startswith("unmanaged-move-"):
             return
         before, weighed = move["state"], weight(move)
         requester = self.plans[key[0], move["plan"]].get("requester", "")
@@ -210,7 +210,7 @@ class Oracle:
             case "step-prepared":
                 move["state"] = "prepared"
             case "step-postponed" if event["step"] == 1 and not (move.get("returning") or move.get("unresolved")):
-                move |= {"state": "queued", "step": None, "lists": None}
+                move |= {"state": "pending", "step": None, "lists": None}
             case "step-postponed":
                 move |= {"state": "confirmed", "step": event["step"] - 1, "lists": None}
             case "call-intended":
@@ -246,7 +246,7 @@ class Oracle:
             case "target-replaced" | "replacement-withdrawn":
                 self._replacement(event, move, cluster)
             case _:
-                assert tag in {"reassignment-queued", "reassignment-adopted", "cancel-withdrawn", *NO_MATTER}, event
+                assert tag in {"reassignment-created", "reassignment-adopted", "cancel-withdrawn", *NO_MATTER}, event
 
     def _unknown(self, event: dict[str, Any], move: dict[str, Any], cluster: str) -> None:
         if event.get("bytes_unknown") and not move["bytes_unknown"]:

@@ -75,7 +75,7 @@ class Limits:
 def _settings(event: dict[str, Any]) -> dict[str, Any]:
     names = (MOST, "max_moves_per_broker", "max_replicas_per_step")
     found = {name: event[name] for name in names} | {name: event.get(name, value) for name, value in DEFAULTS.items()}
-    found["repairs_by_itself"] = event.get("mends_by_itself", False)
+    found["repairs_by_itself"] = event.get("repairs_by_itself", False)
     budgets = event.get("budgets") or {}
     for name in BUDGETS:
         found[name] = budgets.get(name)

@@ -10,12 +10,12 @@ ENDS = {
     "reassignment-stopped": "stopped",
     "reassignment-failed": "failed",
 }
-WEIGHTLESS = {"queued", "restoring", "restore-intended"}
+WEIGHTLESS = {"pending", "restoring", "restore-intended"}
 AFTER_ANSWER = {"step": "copying", "cancel": "cancelling", "restore": "restoring"}
 AFTER_INTENT = {"step": "intended", "cancel": "cancel-intended", "restore": "restore-intended"}
 AFTER_NOTHING = {"step": "prepared", "cancel": "rolling-back", "restore": "cancelling"}
 
-NO_MATTER = {"reassignment-unblocked", "late-change-found", "foreign-move-seen", "foreign-move-ended"}
+NO_MATTER = {"reassignment-unblocked", "late-change-found", "unmanaged-move-seen", "unmanaged-move-ended"}
 UNBLOCKING = {
     *("step-prepared", "call-intended", "call-accepted", "step-confirmed", "rollback-requested", "stop-requested"),
     *("rollback-skipped", "return-begun", "step-taken-back", "reassignment-unblocked"),

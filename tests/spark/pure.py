@@ -5,7 +5,7 @@ from typing import Any
 
 from drover.spark.folding.parts import Stored as InTask
 from drover.spark.folding.parts import folded
-from drover.spark.merging import merge, part_of
+from drover.spark.merge import merge, part_of
 from drover.spark.schema import TABLES
 from tests.spark.comparing import Rows
 from tests.spark.kafka_rows import NAMES, Stored

@@ -20,12 +20,12 @@ from drover.events.topics import TopicNames
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
 from drover.local import LocalCluster
-from drover.projections import projecting
-from drover.projections.comparing import Comparison
+from drover.projections import projection
+from drover.projections.comparison import Comparison
 from drover.projections.store import Set, StoreUnavailableError, read_subtree
 from drover.projections.zookeeper import ZooKeeperStore
 from drover.settings.settings import ClusterSettings, LogSettings, Settings, ZooKeeperOptions, ZooKeeperSettings
-from drover.spark.audit import running
+from drover.spark.audit import audit_run
 from tests.shard.damage import Damage, damaged
 from tests.simulation import golden
 from tests.spark.audit_oracle import AuditOracle
@@ -70,7 +70,7 @@ async def bootstrap(local_cluster: LocalCluster) -> AsyncIterator[str]:
 
 @pytest.fixture
 def in_process(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "open_session", lambda *_, **__: Kept(spark))
+    monkeypatch.setattr(audit_run, "open_session", lambda *_, **__: Kept(spark))
 
 
 def names_in(directory: Path) -> set[str]:
@@ -188,7 +188,7 @@ async def test_a_zookeeper_that_is_away_and_a_log_that_is_broken_are_told_beside
     async def away_compare(*_: object) -> Comparison:
         raise StoreUnavailableError("zk:2181 does not answer")
 
-    monkeypatch.setattr(projecting, "compare_tree", away_compare)
+    monkeypatch.setattr(projection, "compare_tree", away_compare)
     settings = Settings(
         clusters={"east": ClusterSettings("127.0.0.1:1")},
         log=LogSettings("127.0.0.1:1"),

@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from drover.events.codec import encode_record
 from drover.events.records import Genesis
-from drover.spark.audit.gathering import gather
-from drover.spark.audit.parts import ShardPart, Wish, parse_offsets, written
+from drover.spark.audit.log_reading import gather
+from drover.spark.audit.parts import AuditSpan, ShardPart, parse_offsets, written
 from drover.spark.audit.report import Report, report
 from drover.spark.audit.sections import SECTIONS
 from drover.spark.audit.shard_report import ShardReport, Wanted
@@ -21,7 +21,7 @@ from tests.spark.pure import PureJob, in_order
 
 pytestmark = pytest.mark.story
 
-EVERYTHING = Wish()
+EVERYTHING = AuditSpan()
 ALL = Wanted()
 
 
@@ -30,9 +30,9 @@ def records_of(seed: int) -> list[Stored]:
     return [one for number, kept in enumerate(log.shards) for one in shard(*kept.records, partition=number)]
 
 
-def report_of(spark: SparkSession, records: list[Stored], wish: Wish = EVERYTHING) -> Report:
+def report_of(spark: SparkSession, records: list[Stored], span: AuditSpan = EVERYTHING) -> Report:
     ends = {one.partition: one.offset + 1 for one in records}
-    return gather(frame(spark, records), wish, ALL, dict.fromkeys(ends, 0), ends).report
+    return gather(frame(spark, records), span, ALL, dict.fromkeys(ends, 0), ends).report
 
 
 def pure_report(records: list[Stored], wanted: Wanted) -> Report:
@@ -93,23 +93,23 @@ def test_a_part_between_two_moments_is_resolved_to_offsets_that_give_the_same_ag
 ) -> None:
     times = sorted({batch.at_ms for batch in valid(records)})
     since_ms, until_ms = times[len(times) // 3], times[2 * len(times) // 3]
-    by_time = report_of(spark, records, Wish(since_ms, until_ms))
+    by_time = report_of(spark, records, AuditSpan(since_ms, until_ms))
     assert_as_the_oracle(by_time, AuditOracle(records, since_ms, until_ms))
     assert 0 < len(by_time.sections["commands"]) < len(AuditOracle(records).commands)
-    by_offset = report_of(spark, records, Wish(offsets=parse_offsets(by_time.offsets)))
+    by_offset = report_of(spark, records, AuditSpan(offsets=parse_offsets(by_time.offsets)))
     assert by_offset == by_time
 
 
 def test_offsets_of_one_shard_leave_the_others_out(spark: SparkSession) -> None:
     records = records_of(81)
-    found = report_of(spark, records, Wish(offsets={1: (10, 25)}))
+    found = report_of(spark, records, AuditSpan(offsets={1: (10, 25)}))
     assert_as_the_oracle(found, AuditOracle(records, offsets={1: (10, 25)}))
     assert {row["shard"] for row in found.sections["commands"]} == {1}
 
 
 def test_a_part_in_which_nothing_was_decided_is_empty(spark: SparkSession, records: list[Stored]) -> None:
     last = max(batch.at_ms for batch in valid(records))
-    found = report_of(spark, records, Wish(since_ms=last + 1))
+    found = report_of(spark, records, AuditSpan(since_ms=last + 1))
     assert found.sections["commands"] == ()
     assert {row["ended_ms"] for row in found.sections["reassignments"]} <= {None}
     assert found.offsets == ""

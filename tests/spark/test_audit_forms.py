@@ -19,16 +19,16 @@ from drover.fold.inspection import Finding, Summary
 from drover.fold.log import Rule
 from drover.spark.audit import files, plots
 from drover.spark.audit import page as pages
+from drover.spark.audit.audit_run import Log
 from drover.spark.audit.cells import size, span
 from drover.spark.audit.facts import ShardDamage
 from drover.spark.audit.files import csv_text, write_csv, write_parquet
 from drover.spark.audit.page import Made, page
 from drover.spark.audit.parts import ShardPart
 from drover.spark.audit.report import Report
-from drover.spark.audit.running import Log
 from drover.spark.audit.sections import SECTIONS
-from drover.spark.audit.verifying import Found, Verification
-from drover.spark.reading import LogSource
+from drover.spark.audit.verification import Found, Verification
+from drover.spark.log_source import LogSource
 
 BEGAN_MS = 1_790_000_000_000
 HOSTILE = "<script>alert(1)</script>\"'&{{ 7 * 7 }}<img src=https://example.org/x onerror=x>$x$"

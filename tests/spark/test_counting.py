@@ -10,13 +10,13 @@ from msgspec import msgpack
 from pyspark.sql import SparkSession
 
 from drover.events.plans import PlanOpened
-from drover.events.reassignments import ReassignmentQueued
+from drover.events.reassignments import ReassignmentCreated
 from drover.events.records import AnyEvent
 from drover.fold.log import ShardFold
-from drover.spark.executing import contributions
+from drover.spark.contributions import contributions
 from drover.spark.folding.carry import unpacked
 from drover.spark.folding.contribution import CARRY, Contribution
-from drover.spark.merging import merge, part_of
+from drover.spark.merge import merge, part_of
 from drover.spark.schema import TABLES
 from drover.spark.tables.registry import CAPABILITIES
 from tests.simulation import golden
@@ -44,7 +44,7 @@ def test_a_worker_is_forked_with_what_it_needs(spark: SparkSession) -> None:
 
 def opened(plan: str, partition: int = 0) -> tuple[AnyEvent, ...]:
     """A plan with one reassignment."""
-    queued = ReassignmentQueued(
+    queued = ReassignmentCreated(
         cluster="local", topic="t", partition=partition, topic_id="id", plan=plan, original=(1, 2), target=(1, 3)
     )
     return PlanOpened(cluster="local", plan=plan, by="ann", reason="drain"), queued

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drover.spark import job
-from drover.spark.applying import in_one_line
+from drover.spark.batch_applier import in_one_line
 from drover.spark.files import JobFiles
 
 # As `kafka-error-conditions.json` of Spark's connector has it: a line for each of its own.

@@ -9,12 +9,12 @@ from drover.events.records import Batch
 from drover.fold.log import RecordVerdict, ShardFold
 from drover.spark.folding.carry import unpacked
 from drover.spark.folding.parts import folded
-from drover.spark.folding.shard import TellingFold, Tellings
-from drover.spark.merging import part_of
+from drover.spark.folding.shard import EventHandlers, TablesFold
+from drover.spark.merge import part_of
 from drover.spark.schema import TABLES
 from drover.spark.tables.measures import bucket, bucket_end_ms
 from drover.spark.tables.registry import CAPABILITIES, tables_of
-from drover.spark.tables.sheet import Sheet
+from drover.spark.tables.row_buffer import RowBuffer
 from tests.shard.random_logs import random_log
 from tests.spark.comparing import difference
 from tests.spark.kafka_rows import NAMES, Stored, acquire, shard
@@ -68,7 +68,7 @@ def test_what_is_under_way_is_in_the_state_in_which_the_real_fold_has_it(seed: i
     for cluster, state in fold.state.clusters.items():
         for key, entry in state.reassignments.items():
             row = found.rows["reassignments"][cluster, *key]
-            assert (row["state"], row["plan"], row["began_ms"]) == (entry.phase, entry.plan, entry.queued_ms)
+            assert (row["state"], row["plan"], row["began_ms"]) == (entry.phase, entry.plan, entry.created_ms)
             assert row["reason"] == (None if entry.block is None else entry.block.why)
             assert row["bytes_copied"] == entry.bytes_copied
             assert row["bytes_unknown"] == entry.bytes_unknown
@@ -90,11 +90,11 @@ def test_who_keeps_one_table_only_gets_the_same_rows_of_it(name: str) -> None:
     for seed in SEEDS[:4]:
         rows = []
         for kept in (None, {name}):
-            fold = TellingFold(0, 1, Sheet(TABLES), Tellings(CAPABILITIES, kept))
+            fold = TablesFold(0, 1, RowBuffer(TABLES), EventHandlers(CAPABILITIES, kept))
             for offset, payload in enumerate(random_log(seed, RECORDS)):
                 fold.fold(offset, payload)
             fold.fill_in()
-            rows.append(fold.sheet.rows[name])
+            rows.append(fold.buffer.rows[name])
         assert rows[0] == rows[1]
 
 
@@ -113,7 +113,7 @@ def test_all_ends_and_states_occur_in_the_simulated_logs() -> None:
         job = PureJob().take(records_of(seed))
         filled |= {name for name, rows in job.rows.items() if rows}
         seen |= {state for _, state, _ in job.rows["durations"]}
-    assert {"queued", "intended", "copying", "completed", "rolled-back", "stopped", "cancelling"} <= seen
+    assert {"pending", "intended", "copying", "completed", "rolled-back", "stopped", "cancelling"} <= seen
     assert TABLES.keys() - filled == {"samples", "undecodable"}
 
 

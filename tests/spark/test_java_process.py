@@ -20,7 +20,7 @@ from drover.errors import SparkJobError
 from drover.spark import java_process, job
 from drover.spark.java_process import end_of_java, in_words, start_java
 from drover.spark.job import JobOptions
-from drover.spark.reading import LogSource
+from drover.spark.log_source import LogSource
 from drover.spark.session import scratch_of_this_process
 
 

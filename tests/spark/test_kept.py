@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from drover.spark.audit import running, shards
-from drover.spark.audit.gathering import Gathered
+from drover.spark.audit import audit_run, shards
+from drover.spark.audit.audit_run import Log
 from drover.spark.audit.kept import Kept, KeptShard, Place, decoded, encoded, thinned
 from drover.spark.audit.kept_files import MOST_PER_SHARD, KeptFiles
-from drover.spark.audit.parts import Wish
+from drover.spark.audit.log_reading import Gathered
+from drover.spark.audit.parts import AuditSpan
 from drover.spark.audit.report import Report, report
-from drover.spark.audit.running import Log
 from drover.spark.audit.shard_report import ShardReport, Wanted
 from drover.spark.audit.shards import Stale, audited
-from drover.spark.reading import LogSource
+from drover.spark.log_source import LogSource
 from tests.shard.random_logs import random_log
 from tests.spark.audit_oracle import valid
 from tests.spark.kafka_rows import NAMES, Stored, frame, shard
@@ -26,7 +26,7 @@ from tests.spark.pure import in_order
 
 SEEDS = range(4)
 RECORDS = 120
-EVERYTHING = Wish()
+EVERYTHING = AuditSpan()
 ALL = Wanted()
 
 
@@ -36,14 +36,14 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read(
-    log: Sequence[Stored], wish: Wish, plan: str | None, kept: Mapping[int, KeptShard]
+    log: Sequence[Stored], span: AuditSpan, plan: str | None, kept: Mapping[int, KeptShard]
 ) -> tuple[Report, list[KeptShard]]:
     """Audit a log as an audit does that has these kept shards; returns the report and what it keeps."""
     starts = {0: 0} | {number: one.chain_offset for number, one in kept.items()}
     records = in_order(one for one in log if one.offset >= starts[one.partition])
-    lines = list(audited(records, wish, Wanted(plan=plan), kept))
+    lines = list(audited(records, span, Wanted(plan=plan), kept))
     assert not any(isinstance(line, Stale) for line in lines)
-    found = report([line for line in lines if isinstance(line, ShardReport)], wish, {0: 0}, {0: len(log)})
+    found = report([line for line in lines if isinstance(line, ShardReport)], span, {0: 0}, {0: len(log)})
     read_back = [decoded(line.content) for line in lines if isinstance(line, Kept)]
     return found, [one for one in read_back if one is not None]
 
@@ -65,10 +65,14 @@ def test_a_part_is_told_alike_from_where_it_was_kept_and_from_the_first_record(s
     began = set()
     for number in range(1, 8):
         since_ms = times[number * len(times) // 8]
-        for wish in (Wish(since_ms), Wish(since_ms, times[-len(times) // 10]), Wish(offsets={0: (number * 10, 100)})):
-            near = files.nearest(0, len(log), wish, None)
-            wanted, _ = read(log, wish, None, {})
-            found, _ = read(log, wish, None, {} if near is None else {0: near})
+        for span in (
+            AuditSpan(since_ms),
+            AuditSpan(since_ms, times[-len(times) // 10]),
+            AuditSpan(offsets={0: (number * 10, 100)}),
+        ):
+            near = files.nearest(0, len(log), span, None)
+            wanted, _ = read(log, span, None, {})
+            found, _ = read(log, span, None, {} if near is None else {0: near})
             assert found == wanted
             began.add(0 if near is None else near.position)
     assert len(began) > 3
@@ -128,12 +132,12 @@ def test_a_damaged_file_and_one_of_another_version_are_removed(tmp_path: Path) -
         carried=b"",
     )
     files.keep(0, Place(1, 0), encoded(old))
-    found = files.nearest(0, len(log), Wish(since_ms=2**60), None)
+    found = files.nearest(0, len(log), AuditSpan(since_ms=2**60), None)
     assert found is not None
     assert found.position == int(others[0].stem.split("-")[1])
     assert not newest.exists()
     assert decoded(encoded(old)) is None
-    assert files.nearest(0, 1, Wish(since_ms=2**60), None) is None, "the log ends before the others"
+    assert files.nearest(0, 1, AuditSpan(since_ms=2**60), None) is None, "the log ends before the others"
     files.forget(0)
     assert list((tmp_path / NAMES.events).iterdir()) == []
 
@@ -146,7 +150,7 @@ def test_a_file_that_can_neither_be_read_nor_removed_is_passed_over(tmp_path: Pa
         files._file(0, place).unlink()
         files._file(0, place).mkdir()
     assert files.nearest(0, len(log), EVERYTHING, None) is None
-    assert files.nearest(0, len(log), Wish(since_ms=2**60), "any") is None
+    assert files.nearest(0, len(log), AuditSpan(since_ms=2**60), "any") is None
 
 
 def test_a_full_disk_leaves_no_unfinished_file(tmp_path: Path) -> None:
@@ -170,7 +174,7 @@ def test_a_file_that_another_audit_removes_meanwhile_is_passed_over(
     gone = Place(kept[-1].position + 1, kept[-1].latest_ms)
     listed = files._places(0)
     monkeypatch.setattr(files, "_places", lambda _: {*listed, gone})
-    found = files.nearest(0, len(log) + 1, Wish(since_ms=2**60), None)
+    found = files.nearest(0, len(log) + 1, AuditSpan(since_ms=2**60), None)
     assert found is not None
     assert found.position == kept[-1].position
     assert files.nearest(0, len(log) + 1, EVERYTHING, "never named") == found
@@ -199,23 +203,28 @@ def test_what_is_kept_of_another_log_and_cannot_be_removed_is_passed_over(
         raise PermissionError("not yours")
 
     def gathered(
-        records: list[Stored], wish: Wish, wanted: Wanted, _starts: object, _ends: object, kept: Mapping[int, KeptShard]
+        records: list[Stored],
+        span: AuditSpan,
+        wanted: Wanted,
+        _starts: object,
+        _ends: object,
+        kept: Mapping[int, KeptShard],
     ) -> Gathered:
-        lines = list(audited(in_order(records), wish, wanted, kept))
+        lines = list(audited(in_order(records), span, wanted, kept))
         shards = [line for line in lines if isinstance(line, ShardReport)]
         stale = tuple(line.shard for line in lines if isinstance(line, Stale))
-        return Gathered(report(shards, wish, {0: 0}, {0: len(log)}), (), stale)
+        return Gathered(report(shards, span, {0: 0}, {0: len(log)}), (), stale)
 
     @contextmanager
     def reading(_: Log) -> Iterator[Callable[[Mapping[int, int]], list[Stored]]]:
         yield lambda starts: [one for one in log if one.offset >= starts[one.partition]]
 
     monkeypatch.setattr(KeptFiles, "forget", forget)
-    monkeypatch.setattr(running, "gather", gathered)
+    monkeypatch.setattr(audit_run, "gather", gathered)
     monkeypatch.setattr(Log, "reading", reading)
-    wish = Wish(since_ms=2**60)
-    found = running.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), wish, ALL)
-    assert found == read(log, wish, None, {})[0]
+    span = AuditSpan(since_ms=2**60)
+    found = audit_run.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), span, ALL)
+    assert found == read(log, span, None, {})[0]
 
 
 @pytest.mark.story
@@ -232,25 +241,25 @@ def test_an_audit_reads_from_where_another_has_kept_the_shard(
         began.append(starts[NAMES.events][0])
         return frame(spark, [one for one in log if one.offset >= began[-1]])
 
-    monkeypatch.setattr(running, "open_session", lambda *_, **__: spark)
-    monkeypatch.setattr(running, "read_batch", read_batch)
+    monkeypatch.setattr(audit_run, "open_session", lambda *_, **__: spark)
+    monkeypatch.setattr(audit_run, "read_batch", read_batch)
     monkeypatch.setattr(spark, "stop", lambda: None)
-    running.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), EVERYTHING, ALL)
+    audit_run.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), EVERYTHING, ALL)
     since_ms = max(batch.at_ms for batch in valid(log)) + 1
     log = whole
     grown = Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path)
-    later = running.audited(grown, Wish(since_ms), ALL)
-    wanted, _ = read(log, Wish(since_ms), None, {})
+    later = audit_run.audited(grown, AuditSpan(since_ms), ALL)
+    wanted, _ = read(log, AuditSpan(since_ms), None, {})
     assert later == wanted
     shutil.rmtree(tmp_path / "kept")
     (tmp_path / "kept").write_text("a file where a directory should be")
-    assert running.audited(grown, Wish(since_ms), ALL) == wanted
+    assert audit_run.audited(grown, AuditSpan(since_ms), ALL) == wanted
     (tmp_path / "kept").unlink()
     log = whole[:80]
-    running.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), EVERYTHING, ALL)
+    audit_run.audited(Log(LogSource("nowhere"), {0: 0}, {0: len(log)}, tmp_path), EVERYTHING, ALL)
     assert wanted.sections["commands"]
     log = shard(*random_log(2, RECORDS))
-    running.audited(grown, Wish(since_ms), ALL)
+    audit_run.audited(grown, AuditSpan(since_ms), ALL)
     place = began[1]
     assert began == [0, place, 0, 0, place, 0], "it is read again from the beginning where it is another log"
     assert 70 < place < 80

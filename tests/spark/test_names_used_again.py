@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from drover.events.plans import PlanCancelled, PlanFinished, PlanOpened, PlansForgotten
-from drover.events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from drover.events.reassignments import ReassignmentCompleted, ReassignmentCreated
 from drover.events.records import AnyEvent
-from drover.spark.audit.parts import Wish
+from drover.spark.audit.parts import AuditSpan
 from drover.spark.audit.report import Report, report
 from drover.spark.audit.shard_report import ShardReport, Wanted
 from drover.spark.audit.shards import audited
 from drover.spark.folding.parts import folded
-from drover.spark.merging import part_of
+from drover.spark.merge import part_of
 from drover.spark.sinks.port import Applied, Sink
 from tests.spark.comparing import difference
 from tests.spark.kafka_rows import BEGAN_MS, NAMES, Stored, acquire, batch, shard
@@ -30,7 +30,7 @@ FRIDAY: dict[str, Any] = {"cluster": "local", "plan": "friday"}
 
 def moved(target: tuple[int, ...], copied: int) -> Sequence[AnyEvent]:
     return (
-        ReassignmentQueued(**NAMED, topic_id="id", plan="friday", original=(1, 2), target=target),
+        ReassignmentCreated(**NAMED, topic_id="id", plan="friday", original=(1, 2), target=target),
         ReassignmentCompleted(**NAMED, replicas=target, bytes_copied=copied),
         PlanFinished(**FRIDAY, completed=1, rolled_back=0, failed=0),
     )
@@ -55,11 +55,11 @@ def two_fridays() -> list[Stored]:
     )
 
 
-def audit(log: Iterable[Stored], wish: Wish | None = None) -> Report:
-    records, wish = list(log), wish or Wish()
-    lines = audited(in_order(records), wish, Wanted())
+def audit(log: Iterable[Stored], span: AuditSpan | None = None) -> Report:
+    records, span = list(log), span or AuditSpan()
+    lines = audited(in_order(records), span, Wanted())
     shards = [line for line in lines if isinstance(line, ShardReport)]
-    return report(shards, wish, {0: 0}, {0: len(records)})
+    return report(shards, span, {0: 0}, {0: len(records)})
 
 
 def test_the_table_of_plans_counts_only_what_the_plan_did_that_has_the_name_now() -> None:
@@ -103,7 +103,7 @@ def test_an_audit_says_of_each_move_the_reason_of_its_own_plan_and_sums_up_no_ot
 
 
 def test_an_audit_of_the_time_before_a_name_was_used_again_says_what_the_plan_was_then() -> None:
-    found = audit(two_fridays(), Wish(until_ms=BEGAN_MS + WEEK_MS - 1))
+    found = audit(two_fridays(), AuditSpan(until_ms=BEGAN_MS + WEEK_MS - 1))
     (plan,) = found.sections["plans"]
     assert (plan["requester"], plan["bytes_copied"]) == ("ann", 500)
     assert plan["cancelled_ms"] == BEGAN_MS + 1000

@@ -10,10 +10,10 @@ from drover.events.codec import encode_progress
 from drover.events.fields import LAST_MS
 from drover.events.progress import Progress, ReplicaBytes
 from drover.spark.folding.samples import SamplesPart
-from drover.spark.merging import Part, part_of
+from drover.spark.merge import Part, part_of
 from drover.spark.sinks.port import Applied
 from drover.spark.sinks.sqlite import SqliteSink
-from drover.spark.tables.sheet import MOST
+from drover.spark.tables.row_buffer import MOST
 from drover.spark.view import moment
 from tests.events.progress_samples import PROGRESS
 from tests.spark.kafka_rows import BEGAN_MS

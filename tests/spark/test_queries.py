@@ -13,9 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that Spark's own
 
 from drover.local import LocalCluster
 from drover.spark import job
-from drover.spark.applying import in_one_line
+from drover.spark.batch_applier import in_one_line
 from drover.spark.job import JobOptions
-from drover.spark.reading import LogSource, read_batch
+from drover.spark.log_source import LogSource, read_batch
 from drover.spark.schema import TABLES
 from drover.spark.sinks.port import Sink
 from tests.integration.support import Installation, installation, wait_for

@@ -14,10 +14,10 @@ from tests.spark.simulated import samples_of
 
 GB = 10**9
 # The step, and what each replica that is added shows then.
-Told = tuple[int, dict[int, int]]
+EventContext = tuple[int, dict[int, int]]
 
 
-def samples(told: Iterable[Told]) -> list[Stored]:
+def samples(told: Iterable[EventContext]) -> list[Stored]:
     found = []
     for number, (step, held) in enumerate(told):
         at_ms = BEGAN_MS + number * 1000

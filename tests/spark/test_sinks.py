@@ -11,13 +11,13 @@ import pytest
 
 from drover.errors import ConfigurationError
 from drover.spark.files import JobFiles
-from drover.spark.merging import Part
+from drover.spark.merge import Part
 from drover.spark.schema import SCHEMA_VERSION, TABLES
 from drover.spark.sinks import parquet, sqlite
 from drover.spark.sinks.parquet import FILES_PER_LEVEL, ParquetSink
 from drover.spark.sinks.port import Applied, Sink
 from drover.spark.sinks.sqlite import SqliteSink, read_rows
-from drover.spark.tables.sheet import MOST, joined
+from drover.spark.tables.row_buffer import MOST, joined
 from drover.spark.view import open_tables
 
 MAKERS: dict[str, Callable[[Path], Sink]] = {

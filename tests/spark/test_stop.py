@@ -16,9 +16,9 @@ from pyspark import SparkContext
 
 from drover.errors import ConfigurationError, SparkJobError
 from drover.spark import job, session
-from drover.spark.audit import running
+from drover.spark.audit import audit_run
 from drover.spark.job import JobOptions
-from drover.spark.reading import LogSource
+from drover.spark.log_source import LogSource
 from drover.spark.session import close_session
 
 WARNED = "Unable to cleanly shutdown Spark JVM process."
@@ -155,16 +155,16 @@ def test_an_audit_whose_java_goes_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     def gone(*_: Any, **__: Any) -> Gone:
         return Gone()
 
-    monkeypatch.setattr(running, "open_session", gone)
-    monkeypatch.setattr(running, "end_of_java", lambda: "Java ended by SIGKILL")
-    log = running.Log(LogSource("127.0.0.1:1"), {}, {}, tmp_path)
+    monkeypatch.setattr(audit_run, "open_session", gone)
+    monkeypatch.setattr(audit_run, "end_of_java", lambda: "Java ended by SIGKILL")
+    log = audit_run.Log(LogSource("127.0.0.1:1"), {}, {}, tmp_path)
     with pytest.raises(SparkJobError, match="could not read the log: Java ended by SIGKILL"), log.reading() as read:
         read({})
 
 
 def test_an_audit_whose_directory_cannot_be_used_names_it_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    log = running.Log(LogSource("127.0.0.1:1"), {}, {}, tmp_path / "file" / "audit")
+    log = audit_run.Log(LogSource("127.0.0.1:1"), {}, {}, tmp_path / "file" / "audit")
     told = r"file/audit cannot be used \(Not a directory\): .*`\[spark\]`"
     with pytest.raises(ConfigurationError, match=told), log.reading():
         pytest.fail("it was begun")

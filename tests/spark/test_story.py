@@ -99,7 +99,13 @@ async def test_every_table_has_something_to_tell_of_these_moves(story: Story) ->
     assert {row["changes"] >= 2 and row["leader_rate"] is None for row in found["throttles"].values()} == {True}
     assert {code for *_, code in found["refusals"]} == {"unknown-topic-or-partition"}
     assert sum(row["takeovers"] for row in found["takeovers"].values()) == 12
-    assert {state for _, state, _ in found["durations"]} >= {"queued", "copying", "completed", "rolled-back", "stopped"}
+    assert {state for _, state, _ in found["durations"]} >= {
+        "pending",
+        "copying",
+        "completed",
+        "rolled-back",
+        "stopped",
+    }
     assert found["undecodable"]["log", 2]["records"] == 2
     assert found["undecodable"]["samples", 1]["records"] == 1
 

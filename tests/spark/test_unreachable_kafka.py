@@ -13,7 +13,7 @@ from drover.cli.exits import ExitCode, failure_of
 from drover.errors import SparkJobError
 from drover.local import LocalCluster
 from drover.spark.job import JobOptions
-from drover.spark.reading import LogSource
+from drover.spark.log_source import LogSource
 from drover.spark.sinks.port import Position
 from drover.spark.sinks.sqlite import SqliteSink
 from tests.hanging import hanging

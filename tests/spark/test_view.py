@@ -18,7 +18,7 @@ from drover.spark import heartbeat as heartbeats
 from drover.spark import view
 from drover.spark.files import JobFiles
 from drover.spark.heartbeat import Heartbeat, JobState, heartbeat, state_of_job
-from drover.spark.merging import Part
+from drover.spark.merge import Part
 from drover.spark.schema import TABLES
 from drover.spark.sinks.port import Applied
 from drover.spark.sinks.sqlite import SqliteSink
@@ -238,11 +238,11 @@ def test_a_job_that_says_that_it_runs_in_the_moment_of_a_sign_of_life_goes_on(
     heart, replace_file = Heartbeat(file), Path.replace
     beating = threading.Thread(target=heart.beat)
 
-    def meanwhile(draft: Path, target: Path) -> Path:
+    def meanwhile(partial: Path, target: Path) -> Path:
         if threading.current_thread() is not beating:
             beating.start()
             beating.join(0.5)  # it has to wait
-        return replace_file(draft, target)
+        return replace_file(partial, target)
 
     monkeypatch.setattr(Path, "replace", meanwhile)
     heart.tell(JobState.RUNNING)
@@ -294,4 +294,4 @@ def test_a_moment_after_the_last_that_can_be_written_is_written_as_the_last() ->
 @pytest.mark.parametrize("name", TABLES)
 def test_a_column_of_ms_is_a_moment_or_a_span_as_its_unit_says(name: str) -> None:
     for column in TABLES[name].columns:
-        assert view.is_moment(column.name) == (column.unit == "ms since epoch"), column.name
+        assert view.is_timestamp(column.name) == (column.unit == "ms since epoch"), column.name

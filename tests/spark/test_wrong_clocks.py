@@ -15,10 +15,10 @@ from tests.spark.pure import PureJob
 
 MINUTE_MS = 60_000
 # Partition, ms since the beginning at which it was appended, ms that its clock is ahead, epoch, bytes.
-Told = tuple[int, int, int, int, int]
+EventContext = tuple[int, int, int, int, int]
 
 
-def samples(told: Iterable[Told], first: int = 0) -> list[Stored]:
+def samples(told: Iterable[EventContext], first: int = 0) -> list[Stored]:
     found = []
     for offset, (partition, after_ms, ahead_ms, epoch, copied) in enumerate(told, start=first):
         sample = Progress(

@@ -7,18 +7,18 @@ import pytest
 from drover.events.records import AnyEvent
 from drover.fold.evolve import APPLYING
 from drover.fold.moves import EVOLVING
+from drover.spark.tables.handlers import CapabilityTables
 from drover.spark.tables.registry import CAPABILITIES, tables_of
 from drover.spark.tables.schema import Merge
-from drover.spark.tables.telling import CapabilityTables
 
 
 def test_every_event_is_told_to_a_table_or_is_named_as_one_that_none_needs() -> None:
-    """An event that is added shows up here: tell it in the `tables.py` of its capability, or name it in `untold`."""
-    told = {kind for one in CAPABILITIES for kind in one.tellings}
-    untold = [kind for one in CAPABILITIES for kind in one.untold]
-    assert set(get_args(AnyEvent)) == told | set(untold)
-    assert not told & set(untold)
-    assert len(untold) == len(set(untold))
+    """An event that is added shows up here: tell it in the `tables.py` of its capability, or name it in `unhandled`."""
+    told = {kind for one in CAPABILITIES for kind in one.handlers}
+    unhandled = [kind for one in CAPABILITIES for kind in one.unhandled]
+    assert set(get_args(AnyEvent)) == told | set(unhandled)
+    assert not told & set(unhandled)
+    assert len(unhandled) == len(set(unhandled))
     assert set(get_args(AnyEvent)) == APPLYING.keys() | EVOLVING.keys()
 
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from kazoo.client import KazooClient
 
 from drover.local import LocalCluster
+from drover.local.deadline import wait_until
 from drover.local.layout import CONTROLLER, HOST, Layout
 from drover.local.processes import Child, ProcessState, spawn, state_of
 from drover.local.programs import Programs, format_command, mark, node_command, node_environment, prepare
 from drover.local.settings import KAFKA_COMMON
-from drover.local.waiting import wait_until
 
 SECURITY_MAP = "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
 SESSIONS = "broker.heartbeat.interval.ms=500\nbroker.session.timeout.ms=3000\n"

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from drover.errors import DroverError
 from tests.integration.support import Installation, own_installation
-from tests.versions import Version, calm_stories, death_stories, foreign_stories, tree_stories
+from tests.versions import Version, calm_stories, death_stories, tree_stories, unmanaged_stories
 from tests.versions.asked import Unlike
 
 Story = Callable[[Installation], Awaitable[None]]
@@ -34,9 +34,9 @@ STORIES: dict[str, Story] = {
     "kept replica dies": death_stories.kept_replica_dies,
     "leaving leader dies": death_stories.leaving_leader_dies,
     "controller changes": death_stories.controller_changes,
-    "foreign cancel": foreign_stories.foreign_cancel,
-    "foreign re-target": foreign_stories.foreign_retarget,
-    "mend": foreign_stories.mend,
+    "cancel by others": unmanaged_stories.unmanaged_cancel,
+    "re-target by others": unmanaged_stories.unmanaged_retarget,
+    "repair": unmanaged_stories.repair,
     "takeover by kill -9": death_stories.takeover,
     "tree in ZooKeeper": tree_stories.tree,
     "log replays": calm_stories.log_replays,

@@ -54,9 +54,9 @@ PLAN = {
 }
 
 # What others have left in the cluster.
-RATES = (FoundRates(2, 5_000_000, 5_000_000, Whose.STRAY, "left over: no move needs it"),)
+RATES = (FoundRates(2, 5_000_000, 5_000_000, Whose.LEFTOVER, "left over: no move needs it"),)
 ENTRIES = (
-    FoundEntries("clicks", ("0:1", "1:2"), ("0:4",), Whose.STRAY, "left over: their partitions are not moving"),
+    FoundEntries("clicks", ("0:1", "1:2"), ("0:4",), Whose.LEFTOVER, "left over: their partitions are not moving"),
     FoundEntries("audit-log", ("*",), (), Whose.THEIRS, "every replica, or partitions that others move"),
 )
 
@@ -83,7 +83,7 @@ async def _asked(page: Page, _shown: Showing) -> None:
 
 async def _looked_for_strays(page: Page, _shown: Showing) -> None:
     await page.get_by_role("button", name="Look at the cluster").click()
-    await expect(page.get_by_text("2 strays")).to_be_visible()
+    await expect(page.get_by_text("2 leftover throttles")).to_be_visible()
 
 
 async def _cut(page: Page, shown: Showing) -> None:

@@ -8,13 +8,14 @@ from itertools import pairwise
 from typing import Any
 
 from drover.client.history import FoldedLog, Takeover, ValidRecord
+from drover.client.live_view import Heard, View
 from drover.client.transfers import Transfers
-from drover.client.watching import Heard, View
 from drover.events.brokers import BlacklistSet, BrokerFailureRecorded
 from drover.events.clusters import BrokerHeld, ClusterFrozen, ClusterIdentified, HoldRole
 from drover.events.partitions import PartitionReference, TopicPartition
 from drover.events.plans import PlanOpened, PlanThrottleSet
 from drover.events.progress import Progress, ReplicaBytes
+from drover.events.queue_entries import QueueEntryAdded
 from drover.events.reassignments import (
     Blocker,
     Call,
@@ -22,7 +23,7 @@ from drover.events.reassignments import (
     CallIntended,
     ReassignmentBlocked,
     ReassignmentCompleted,
-    ReassignmentQueued,
+    ReassignmentCreated,
     RollbackRequested,
 )
 from drover.events.records import AnyEvent, Batch, Outcome
@@ -35,7 +36,6 @@ from drover.events.throttles import (
     TopicThrottleIntended,
     TopicThrottleSet,
 )
-from drover.events.waiting import QueueEntryAdded
 from tests.client.log import CLUSTER, Writer
 
 BYTES = 12_000_000_000
@@ -75,7 +75,7 @@ class Scene:
         self.view.log.last_record_ms[0] = now_ms() - 95_000
         self.view.undecided[0] = 7
 
-    def contest(self, *groups: str) -> None:
+    def conflict(self, *groups: str) -> None:
         """Let workers of these groups have taken the shard from each other, one after the other, a second apart."""
         first_ms = now_ms() - 1000 * len(groups)
         found = (Takeover(first_ms + 1000 * number, *pair) for number, pair in enumerate(pairwise(groups)))
@@ -110,7 +110,7 @@ class Scene:
         for key in keys:
             original, target = lists(key)
             events.append(
-                ReassignmentQueued(
+                ReassignmentCreated(
                     cluster=CLUSTER, topic=key.topic, partition=key.partition, topic_id="id", plan=plan,
                     original=original, target=target,
                 )

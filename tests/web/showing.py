@@ -14,13 +14,13 @@ from drover.events.commands import AnyCommand
 from drover.events.partitions import PartitionReference
 from drover.events.records import Outcome
 from drover.fold.log import ShardFold
-from drover.web.identity import Doorkeeper
+from drover.web.identity import Authorizer
+from drover.web.page_server import listening
 from drover.web.page_state import PageState
 from drover.web.past import Past
 from drover.web.server import Server, Telemetry
-from drover.web.serving import listening
 from drover.web.surveys import Looking, Surveys
-from drover.web.writing import Writes
+from drover.web.writes import Writes
 from tests.client.log import CLUSTER
 from tests.web.scene import Scene
 
@@ -91,8 +91,8 @@ async def showing(
     """Serve a scene while the context is open; with `writes` also what users send whom a proxy names."""
     shown = Showing(scene)
     shown.begin()
-    doorkeeper = Doorkeeper(USER_HEADER, tuple(ip_network(proxy) for proxy in proxies))
-    writing = Writes(shown.page, doorkeeper, shown.send) if writes else None
+    authorizer = Authorizer(USER_HEADER, tuple(ip_network(proxy) for proxy in proxies))
+    writing = Writes(shown.page, authorizer, shown.send) if writes else None
     surveys = None if looking is None else Surveys(shown.page, looking)
     server = Server(shown.page, Past(shown.travel), "test", telemetry, writes=writing, surveys=surveys)
     async with listening(server, "127.0.0.1", port) as shown.port:

@@ -10,7 +10,7 @@ from drover.cli.page import Tables
 from drover.settings.settings import LogSettings, Settings, SparkSettings
 from drover.spark.files import JobFiles
 from drover.spark.heartbeat import Heartbeat, JobState
-from drover.spark.merging import Part
+from drover.spark.merge import Part
 from drover.spark.schema import TABLES
 from drover.spark.sinks.port import Applied
 from drover.spark.sinks.sqlite import SqliteSink

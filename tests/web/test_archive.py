@@ -28,9 +28,9 @@ def told(archive: Archive, cluster: str = CLUSTER, **about: str) -> list[History
 def test_a_partition_a_plan_and_a_command_have_their_stories() -> None:
     archive = archive_of(busy(60))
     story = told(archive, partition="payments:1")
-    assert [row.what for row in story][:2] == ["alter accepted", "reassignment-queued"]
+    assert [row.what for row in story][:2] == ["alter accepted", "reassignment-created"]
     assert {row.what for row in told(archive, plan="rebalance-eu")} == {
-        "alter accepted", "plan-opened", "reassignment-queued",
+        "alter accepted", "plan-opened", "reassignment-created",
     }  # fmt: skip
     command = told(archive, id_="alter-friday-drain")
     assert command[0].what == "alter accepted"
@@ -56,7 +56,7 @@ def test_what_is_new_waits_until_the_past_was_read() -> None:
     archive.follow(scene.drain())
     archive.take(past)
     story = told(archive, partition="orders:0")
-    assert story[-1].what == "reassignment-queued"
+    assert story[-1].what == "reassignment-created"
     archive.complete()
     story = told(archive, partition="orders:0")
     assert [(row.what, row.by) for row in story][-2:] == [("call-intended", "ann"), ("call-accepted", "ann")]

@@ -27,13 +27,13 @@ def notices(present: Present, view: ViewName = ViewName.NOW) -> list[dict[str, A
 def test_groups_of_workers_that_take_a_shard_from_each_other_have_a_banner_in_every_view(view: ViewName) -> None:
     scene = Scene()
     assert notices(Present(scene.view), view) == []
-    scene.contest("blue", "green", "blue", "green")
+    scene.conflict("blue", "green", "blue", "green")
     assert notices(Present(scene.view), view) == [{"key": FIGHT, "level": "bad"}]
 
 
 def test_the_banner_of_groups_that_fight_goes_when_the_fight_is_over() -> None:
     scene = Scene()
-    scene.contest("blue", "green", "blue")
+    scene.conflict("blue", "green", "blue")
     assert notices(Present(scene.view))
     scene.view.now_ms += 120_000
     assert {"key": FIGHT, "level": "bad"} not in notices(Present(scene.view))
@@ -41,7 +41,7 @@ def test_the_banner_of_groups_that_fight_goes_when_the_fight_is_over() -> None:
 
 async def test_the_past_says_nothing_of_groups_that_fight_now() -> None:
     showing = Showing(Scene())
-    showing.scene.contest("blue", "green", "blue")
+    showing.scene.conflict("blue", "green", "blue")
     past = await Past(showing.travel).at(CLUSTER, Point(at_ms=now_ms()), Present(showing.scene.view).archive)
     assert {"key": FIGHT, "level": "bad"} not in notices(past)
 

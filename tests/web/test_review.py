@@ -127,14 +127,16 @@ async def test_only_the_page_itself_asks_and_only_for_what_is_a_plan(looking: Lo
 
 
 @pytest.mark.story
-async def test_throttles_of_others_and_strays_are_looked_for_in_the_cluster(looking: Looking, open_page: Open) -> None:
+async def test_throttles_of_others_and_leftover_throttles_are_looked_for_in_the_cluster(
+    looking: Looking, open_page: Open
+) -> None:
     rates = [
         FoundRates(1, 9_000_000, 9_000_000, Whose.OURS, "in force"),
         FoundRates(2, 5_000_000, None, Whose.THEIRS, "moves of others use the broker"),
-        FoundRates(3, 7_000_000, 7_000_000, Whose.STRAY, "left over: no move needs it"),
+        FoundRates(3, 7_000_000, 7_000_000, Whose.LEFTOVER, "left over: no move needs it"),
     ]
     many = tuple(f"{number}:1" for number in range(40))
-    entries = [FoundEntries("<b>clicks</b>", many, ("0:4",), Whose.STRAY, "left over")]
+    entries = [FoundEntries("<b>clicks</b>", many, ("0:4",), Whose.LEFTOVER, "left over")]
     answers: list[Mapping[str, Any] | Exception] = [
         ClusterUnavailableError("prod-1:9093 does not answer"), others_document(rates, entries, now_ms()),
         others_document(rates[:1], [], now_ms()),
@@ -160,9 +162,9 @@ async def test_throttles_of_others_and_strays_are_looked_for_in_the_cluster(look
         topics = page.get_by_role("table", name="Throttled replicas of others")
         await expect(topics).to_contain_text("<b>clicks</b>")
         await expect(topics).to_contain_text("41 entries")
-        await expect(page.locator("main .banner")).to_contain_text("2 strays")
+        await expect(page.locator("main .banner")).to_contain_text("2 leftover throttles")
         await look.click()
-        await expect(page.locator("main .banner")).to_contain_text("No strays")
+        await expect(page.locator("main .banner")).to_contain_text("No leftover throttles")
     async with showing(Scene()) as shown:
         page = await open_page(f"{shown.address}/?view=throttles")
         await page.get_by_role("button", name="Look at the cluster").click()

@@ -17,10 +17,10 @@ from drover.errors import ConfigurationError
 from drover.events.topics import TopicNames
 from drover.journal.connection import LogConnection
 from drover.web.changes import apply
+from drover.web.page_server import listening, serving
 from drover.web.page_state import PageState
 from drover.web.past import Past
 from drover.web.server import Server
-from drover.web.serving import listening, serving
 from drover.web.sources import Sources
 from tests.client.log import CLUSTER
 from tests.web.scene import Scene, busy, freeze, keys

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from drover.client.watching import View
+from drover.client.live_view import View
 from drover.errors import LogUnavailableError
 from drover.events.topics import TopicNames
 from drover.journal.connection import LogConnection

@@ -14,10 +14,10 @@ from drover.local import wait_until
 from drover.web import channels as web_channels
 from drover.web import guards
 from drover.web import server as web_server
+from drover.web.page_server import listening
 from drover.web.page_state import PageState
 from drover.web.past import Past
 from drover.web.server import Server
-from drover.web.serving import listening
 from tests.web.scene import Scene
 from tests.web.showing import showing
 

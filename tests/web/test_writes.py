@@ -14,7 +14,7 @@ from drover.cli.main import cli
 from drover.client.answers import Answer, OutcomeMissingError
 from drover.errors import LogUnavailableError
 from drover.events.commands import AnyCommand, Cancel, Freeze
-from drover.web import writing
+from drover.web import writes
 from tests.client.log import CLUSTER
 from tests.web.scene import Scene, freeze, keys
 from tests.web.showing import USER_HEADER, Showing, showing
@@ -320,7 +320,7 @@ async def test_while_the_log_is_lost_nobody_is_told_what_a_command_would_mean(br
 
 
 async def test_what_was_shown_is_forgotten_in_the_end(browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "MAX_TRIALS_KEPT", 2)
+    monkeypatch.setattr(writes, "MAX_TRIALS_KEPT", 2)
     _, first = await browser.post("trial", {"command": FREEZE})
     for _ in range(2):
         await browser.post("trial", {"command": FREEZE})
@@ -331,7 +331,7 @@ async def test_what_was_shown_is_forgotten_in_the_end(browser: Browser, monkeypa
 async def test_trials_of_one_user_do_not_make_the_page_forget_those_of_another(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writing, "MAX_TRIALS_KEPT", 4)
+    monkeypatch.setattr(writes, "MAX_TRIALS_KEPT", 4)
     _, first = await browser.post("trial", {"command": FREEZE})
     bob = {USER_HEADER: "bob"}
     session = await session_of(browser.http, browser.shown, bob)
@@ -346,7 +346,7 @@ async def test_of_large_trials_only_as_many_are_kept_as_there_is_room_for(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each holds the partitions that were shown: 256 of a plan of 40,000 took a GiB."""
-    monkeypatch.setattr(writing, "MAX_PARTITIONS_KEPT", 12, raising=False)
+    monkeypatch.setattr(writes, "MAX_PARTITIONS_KEPT", 12, raising=False)
     first, _, third = [(await browser.post("trial", {"command": CANCEL_PLAN}))[1]["trial"] for _ in range(3)]
     # There is room for two of five partitions each; what a freeze would withhold is not kept.
     for _ in range(3):

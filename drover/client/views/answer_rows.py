@@ -29,7 +29,7 @@ def answer_row(answer: Answer) -> dict[str, Any]:
             for refusal in outcome.refusals
         ],
         "remarks": list(outcome.remarks),
-        "held_off": [msgspec.to_builtins(entry) for entry in outcome.held_off],
+        "deferred": [msgspec.to_builtins(entry) for entry in outcome.deferred],
         "shard": answer.shard,
         "offset": answer.offset,
         "at_ms": answer.at_ms,

@@ -8,8 +8,8 @@ from drover.client.transfers import Transfers
 from drover.client.views.status_rows import COPYING
 from drover.events.throttles import Rates
 from drover.reconcile.gates import limit_of
+from drover.state.broker_directions import BrokerDirection, BrokerDirections
 from drover.state.cluster import ClusterState
-from drover.state.ports import Port, Ports
 from drover.state.slot_share import WHOLE_SLOT
 
 NO_RATES = Rates(None, None)
@@ -63,7 +63,7 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
         if entry.step is None or entry.phase not in COPYING:
             continue
         copies_in.update(entry.step.adding)
-        arriving = transfers.arriving(state.name, key, entry.step.number, now_ms, entry.queued_ms)
+        arriving = transfers.arriving(state.name, key, entry.step.number, now_ms, entry.created_ms)
         source = entry.step.leader if arriving is None else arriving.source
         if source is not None:
             copies_out[source] += len(entry.step.adding)
@@ -84,13 +84,13 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
                 copies_out=copies_out[broker],
                 rate_in=rates_in[broker],
                 rate_out=rates_out[broker],
-                moves=sum(state.moves.loads.get(port, 0) for port in _ports(broker)),
+                moves=sum(state.moves.loads.get(direction, 0) for direction in _directions(broker)),
                 moves_limit=state.limits.max_incoming + state.limits.max_outgoing,
                 throttle_in=_intended(state, broker).follower,
                 throttle_out=_intended(state, broker).leader,
                 failed_ms=state.failed_brokers.get(broker),
                 should_not_lead=broker in state.blacklist,
-                is_full=any(_has_no_slot(state, port) for port in _ports(broker)),
+                is_full=any(_has_no_slot(state, direction) for direction in _directions(broker)),
                 absent_ms=None if absence is None else absence.since_ms,
                 held_role=None if held is None else held.role.value,
                 held_by=None if held is None else held.by,
@@ -101,13 +101,13 @@ def broker_rows(state: ClusterState, transfers: Transfers, now_ms: int = 0) -> l
     return rows
 
 
-def _has_no_slot(state: ClusterState, port: Port) -> bool:
-    slots = state.slots_of(port.broker, limit_of(state.limits, port))
-    return state.moves.slots.get(port, 0) > (slots - 1) * WHOLE_SLOT
+def _has_no_slot(state: ClusterState, direction: BrokerDirection) -> bool:
+    slots = state.slots_of(direction.broker, limit_of(state.limits, direction))
+    return state.moves.slots.get(direction, 0) > (slots - 1) * WHOLE_SLOT
 
 
-def _ports(broker: int) -> Ports:
-    return Port(broker, "in"), Port(broker, "out")
+def _directions(broker: int) -> BrokerDirections:
+    return BrokerDirection(broker, "in"), BrokerDirection(broker, "out")
 
 
 def _intended(state: ClusterState, broker: int) -> Rates:
@@ -116,7 +116,7 @@ def _intended(state: ClusterState, broker: int) -> Rates:
 
 
 def _known_brokers(state: ClusterState) -> set[int]:
-    brokers = {port.broker for port in state.moves.loads} | {*state.broker_throttles, *state.failed_brokers}
+    brokers = {direction.broker for direction in state.moves.loads} | {*state.broker_throttles, *state.failed_brokers}
     brokers |= {*state.blacklist, *state.held_brokers, *state.absent_brokers, *state.unreachable_brokers}
     lists = {lists for entry in state.reassignments.values() for lists in (entry.original, entry.target)}
     lists |= {replicas for move in state.unmanaged.values() for replicas in (move.replicas, move.adding)}

@@ -13,11 +13,11 @@ from drover.state.throttles import TopicThrottle
 
 
 class Whose(StrEnum):
-    """The owner of a throttle; a stray was not set by Drover, and no reassignment needs it."""
+    """The owner of a throttle; a leftover throttle was not set by Drover, and no reassignment needs it."""
 
     OURS = "ours"
     THEIRS = "theirs"
-    STRAY = "stray"
+    LEFTOVER = "leftover"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def found_rates(
             None,
             None,
         ):
-            whose = Whose.THEIRS if broker in used else Whose.STRAY
+            whose = Whose.THEIRS if broker in used else Whose.LEFTOVER
             says = "moves of others use the broker" if broker in used else "left over: no move needs it"
             leader, follower = current.leader_bytes_per_second, current.follower_bytes_per_second
             rows.append(FoundRates(broker, leader, follower, whose, says))
@@ -101,7 +101,7 @@ def found_entries(
         for whose, says in (
             (Whose.OURS, texts.get(topic, "")),
             (Whose.THEIRS, "every replica, or partitions that others move"),
-            (Whose.STRAY, "left over: their partitions are not moving"),
+            (Whose.LEFTOVER, "left over: their partitions are not moving"),
         ):
             leader, follower = (
                 tuple(entry for entry, at, owner in parts if at == side and owner is whose) for side in (0, 1)
@@ -121,4 +121,4 @@ def _whose(topic: str, entry: str, own: set[str], moves: Mapping[TopicPartition,
     partition = entry.partition(":")[0]
     if entry == EVERY_REPLICA or not partition.isdecimal():
         return Whose.THEIRS
-    return Whose.THEIRS if TopicPartition(topic, int(partition)) in moves else Whose.STRAY
+    return Whose.THEIRS if TopicPartition(topic, int(partition)) in moves else Whose.LEFTOVER

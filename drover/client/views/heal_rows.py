@@ -15,7 +15,7 @@ from drover.unreachable import unreachable_in_words
 
 if TYPE_CHECKING:
     # Only for types: the planner behind it takes long to load, and no view of the log needs it.
-    from drover.reconcile.healing.planning import HealPlan
+    from drover.reconcile.healing.heal_plan import HealPlan
 
 
 class OutageRow(Struct, frozen=True):

@@ -10,25 +10,25 @@ import msgspec
 from drover.client.history import ValidRecord
 from drover.events.base import Event, PartitionEvent, PartitionsEvent
 from drover.events.brokers import BlacklistSet
-from drover.events.foreign import ForeignMoveEnded, ForeignMoveSeen
 from drover.events.leadership import LeaderBalanceBegun, LeadershipEvent
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanCancelled, PlanOpened, PlansForgotten
+from drover.events.queue_entries import (
+    QueueEntryAdded,
+    QueueEntryRemoved,
+)
 from drover.events.reassignments import (
     CancelWithdrawn,
     LateChangeFound,
     ReassignmentAdopted,
-    ReassignmentQueued,
+    ReassignmentCreated,
     ReplacementWithdrawn,
     RollbackRequested,
     StopRequested,
     TargetReplaced,
 )
 from drover.events.records import AnyEvent, OnePlanEvent, Outcome
-from drover.events.waiting import (
-    QueueEntryAdded,
-    QueueEntryRemoved,
-)
+from drover.events.unmanaged import UnmanagedMoveEnded, UnmanagedMoveSeen
 
 # Fields that the other columns of a row already show.
 _NAMED_ELSEWHERE = frozenset(
@@ -206,7 +206,7 @@ class Chronicle:
                 return _Cause(event.by, event.reason, waited.plan) if event.by else waited
             case LateChangeFound():
                 return self._opener(event.cluster, event.plan)
-            case ForeignMoveSeen() | ForeignMoveEnded():
+            case UnmanagedMoveSeen() | UnmanagedMoveEnded():
                 return nobody
             case _ if isinstance(event, LeadershipEvent):
                 return self._leaders.get(event.cluster, nobody)
@@ -214,7 +214,7 @@ class Chronicle:
                 return self._cause_of_move(event, place)
 
     def _cause_of_move(self, event: PartitionEvent, move: tuple[str, TopicPartition]) -> _Cause:
-        if isinstance(event, ReassignmentQueued | ReassignmentAdopted):
+        if isinstance(event, ReassignmentCreated | ReassignmentAdopted):
             self._moves[move] = self._opener(event.cluster, event.plan)
         elif isinstance(event, RollbackRequested | StopRequested) and not event.again:
             plan = self._moves[move].plan if move in self._moves else None

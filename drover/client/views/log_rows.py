@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from drover.client.live_view import View
 from drover.client.views.shard_rows import ShardRow, shard_rows
-from drover.client.watching import View
 
 
 @dataclass(frozen=True, slots=True)

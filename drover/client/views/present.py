@@ -1,8 +1,8 @@
 """PURE: the rows of the current state, of one cluster or of all that were read, by name."""
 
+from drover.client.live_view import View
 from drover.client.views.status_rows import StatusRow, UnmanagedRow, status_rows, unmanaged_rows
 from drover.client.views.waiting_rows import QueueRow, queue_rows
-from drover.client.watching import View
 from drover.state.cluster import ClusterState
 
 

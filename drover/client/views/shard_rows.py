@@ -6,15 +6,15 @@ from itertools import combinations
 from typing import Any
 
 from drover.client.history import Takeover
-from drover.client.watching import View
-from drover.shard.rivals import rivals_in_words
+from drover.client.live_view import View
+from drover.shard.ownership_conflict import ownership_conflict_in_words
 
 # Five missing heartbeats: the worker no longer counts as running.
 HEARD_MS = 10_000
 # Two missing heartbeats: more than the delay of a busy machine.
 SILENT_MS = 5_000
 # Rivals take a shard from each other every few seconds; older takeovers say nothing about the present.
-CONTESTED_MS = 60_000
+CONFLICT_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class ShardRow:
     """One shard: `owner` is the last owner, empty if there was none; `is_owned` says that it is still heard from.
 
     `heard_ms` is the owner's last sign of life within a minute, or its last record if that is later; None without
-    either. `undecided` counts the undecided commands in its topics. `rivals` are the groups of workers that take it
-    from each other.
+    either. `undecided` counts the undecided commands in its topics. `competing_groups` are the groups of workers that
+    take it from each other.
     """
 
     shard: int
@@ -32,7 +32,7 @@ class ShardRow:
     is_owned: bool
     heard_ms: int | None
     undecided: int
-    rivals: tuple[str, ...] = ()
+    competing_groups: tuple[str, ...] = ()
 
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
@@ -80,11 +80,11 @@ def _row(view: View, shard: int) -> ShardRow:
         signs.append(view.log.last_record_ms.get(shard) or fold.at_ms)
     heard_ms = max(signs, default=None)
     is_owned = bool(fold.owner) and heard_ms is not None and view.now_ms - heard_ms <= HEARD_MS
-    rivals = _rivals(view.log.takeovers.get(shard, ()), view.now_ms)
-    return ShardRow(shard, fold.owner, fold.epoch, is_owned, heard_ms, view.undecided.get(shard, 0), rivals)
+    competing_groups = _competing_groups(view.log.takeovers.get(shard, ()), view.now_ms)
+    return ShardRow(shard, fold.owner, fold.epoch, is_owned, heard_ms, view.undecided.get(shard, 0), competing_groups)
 
 
-def _rivals(takeovers: Iterable[Takeover], now_ms: int) -> tuple[str, ...]:
+def _competing_groups(takeovers: Iterable[Takeover], now_ms: int) -> tuple[str, ...]:
     """Return the groups that recently took a shard from each other.
 
     A takeover in one direction only is normal: it happens when the workers get a new group.
@@ -92,19 +92,19 @@ def _rivals(takeovers: Iterable[Takeover], now_ms: int) -> tuple[str, ...]:
     changes = [
         takeover
         for takeover in takeovers
-        if now_ms - takeover.at_ms <= CONTESTED_MS and takeover.before and takeover.after not in {"", takeover.before}
+        if now_ms - takeover.at_ms <= CONFLICT_MS and takeover.before and takeover.after not in {"", takeover.before}
     ]
     if not any(later.after == earlier.before for earlier, later in combinations(changes, 2)):
         return ()
     return tuple(sorted({group for change in changes for group in (change.before, change.after)}))
 
 
-def contests(rows: Iterable[ShardRow]) -> Iterator[str]:
+def ownership_conflicts(rows: Iterable[ShardRow]) -> Iterator[str]:
     """Yield a line for each set of groups of workers that compete for shards."""
     shards: dict[tuple[str, ...], list[int]] = {}
     for row in rows:
-        if row.rivals:
-            shards.setdefault(row.rivals, []).append(row.shard)
-    for rivals, numbers in shards.items():
+        if row.competing_groups:
+            shards.setdefault(row.competing_groups, []).append(row.shard)
+    for competing_groups, numbers in shards.items():
         named = f"shard{'' if len(numbers) == 1 else 's'} {', '.join(map(str, numbers))}"
-        yield rivals_in_words(rivals, named)
+        yield ownership_conflict_in_words(competing_groups, named)

@@ -11,7 +11,7 @@ from drover.client.differences import plain
 from drover.client.transfers import Transfer, Transfers
 from drover.client.views.heal_rows import outage_rows
 from drover.client.views.throttle_rows import notices_of_throttles
-from drover.client.views.waiting_reason import held_off_reason, waiting_reason
+from drover.client.views.waiting_reason import deferral_reason, waiting_reason
 from drover.events.clusters import HoldRole
 from drover.events.progress import ProjectionSample
 from drover.reconcile.gates import (
@@ -46,7 +46,7 @@ class StatusRow:
 
     `bytes_done` and `bytes_total` cover all its steps; both are None before the first sample. `rate` is in bytes per
     second. `waiting` says why it waits and how to change that, and `since_ms` then since when; `waiting` is None while
-    it proceeds. `next_target` in `next_plan` follows once this reassignment has ended. `held_off` says that a rollback
+    it proceeds. `next_target` in `next_plan` follows once this reassignment has ended. `deferred` says that a rollback
     or stop was asked for, by whom, and which guard holds it off. `seen_ms` is the time of the last byte sample; `rate`
     and `eta_ms` are None if that is more than a few seconds ago. `has_stalled` says that no byte was copied for a
     minute for no known reason. `destination` is the list at which it ends: the target, or the list of a cancel.
@@ -69,7 +69,7 @@ class StatusRow:
     waiting: str | None
     next_plan: str | None = None
     next_target: tuple[int, ...] | None = None
-    held_off: str | None = None
+    deferred: str | None = None
     seen_ms: int | None = None
     has_stalled: bool = False
     destination: tuple[int, ...] = ()
@@ -102,10 +102,10 @@ def status_row(state: ClusterState, entry: Reassignment, transfers: Transfers, n
     step = entry.step
     transfer = None
     if step is not None and entry.phase in COPYING:
-        transfer = transfers.transfer(state.name, entry.key, step.number, now_ms, entry.queued_ms)
+        transfer = transfers.transfer(state.name, entry.key, step.number, now_ms, entry.created_ms)
     done, total = _bytes(entry, transfer)
     reason = waiting_reason(state, entry.key)
-    held_off = held_off_reason(entry)
+    deferred = deferral_reason(entry)
     waiting = None if reason is None else str(reason)
     if waiting is None and transfer is not None and transfer.falls_behind:
         waiting = "producers write faster than the copy proceeds"
@@ -130,7 +130,7 @@ def status_row(state: ClusterState, entry: Reassignment, transfers: Transfers, n
         waiting=waiting,
         next_plan=None if entry.replacement is None else entry.replacement.plan,
         next_target=None if entry.replacement is None else entry.replacement.target,
-        held_off=None if held_off is None else str(held_off),
+        deferred=None if deferred is None else str(deferred),
         seen_ms=None if transfer is None else transfer.at_ms,
         has_stalled=has_stalled,
         destination=target_of(entry),
@@ -142,7 +142,7 @@ def _bytes(entry: Reassignment, transfer: Transfer | None) -> tuple[int | None, 
     if transfer is None or entry.step is None:
         return (entry.bytes_copied or None, None)
     adding = entry.step.adding
-    later = [broker for broker in entry.heading if broker not in entry.step.replicas]
+    later = [broker for broker in entry.step_target if broker not in entry.step.replicas]
     per_replica = transfer.bytes_total // len(adding) if adding else 0
     done = entry.bytes_copied + transfer.bytes_done
     return done, entry.bytes_copied + transfer.bytes_total + per_replica * len(later)

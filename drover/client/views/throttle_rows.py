@@ -18,7 +18,7 @@ class BrokerThrottleRow:
     `found_` rates were set before Drover's, and are put back at the end; `wanted_` rates are those that Drover last
     decided to write or to leave; `theirs_` are rates that somebody else has set over Drover's. `times_deleted` counts
     how often somebody deleted Drover's rates; `changed_ms` (log time) is the last change by others. `says` describes
-    the current situation; `is_stray` means that no move needs the throttle, but it has not been put back yet.
+    the current situation; `is_leftover` means that no move needs the throttle, but it has not been put back yet.
     """
 
     cluster: str
@@ -27,7 +27,7 @@ class BrokerThrottleRow:
     found_follower: int | None
     wanted_leader: int | None
     wanted_follower: int | None
-    is_stray: bool
+    is_leftover: bool
     since_ms: int | None
     says: str
     theirs_leader: int | None = None
@@ -51,7 +51,7 @@ class TopicThrottleRow:
     topic: str
     leader_entries: tuple[str, ...]
     follower_entries: tuple[str, ...]
-    is_stray: bool
+    is_leftover: bool
     says: str
     times_deleted: int = 0
     changed_ms: int | None = None
@@ -65,7 +65,7 @@ def broker_throttle_rows(state: ClusterState, since_ms: Mapping[int, int]) -> li
     """Return the brokers in the ledger by id; `since_ms` holds the known times at which they entered it."""
     rows = []
     for broker, throttle in sorted(state.broker_throttles.items()):
-        is_stray = not state.reassignments
+        is_leftover = not state.reassignments
         rows.append(
             BrokerThrottleRow(
                 cluster=state.name,
@@ -74,9 +74,9 @@ def broker_throttle_rows(state: ClusterState, since_ms: Mapping[int, int]) -> li
                 found_follower=throttle.baseline.follower,
                 wanted_leader=throttle.intended.leader,
                 wanted_follower=throttle.intended.follower,
-                is_stray=is_stray,
+                is_leftover=is_leftover,
                 since_ms=since_ms.get(broker),
-                says=_broker_words(state, broker, is_stray=is_stray),
+                says=_broker_words(state, broker, is_leftover=is_leftover),
                 theirs_leader=throttle.theirs.leader,
                 theirs_follower=throttle.theirs.follower,
                 times_deleted=0 if throttle.others is None else throttle.others.times_deleted,
@@ -86,7 +86,7 @@ def broker_throttle_rows(state: ClusterState, since_ms: Mapping[int, int]) -> li
     return rows
 
 
-def _broker_words(state: ClusterState, broker: int, *, is_stray: bool) -> str:
+def _broker_words(state: ClusterState, broker: int, *, is_leftover: bool) -> str:
     throttle = state.broker_throttles[broker]
     if (refused := next(refusals_of_broker(state, broker), None)) is not None:
         return f"{refused}; tried again every {REFUSED_RETRY_MS // 1000} s"
@@ -94,7 +94,7 @@ def _broker_words(state: ClusterState, broker: int, *, is_stray: bool) -> str:
         return "left over: the broker has failed; put back once it returns"
     if throttle.release:
         return "being put back" if throttle.pending else "put back"
-    if is_stray:
+    if is_leftover:
         return "left over: no move needs it; it is put back next"
     if throttle.theirs != NO_RATES:
         sides = "rates" if None not in (throttle.theirs.leader, throttle.theirs.follower) else "rate"
@@ -133,7 +133,7 @@ def topic_throttle_rows(state: ClusterState) -> list[TopicThrottleRow]:
                 topic=topic,
                 leader_entries=throttle.present.leader,
                 follower_entries=throttle.present.follower,
-                is_stray=topic not in moving and not throttle.left,
+                is_leftover=topic not in moving and not throttle.left,
                 says=says,
                 times_deleted=throttle.times_deleted,
                 changed_ms=throttle.deleted_ms or None,

@@ -14,9 +14,9 @@ from drover.reconcile.gates import (
     hold_of,
     waiting_at,
 )
+from drover.state.broker_directions import BrokerDirection, directions_of
 from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
-from drover.state.ports import Port, ports_of
 from drover.state.reassignment import Reassignment
 
 # The phases before a next step; a rollback or stop goes on even while the cluster is frozen.
@@ -26,21 +26,21 @@ _GATED = _STARTING - {Phase.PREPARED}
 _CALL_ENDS = "at most 4 s, and 5 s when its owner has changed"
 
 
-def held_off_reason(entry: Reassignment) -> Waiting | None:
-    """Say why a requested rollback or stop is held off, and until when; None if there is none.
+def deferral_reason(entry: Reassignment) -> Waiting | None:
+    """Say why a requested rollback or stop is deferred, and until when; None if there is none.
 
     The reassignment goes on meanwhile, so this is not a reason why the reassignment itself waits.
     """
     asked = entry.asked
-    if asked is None or entry.held_off is None:
+    if asked is None or entry.deferred_by is None:
         return None
     back = entry.fallback if asked.mode is CancelMode.ROLLBACK else entry.current
-    why = f"the {asked.mode.value} that {asked.by} asked for ({asked.reason}) is held off, {entry.held_off.value}"
+    why = f"the {asked.mode.value} that {asked.by} asked for ({asked.reason}) is deferred, {entry.deferred_by.value}"
     remedy = (
         f"it is tried again once enough of replicas {', '.join(map(str, back))} are in sync; until then the move goes "
         "on, and an alter with the same target withdraws the cancel"
     )
-    return Waiting("cancel-held-off", Severity.WARN, why, remedy, asked.since_ms)
+    return Waiting("cancel-deferred", Severity.WARN, why, remedy, asked.since_ms)
 
 
 def waiting_reason(state: ClusterState, key: TopicPartition) -> Waiting | None:
@@ -69,15 +69,15 @@ def waiting_reason(state: ClusterState, key: TopicPartition) -> Waiting | None:
 
 def _start_of(state: ClusterState, entry: Reassignment) -> Start:
     """Return the needs of the next step, without racks and the sizes of waiting moves, which the log does not have."""
-    added = adding(entry.current, entry.heading)
+    added = adding(entry.current, entry.step_target)
     leader = None if entry.step is None else entry.step.leader
     return Start(
         key=entry.key,
         plan=entry.plan,
         since_ms=entry.since_ms,
-        ports=tuple(dict.fromkeys(ports_of(added, leader))) if added else (),
+        directions=tuple(dict.fromkeys(directions_of(added, leader))) if added else (),
         copies=min(len(added), state.limits.max_replicas_per_step),
-        moves_leader=bool(added) and entry.current[0] != entry.heading[0],
+        moves_leader=bool(added) and entry.current[0] != entry.step_target[0],
         is_pending=entry.phase is Phase.PENDING,
     )
 
@@ -92,7 +92,7 @@ def _open_call(state: ClusterState, entry: Reassignment) -> Waiting | None:
     elif key in state.intended_orders:
         why, remedy = "the answer to the call that changes the order of its list", _CALL_ENDS
         since_ms = state.intended_orders[key].since_ms
-    elif entry.unsure:
+    elif entry.outcome_unknown:
         why, remedy = "the last call's answer was lost", "an observation of the cluster shows its effect"
     else:
         return None
@@ -122,9 +122,9 @@ def _other_gates(state: ClusterState, entry: Reassignment) -> str:
 
 
 def _held_leaders(state: ClusterState, entry: Reassignment) -> str:
-    if not adding(entry.current, entry.heading):
+    if not adding(entry.current, entry.step_target):
         return ""
-    holds = {broker: hold_of(state, Port(broker, "out")) for broker in entry.current}
+    holds = {broker: hold_of(state, BrokerDirection(broker, "out")) for broker in entry.current}
     return "".join(f", or broker {broker} leads it: {hold}" for broker, hold in holds.items() if hold is not None)
 
 

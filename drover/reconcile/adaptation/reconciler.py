@@ -4,11 +4,19 @@ from collections.abc import Collection, Mapping
 
 from drover.events.partitions import TopicPartition
 from drover.facts import Move, Observation, PartitionFacts, Survey
-from drover.reconcile.adaptation.judging import LAGGING_FOR_MS, Health, Replica, causes, judge, switch_off, unexplained
+from drover.reconcile.adaptation.judgement import (
+    LAGGING_FOR_MS,
+    Health,
+    Replica,
+    causes,
+    judge,
+    switch_off,
+    unexplained,
+)
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Reconciler
 from drover.reconcile.gates import calls_nothing
-from drover.reconcile.messages import Input, Moment
+from drover.reconcile.messages import Input, Timestamp
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
 
@@ -26,7 +34,7 @@ class AdaptationReconciler(Reconciler):
     counts the time without a cause from its own first look.
     """
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
         super().__init__(state, observed, now)
         self._under_replicated: dict[TopicPartition, PartitionFacts] = {}
         # Since when (monotonic ms) each replica has been out of sync without an explanation.
@@ -134,7 +142,7 @@ class AdaptationReconciler(Reconciler):
             under_replicated=self._under_replicated,
             moving=self._moving(),
             lagging=self._lagging,
-            busy={port.broker for port in state.moves.loads},
+            busy={direction.broker for direction in state.moves.loads},
             min_isr=self.observed.min_isr,
         )
         for broker in causes(health):
@@ -153,7 +161,7 @@ class AdaptationReconciler(Reconciler):
         moving.update((key, move.adding) for key, move in self.observed.moves.items())
         return moving
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Look at every partition once in a while, and at one under-replicated partition of each topic.
 
         The latter tells the topic's min.insync.replicas.

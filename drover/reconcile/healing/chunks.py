@@ -8,7 +8,7 @@ from drover.cluster_model import closed_by_directories
 from drover.events.healing import HealAssignment, HealChunkBegun, LeftPartition, LeftReason
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened, PlanThrottleSet, Priority
-from drover.events.reassignments import ReassignmentQueued
+from drover.events.reassignments import ReassignmentCreated
 from drover.events.records import AnyEvent
 from drover.facts import PartitionFacts
 from drover.inventory import LogDirectory
@@ -74,7 +74,7 @@ def begin_chunk(state: ClusterState, heal: Heal, chunk: HealChunk, seen: Seen, t
     events: list[AnyEvent] = [begun, opened]
     if throttle is not None:
         events.append(PlanThrottleSet(cluster=state.name, plan=plan, bytes_per_second=throttle))
-    events += (_queued(one, state, plan) for one in taken)
+    events += (_created(one, state, plan) for one in taken)
     return events
 
 
@@ -86,11 +86,11 @@ def _plan_name(state: ClusterState, heal: Heal, chunk: HealChunk) -> str:
     return name
 
 
-def _queued(one: HealAssignment, state: ClusterState, plan: str) -> ReassignmentQueued:
+def _created(one: HealAssignment, state: ClusterState, plan: str) -> ReassignmentCreated:
     """Accept one partition; where Drover has put brokers last that should not lead, in its canonical order (X9)."""
     canonical = state.canonical_of(TopicPartition(one.topic, one.partition), one.topic_id, one.original)
     replaced_by = dict(zip(one.original, one.target, strict=True))
-    return ReassignmentQueued(
+    return ReassignmentCreated(
         cluster=state.name,
         topic=one.topic,
         partition=one.partition,

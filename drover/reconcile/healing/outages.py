@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from drover.brokers import Brokers
 from drover.events.healing import BrokerOutageEnded, BrokerOutageNoted, OutageEnd
 from drover.facts import Survey
-from drover.reconcile.unconfirmed import CONFIRM_AFTER_MS
+from drover.reconcile.debounce import CONFIRM_AFTER_MS
 from drover.state.healing import HealingState
 
 
@@ -22,7 +22,7 @@ class OutageWatch:
         self._surveyed_ms = -1
 
     @property
-    def is_unsure(self) -> bool:
+    def has_unconfirmed_absence(self) -> bool:
         """Whether a broker was missed that does not count as away yet."""
         return bool(self._missing_since_ms)
 

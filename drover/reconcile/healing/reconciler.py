@@ -23,10 +23,10 @@ from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Reconciler, Urgency
 from drover.reconcile.gates import calls_nothing, changes_nothing
 from drover.reconcile.healing import timers
+from drover.reconcile.healing.brokers_to_heal import BrokersToHeal, gather_brokers_to_heal
 from drover.reconcile.healing.chunks import BY, Seen, begin_chunk, keys_of, next_chunk
+from drover.reconcile.healing.heal_plan import HealPlan, heal_events, left_event
 from drover.reconcile.healing.outages import OutageWatch
-from drover.reconcile.healing.patient import Patient, patient_of
-from drover.reconcile.healing.planning import HealPlan, heal_events, left_event
 from drover.reconcile.healing.reports import ReportWatch
 from drover.reconcile.messages import (
     Effect,
@@ -34,9 +34,9 @@ from drover.reconcile.messages import (
     Identified,
     Input,
     InventoryTaken,
-    Moment,
     PlanHeal,
     TakeInventory,
+    Timestamp,
 )
 from drover.reconcile.observations import FRESH_MS, FRESH_TO_START_MS, ObservationCache
 from drover.state.cluster import ClusterState
@@ -54,7 +54,7 @@ REPLAN_MS = 60_000
 class HealingReconciler(Reconciler):
     """Heals the brokers that stay away, if the settings ask for that; reports that are over end in any case."""
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
         super().__init__(state, observed, now)
         self._watch = OutageWatch()
         # Since when brokers are away that a predecessor has missed, only the log knows.
@@ -208,7 +208,7 @@ class HealingReconciler(Reconciler):
             batch.emit(HealChunkTakenBack(cluster=state.name, heal=running.heal, chunk=running.number, why=why))
         for key in keys:
             known = state.reassignments.get(key)
-            # One that is held off was asked for, and is tried again by itself.
+            # One that is deferred was asked for, and is tried again by itself.
             if known is not None and known.plan == running.plan and not known.is_cancelled and known.asked is None:
                 found = cancel(known, CancelMode.ROLLBACK, Asking(BY, why), state.name)
                 if not isinstance(found, Refusal):
@@ -264,8 +264,8 @@ class HealingReconciler(Reconciler):
         state, now_ms = self.state, batch.now.monotonic_ms
         if now_ms < self._plan_after_ms:
             return
-        patient = patient_of(state, due, state.absent_brokers, self.observed.moves)
-        if made is not None and _still_fits(made.patient, patient):
+        to_heal = gather_brokers_to_heal(state, due, state.absent_brokers, self.observed.moves)
+        if made is not None and _still_fits(made.to_heal, to_heal):
             self._write_down(made.plan, due, limits, batch)
             return
         self._is_planning = True
@@ -280,7 +280,7 @@ class HealingReconciler(Reconciler):
         if lives or inventory.kafka_cluster_id != state.kafka_cluster_id:
             self._take_again_later(batch)
             return
-        self._wanted_plan = PlanHeal(state.name, inventory, patient, limits.disk_limit_percent)
+        self._wanted_plan = PlanHeal(state.name, inventory, to_heal, limits.disk_limit_percent)
 
     def _write_down(self, plan: HealPlan, due: tuple[int, ...], limits: HealingLimits, batch: BatchBuilder) -> None:
         state = self.state
@@ -296,7 +296,7 @@ class HealingReconciler(Reconciler):
 
     # -- out
 
-    def effects(self, now: Moment, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
+    def effects(self, now: Timestamp, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
         """Ask for an inventory and then for the plan; both only read, which needs no intent."""
         del now, start_by_ms
         if lapsed is not None:
@@ -309,7 +309,7 @@ class HealingReconciler(Reconciler):
             yield self._wanted_plan
             self._wanted_plan = None
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Watch closely what is about to begin, and everything while a broker is away or a report is doubtful.
 
         Every partition is looked at once in a while, and when something has changed or is to be planned.
@@ -328,7 +328,7 @@ class HealingReconciler(Reconciler):
             urgency=Urgency.BUSY if has_limits and is_near else waits,
         )
 
-    def _due_ms(self, now: Moment) -> int | None:
+    def _due_ms(self, now: Timestamp) -> int | None:
         """Wake for the next alarm, for the next broker to heal, and when a plan may be made again."""
         limits = self._limits
         if limits is None:
@@ -341,7 +341,7 @@ class HealingReconciler(Reconciler):
 
     @property
     def _is_watching_absences(self) -> bool:
-        return self._limits is not None and (bool(self.state.absent_brokers) or self._watch.is_unsure)
+        return self._limits is not None and (bool(self.state.absent_brokers) or self._watch.has_unconfirmed_absence)
 
     @property
     def _has_doubtful_report(self) -> bool:
@@ -354,7 +354,7 @@ def _keys_of_next(state: ClusterState) -> tuple[TopicPartition, ...]:
     return () if chunk is None else keys_of(chunk)
 
 
-def _still_fits(before: Patient, now: Patient) -> bool:
+def _still_fits(before: BrokersToHeal, now: BrokersToHeal) -> bool:
     """Whether a plan for brokers as they were before may be carried out now.
 
     What has begun to move since is left out when its chunk begins, and which brokers are spared is only a preference.

@@ -11,7 +11,7 @@ from drover.events.healing import (
     HealingReleased,
 )
 from drover.fold.healing import HOUR_MS, brake_key
-from drover.reconcile.messages import Moment
+from drover.reconcile.messages import Timestamp
 from drover.state.healing import Absence, Brake, HealingState
 
 _DAY_HOURS = 24
@@ -35,14 +35,14 @@ class Watched:
         """Begin to watch absences that are new at this time (monotonic), and forget those that are over."""
         self._since_ms = {broker: self._since_ms.get(broker, now_ms) for broker in absent}
 
-    def remaining_ms(self, broker: int, outage: Absence, threshold_ms: int, now: Moment) -> int:
+    def remaining_ms(self, broker: int, outage: Absence, threshold_ms: int, now: Timestamp) -> int:
         """Return how long it is until an absence has lasted for the threshold; at most 0 once it has."""
         remaining_ms = outage.since_ms + threshold_ms - now.wall_ms
         since_ms = self._since_ms.get(broker, now.monotonic_ms)
         return remaining_ms if since_ms is None else max(remaining_ms, since_ms + threshold_ms - now.monotonic_ms)
 
 
-def is_due(broker: int, outage: Absence, limits: HealingLimits, watched: Watched, now: Moment) -> bool:
+def is_due(broker: int, outage: Absence, limits: HealingLimits, watched: Watched, now: Timestamp) -> bool:
     """Whether a broker has been away for so long that it is to be healed, or somebody asked for that (R46-2)."""
     if not outage.seen or outage.choice is HealChoice.SKIP:
         return False
@@ -52,7 +52,7 @@ def is_due(broker: int, outage: Absence, limits: HealingLimits, watched: Watched
     return interval_ms >= 0 and watched.remaining_ms(broker, outage, interval_ms, now) <= 0
 
 
-def due_brokers(state: HealingState, limits: HealingLimits, watched: Watched, now: Moment) -> tuple[int, ...]:
+def due_brokers(state: HealingState, limits: HealingLimits, watched: Watched, now: Timestamp) -> tuple[int, ...]:
     """List the brokers to heal now; one that flaps is left alone unless somebody asked for it."""
     return tuple(
         broker
@@ -67,7 +67,7 @@ def is_braked(state: HealingState) -> bool:
     return any(brake.broker is None for brake in state.healing_brakes.values())
 
 
-def wait_ms(state: HealingState, limits: HealingLimits, watched: Watched, now: Moment) -> int | None:
+def wait_ms(state: HealingState, limits: HealingLimits, watched: Watched, now: Timestamp) -> int | None:
     """Return how long it is until the next alarm or heal is due, or a broker no longer flaps; None if none is."""
     waits: list[int] = []
     for broker, outage in state.absent_brokers.items():
@@ -85,7 +85,9 @@ def wait_ms(state: HealingState, limits: HealingLimits, watched: Watched, now: M
     return min((wait for wait in waits if wait > 0), default=None)
 
 
-def alarms(state: HealingState, limits: HealingLimits, watched: Watched, now: Moment) -> Iterator[BrokerOutageAlarmed]:
+def alarms(
+    state: HealingState, limits: HealingLimits, watched: Watched, now: Timestamp
+) -> Iterator[BrokerOutageAlarmed]:
     """Raise the alarms that are due."""
     for broker, outage in sorted(state.absent_brokers.items()):
         if not outage.seen or outage.is_alarmed or limits.alarm_ms < 0:

@@ -17,9 +17,9 @@ from drover.events.partitions import TopicPartition
 from drover.facts import Move, Observation, Survey
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Reconciler
-from drover.reconcile.messages import Identified, Input, Moment, OutOfReach, VersionsSeen
+from drover.reconcile.debounce import CONFIRM_AFTER_MS
+from drover.reconcile.messages import Identified, Input, OutOfReach, Timestamp, VersionsSeen
 from drover.reconcile.observations import ObservationCache
-from drover.reconcile.unconfirmed import CONFIRM_AFTER_MS
 from drover.state.cluster import ClusterState
 from drover.traits import traits_of
 
@@ -31,7 +31,7 @@ SURVEY_EVERY_MS, SURVEY_SHARE, MISSING_MS = 10_000, 20, 60_000
 class IdentityReconciler(Reconciler):
     """Compares Kafka's own id of the cluster with the one that was first seen under its name; sees what brokers are."""
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
         super().__init__(state, observed, now)
         # Monotonic: the first looks of an owner are at what is under way.
         self._first_survey_ms = now.monotonic_ms + SURVEY_EVERY_MS
@@ -91,7 +91,7 @@ class IdentityReconciler(Reconciler):
         if unreachable != tuple(sorted(state.unreachable_brokers)):
             batch.emit(UnreachableBrokersChanged(cluster=state.name, brokers=unreachable))
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Look again while none or another cluster answers, or none has answered yet and something is queued for it."""
         del moves
         state = self.state

@@ -7,9 +7,9 @@ from drover.events.partitions import TopicPartition
 from drover.facts import PREFERRED_LEADER_NOT_AVAILABLE
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.gates import changes_nothing
-from drover.reconcile.leaders.acting import events_of
 from drover.reconcile.leaders.elections import ElectionEnd, Elections
-from drover.reconcile.leaders.judging import Wait
+from drover.reconcile.leaders.judgement import Wait
+from drover.reconcile.leaders.judgement_events import events_of
 from drover.reconcile.leaders.order_calls import Answer, OrderCalls, answered
 from drover.reconcile.leaders.worklist import Worklist
 from drover.state.cluster import ClusterState

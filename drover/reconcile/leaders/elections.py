@@ -9,8 +9,8 @@ from drover.events.leadership import ElectionOutcome, LeaderElectionEnded
 from drover.events.partitions import TopicPartition
 from drover.facts import ELECTION_NOT_NEEDED, NONE, UNKNOWN_TOPIC_OR_PARTITION, CallResult
 from drover.reconcile.contract import TAKEOVER_WAIT_MS
-from drover.reconcile.leaders.gathering import Gathering
-from drover.reconcile.messages import ElectLeaders, LeadersElected, Moment
+from drover.reconcile.leaders.call_groups import CallGroups
+from drover.reconcile.messages import ElectLeaders, LeadersElected, Timestamp
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
 
@@ -43,12 +43,12 @@ class Elections:
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
         self._state = state
         self._observed = observed
-        self._gathering = Gathering()
+        self._gathering = CallGroups()
         self._ended: deque[tuple[int, ElectionEnd]] = deque()
         # Calls of a predecessor, and when (monotonic) they are certainly over.
         self._inherited: dict[TopicPartition, int] = {}
 
-    def begin(self, now: Moment) -> None:
+    def begin(self, now: Timestamp) -> None:
         """Wait until the calls that a predecessor has left open are over, and their ends are in the log."""
         until_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
         self._inherited = dict.fromkeys(self._state.elections, until_ms)

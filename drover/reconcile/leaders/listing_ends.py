@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping
 
 from drover.events.partitions import TopicPartition
-from drover.reconcile.leaders.surveying import SurveyReader
-from drover.reconcile.messages import Moment
+from drover.reconcile.leaders.survey_reader import SurveyReader
+from drover.reconcile.messages import Timestamp
 from drover.state.cluster import ClusterState
 from drover.state.leaders import Listing
 
@@ -57,7 +57,7 @@ class ListingEnds:
         is_coming = is_coming or (unmanaged is not None and broker in unmanaged.adding)
         return not is_coming and broker in state.listed_for(key.topic)
 
-    def over(self, now: Moment) -> Mapping[int, str]:
+    def over(self, now: Timestamp) -> Mapping[int, str]:
         """Return the brokers that leave the list, each with the reason; `now` is in log time."""
         reasons = {broker: f"the time of broker {broker} on the list is over" for broker in self._timed_out(now)}
         for broker, (listing, since_ms, seen_ms) in self._in_sync.items():
@@ -65,7 +65,7 @@ class ListingEnds:
                 reasons.setdefault(broker, f"the replicas of broker {broker} are in sync")
         return reasons
 
-    def _timed_out(self, now: Moment) -> frozenset[int]:
+    def _timed_out(self, now: Timestamp) -> frozenset[int]:
         found, ahead = set(), {}
         for broker, one in self._state.listings.items():
             if one.until_ms is None:

@@ -13,13 +13,13 @@ from drover.events.leadership import LeaderOrdersAnswered, LeaderOrdersIntended,
 from drover.events.partitions import TopicPartition
 from drover.facts import NONE, PartitionFacts
 from drover.reconcile.contract import TAKEOVER_WAIT_MS
+from drover.reconcile.debounce import Debounce
 from drover.reconcile.gates import changes_nothing
-from drover.reconcile.leaders.gathering import Gathering
-from drover.reconcile.leaders.judging import Reorder
-from drover.reconcile.messages import AlterPartitions, CallEnded, Moment
+from drover.reconcile.leaders.call_groups import CallGroups
+from drover.reconcile.leaders.judgement import Reorder
+from drover.reconcile.messages import AlterPartitions, CallEnded, Timestamp
 from drover.reconcile.moves.calls import JUDGED
 from drover.reconcile.observations import CachedObservation, CallEffect, ObservationCache
-from drover.reconcile.unconfirmed import Unconfirmed
 from drover.state.cluster import ClusterState
 
 MAX_PARTITIONS_PER_CALL = 1000
@@ -57,12 +57,12 @@ class OrderCalls:
         self._changes: dict[tuple[str, str], dict[int, OrderChange]] = defaultdict(dict)
         # How many those are.
         self.collected = 0
-        self._gathering = Gathering()
+        self._gathering = CallGroups()
         self._answers: dict[TopicPartition, tuple[int, Answer]] = {}
         self._lost: set[TopicPartition] = set()
-        self._unconfirmed = Unconfirmed()
+        self._debounce = Debounce()
 
-    def begin(self, now: Moment) -> None:
+    def begin(self, now: Timestamp) -> None:
         """Look for what a predecessor's calls have done, once they are certainly over.
 
         What has ended it may have changed just now: old metadata does not count after a takeover, either.
@@ -168,13 +168,13 @@ class OrderCalls:
         is_same = facts is not None and facts.topic_id == intended.topic_id
         if facts is not None and is_same and facts.replicas == intended.replicas and facts.move is None:
             self._found(key, seen, _REORDERED)
-        elif self._unconfirmed.has_persisted(key, seen):
+        elif self._debounce.has_persisted(key, seen):
             self._found(key, seen, _NO_EFFECT)
         else:
-            self._unconfirmed.note(key, seen.ended_ms, unconfirmed=True)
+            self._debounce.note(key, seen.ended_ms, unconfirmed=True)
 
     def _found(self, key: TopicPartition, seen: CachedObservation, answer: Answer) -> None:
-        self._unconfirmed.forget(key)
+        self._debounce.forget(key)
         self._lost.discard(key)
         self._answers[key] = seen.ended_ms, answer
 

@@ -20,27 +20,27 @@ from drover.events.leadership import (
     OrderOutcome,
 )
 from drover.events.partitions import TopicPartition
-from drover.events.reassignments import CallAccepted, ReassignmentCompleted, ReassignmentQueued, StepConfirmed
+from drover.events.reassignments import CallAccepted, ReassignmentCompleted, ReassignmentCreated, StepConfirmed
 from drover.events.records import AnyEvent
 from drover.facts import Move, Observation, PartitionFacts, Survey
 from drover.fold.plans import ENDINGS, Ending
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Changes, Reconciler, Urgency
+from drover.reconcile.debounce import Debounce
 from drover.reconcile.gates import CHANGE_GATES, calls_nothing, changes_nothing, lapse
-from drover.reconcile.leaders.acting import election, events_of
-from drover.reconcile.leaders.balancing import Balancing
+from drover.reconcile.leaders.balance import BalanceProgress
 from drover.reconcile.leaders.call_ends import CallEnds
 from drover.reconcile.leaders.elections import Elections
-from drover.reconcile.leaders.judging import Forget, Judgement, Reorder, Wait, Wish, is_strange, judge
+from drover.reconcile.leaders.judgement import Forget, Judgement, LeaderPolicy, Reorder, Wait, is_strange, judge
+from drover.reconcile.leaders.judgement_events import election, events_of
 from drover.reconcile.leaders.listing_ends import ListingEnds
-from drover.reconcile.leaders.moving import judge_moving, may_elect
+from drover.reconcile.leaders.moving_partitions import judge_moving, may_elect
 from drover.reconcile.leaders.order_calls import OrderCalls, may_be_sent_alone
 from drover.reconcile.leaders.reorders import Reorders
-from drover.reconcile.leaders.surveying import SurveyReader, is_counted, next_survey_ms
+from drover.reconcile.leaders.survey_reader import SurveyReader, is_counted, next_survey_ms
 from drover.reconcile.leaders.worklist import LONG_PAUSE, Worklist
-from drover.reconcile.messages import CallEnded, Effect, Identified, Input, LeadersElected, Moment
+from drover.reconcile.messages import CallEnded, Effect, Identified, Input, LeadersElected, Timestamp
 from drover.reconcile.observations import FRESH_TO_START_MS, CachedObservation, ObservationCache
-from drover.reconcile.unconfirmed import Unconfirmed
 from drover.state.cluster import ClusterState
 
 # How many partitions may have been looked at and not acted on, and how few of them let further ones be looked at: what
@@ -53,16 +53,16 @@ MAX_WAITING_LOOKS = 100
 class LeadershipReconciler(Reconciler):
     """Keeps listed brokers from leading, restores canonical orders, and balances leaders when that is asked for."""
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
         super().__init__(state, observed, now)
         self._elections = Elections(state, observed)
         self._order_calls = OrderCalls(state, observed)
         self._reorders = Reorders(state)
-        self._balancing = Balancing(state)
+        self._balancing = BalanceProgress(state)
         self._listing_ends = ListingEnds(state)
         self._work = Worklist()
         self._ends = CallEnds(state, self._order_calls, self._elections, self._work)
-        self._unconfirmed = Unconfirmed()
+        self._debounce = Debounce()
         # Reorders that somebody has cancelled, or that failed: they are tried again after a pause.
         self._taken_back: list[TopicPartition] = []
         self._moved: list[TopicPartition] = []
@@ -73,14 +73,14 @@ class LeadershipReconciler(Reconciler):
         self._next_survey_ms = 0
         self._live: frozenset[int] = frozenset()
         # By topic; what they are made of changes between two passes only.
-        self._wishes: dict[str, Wish] = {}
+        self._policies: dict[str, LeaderPolicy] = {}
         # By type: with structs, a pattern costs as much as most of these functions.
         self._following: Mapping[type[Event], Callable[[Any], None]] = {
             **dict.fromkeys((BlacklistSet, LeaderBalanceBegun, LimitsSet, LimitsChanged), self._survey_soon),
             LeaderElectionIntended: lambda event: self._elections.propose(event.key),
             LeaderOrdersIntended: self._order_calls.intended,
             LeaderOrdersAnswered: self._orders_answered,
-            ReassignmentQueued: self._reorders.queued,
+            ReassignmentCreated: self._reorders.created,
             **dict.fromkeys(ENDINGS, self._reassignment_ended),
             **dict.fromkeys((CallAccepted, StepConfirmed), self._list_changed),
         }
@@ -167,7 +167,7 @@ class LeadershipReconciler(Reconciler):
         """Record what has ended, find what is to be done, and do some of it; while frozen nothing begins (R236-9)."""
         self._record_ends(batch)
         state = self.state
-        self._wishes = {}
+        self._policies = {}
         if not calls_nothing(state):
             self._read_survey(batch)
         # A matter of the log, whichever cluster answers.
@@ -175,7 +175,7 @@ class LeadershipReconciler(Reconciler):
             batch.emit(expire(state, over))
         if changes_nothing(state):
             return
-        self._wishes = {}
+        self._policies = {}
         for key in self._some(self._work.reordered):
             self._elect_reordered(key, batch)
         for key in self._some(self._work.ready):
@@ -221,10 +221,10 @@ class LeadershipReconciler(Reconciler):
             return
         if key in state.elections or key in state.intended_orders:
             return
-        wish, moving = self._wish(key.topic), state.reassignments.get(key)
-        found = judge(facts, kept, wish) if moving is None else judge_moving(facts, moving, wish)
+        policy, moving = self._policy(key.topic), state.reassignments.get(key)
+        found = judge(facts, kept, policy) if moving is None else judge_moving(facts, moving, policy)
         if moving is None:
-            self._balancing.count(facts, found, wish)
+            self._balancing.count(facts, found, policy)
         if isinstance(found, Wait):
             known = state.waiting.get(key)
             if known is not None and (known.why, known.detail) == (found.why, found.detail):
@@ -232,17 +232,17 @@ class LeadershipReconciler(Reconciler):
         if found is not None or key in state.waiting:
             self._work.candidates[key] = None
 
-    def _wish(self, topic: str) -> Wish:
-        wish = self._wishes.get(topic)
-        if wish is None:
-            wish = self._wishes[topic] = Wish(
+    def _policy(self, topic: str) -> LeaderPolicy:
+        policy = self._policies.get(topic)
+        if policy is None:
+            policy = self._policies[topic] = LeaderPolicy(
                 listed=self.state.listed_for(topic),
                 live=self.observed.live,
                 gives_up=not self.state.limits.lazy_leadership,
                 balances=self._balancing.covers(topic),
                 brokers=self.observed.brokers,
             )
-        return wish
+        return policy
 
     @property
     def _room(self) -> int:
@@ -287,22 +287,22 @@ class LeadershipReconciler(Reconciler):
             return
         found = self._judge(key, seen)
         may_be_old = is_strange(found, seen.facts, self._shortest.get(key.topic))
-        if may_be_old and not self._unconfirmed.has_persisted(key, seen):
+        if may_be_old and not self._debounce.has_persisted(key, seen):
             # Brokers' metadata lags behind the controller.
-            self._unconfirmed.note(key, seen.ended_ms, unconfirmed=True)
+            self._debounce.note(key, seen.ended_ms, unconfirmed=True)
             self._work.candidates[key] = None
             return
-        self._unconfirmed.forget(key)
+        self._debounce.forget(key)
         self._do(key, found, seen.facts, batch)
 
     def _judge(self, key: TopicPartition, seen: CachedObservation) -> Judgement | None:
         kept, moving = self.state.orders.get(key), self.state.reassignments.get(key)
         if moving is not None:
             # A partition that is gone is the move's to find out.
-            return None if seen.facts is None else judge_moving(seen.facts, moving, self._wish(key.topic))
+            return None if seen.facts is None else judge_moving(seen.facts, moving, self._policy(key.topic))
         if seen.facts is None:
             return None if kept is None else Forget(OrderEnd.GONE)
-        return judge(seen.facts, kept, self._wish(key.topic))
+        return judge(seen.facts, kept, self._policy(key.topic))
 
     def _do(
         self, key: TopicPartition, found: Judgement | None, facts: PartitionFacts | None, batch: BatchBuilder
@@ -320,7 +320,7 @@ class LeadershipReconciler(Reconciler):
 
     # -- out
 
-    def effects(self, now: Moment, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
+    def effects(self, now: Timestamp, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
         """Make the calls that are due; none where a gate was shut since they were intended."""
         lapsed = lapsed or lapse(self.state, CHANGE_GATES)
         if lapsed is not None:
@@ -330,7 +330,7 @@ class LeadershipReconciler(Reconciler):
         yield from self._order_calls.calls(now.monotonic_ms, start_by_ms)
         yield from self._elections.calls(now.monotonic_ms, start_by_ms)
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Watch closely while there is something to look at.
 
         Every partition is looked at once in a while, and at once after a change, as long as there is anything to keep.
@@ -374,7 +374,7 @@ class LeadershipReconciler(Reconciler):
             and self._work.may_try(key, now_ms)
         )
 
-    def _due_ms(self, now: Moment, *, may_change: bool) -> int | None:
+    def _due_ms(self, now: Timestamp, *, may_change: bool) -> int | None:
         """Wake for what can go on at once, for the end of a pause, and when a broker's time on the list is over."""
         now_ms = now.monotonic_ms
         times = [self._elections.due_ms(now_ms), self._order_calls.due_ms(now_ms)]

@@ -8,11 +8,11 @@ from drover.decide.verdict import event_name
 from drover.events.leadership import LeaderOrderKept
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened
-from drover.events.reassignments import ReassignmentCompleted, ReassignmentQueued
+from drover.events.reassignments import ReassignmentCompleted, ReassignmentCreated
 from drover.events.records import AnyEvent
 from drover.facts import PartitionFacts
 from drover.fold.plans import Ending
-from drover.reconcile.leaders.judging import Reorder
+from drover.reconcile.leaders.judgement import Reorder
 from drover.state.cluster import ClusterState
 from drover.state.plans import PlanStatus
 
@@ -52,11 +52,11 @@ class Reorders:
             yield PlanOpened(cluster=state.name, plan=self._plan, by=DROVER, reason=self._reason())
         if wanted.elects:
             self._electing.add(key)
-        yield ReassignmentQueued(
+        yield ReassignmentCreated(
             **name, topic_id=seen.topic_id, plan=self._plan, original=seen.replicas, target=wanted.replicas
         )
 
-    def queued(self, event: ReassignmentQueued) -> None:
+    def created(self, event: ReassignmentCreated) -> None:
         """Note a reassignment that was accepted."""
         if event.plan.startswith(PLAN_PREFIX):
             self.keys.add(event.key)

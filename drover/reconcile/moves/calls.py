@@ -68,7 +68,7 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
     if call is Call.CANCEL and result.code == INVALID_REPLICA_ASSIGNMENT and not must_go:
         # Kafka would have had to elect an unclean leader: the guard would have said the same (R236-8).
         return (rejected, RollbackSkipped(**name, why=SkipReason.NO_ORIGINAL_IN_SYNC, isr=()))
-    if unregistered is not None and (reassignment.is_cancelled or unregistered not in reassignment.heading):
+    if unregistered is not None and (reassignment.is_cancelled or unregistered not in reassignment.step_target):
         # What is sent next leaves it out.
         return (rejected, *_settled(reassignment, cluster))
     if call is Call.STEP and result.code in _FINAL and not reassignment.is_cancelled:

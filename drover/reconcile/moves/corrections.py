@@ -46,11 +46,11 @@ def repair(reassignment: Reassignment, seen: PartitionFacts, context: Context) -
         return UNCONFIRMED
     name = event_name(context.cluster, reassignment.key)
     what = in_both_lists(seen.move.never_ends)
-    if reassignment.repaired and not reassignment.unsure and not reassignment.attempts:
+    if reassignment.repaired and not reassignment.outcome_unknown and not reassignment.attempts:
         detail = f"{what}, although Drover has cancelled it once: find out who does that, then `drover repair`"
         block = Block(Blocker.BROKER_IN_BOTH_LISTS, detail, context.at_ms)
         return Verdict(blocked(reassignment, block, context.cluster), unconfirmed=True)
-    if reassignment.phase is Phase.CANCELLING and reassignment.unsure:
+    if reassignment.phase is Phase.CANCELLING and reassignment.outcome_unknown:
         return Verdict((CallLapsed(**name, call=Call.CANCEL, detail="the partition is still moving"),))
     if rollback_guards.skip_reason(reassignment, seen, context.guard) is not None:
         block = rollback_guards.guard_block(reassignment, seen, context.guard)
@@ -72,12 +72,12 @@ def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     The reassignment is not continued from there: it ends rolled back and says why. Only a late call for the very step
     that would be sent next is taken for that step.
     """
-    heading = seen.replicas if seen.move is None else seen.move.target
-    if heading not in _unresolved(reassignment, context) or heading in _expected(reassignment, seen):
+    moving_to = seen.replicas if seen.move is None else seen.move.target
+    if moving_to not in _unresolved(reassignment, context) or moving_to in _expected(reassignment, seen):
         return None
     name = event_name(context.cluster, reassignment.key)
     step, phase = reassignment.step, reassignment.phase
-    if phase is Phase.PREPARED and step is not None and heading == step.replicas:
+    if phase is Phase.PREPARED and step is not None and moving_to == step.replicas:
         return Verdict((CallAccepted(**name, call=Call.STEP, adopted=True),))
     if seen.move is None and phase in CANCELLED_PHASES:
         return None
@@ -86,10 +86,10 @@ def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     if not context.persisted:
         return UNCONFIRMED
     events: list[ReassignmentEvent] = [
-        LateChangeFound(**name, plan=reassignment.plan, sent=heading, replicas=seen.replicas)
+        LateChangeFound(**name, plan=reassignment.plan, sent=moving_to, replicas=seen.replicas)
     ]
     if not reassignment.awaits_cancel:
-        reason = f"a call for {list(heading)} took effect after it had been given up: the move is taken back"
+        reason = f"a call for {list(moving_to)} took effect after it had been given up: the move is taken back"
         events.append(RollbackRequested(**name, by=DROVER, reason=reason, until_withdrawn=True))
     if seen.move is not None:
         events.append(CallIntended(**name, call=Call.CANCEL, expected=seen.replicas))

@@ -6,16 +6,16 @@ from itertools import islice
 from drover.decide.queue_entries import leave
 from drover.decide.verdict import event_name
 from drover.events.partitions import TopicPartition
+from drover.events.queue_entries import QueueExit
 from drover.events.reassignments import FailureReason, ReassignmentFailed
 from drover.events.records import AnyEvent
 from drover.events.refusals import RefusalCode
-from drover.events.waiting import QueueExit
 from drover.facts import Move, Observation
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Changes, Reconciler
-from drover.reconcile.messages import Input, Moment
+from drover.reconcile.debounce import Debounce
+from drover.reconcile.messages import Input, Timestamp
 from drover.reconcile.observations import ObservationCache
-from drover.reconcile.unconfirmed import Unconfirmed
 from drover.state.cluster import ClusterState
 
 # One partition of each topic is looked at so often, and of so many topics in one look.
@@ -32,12 +32,12 @@ class GoneTopics(Reconciler):
     is. What is in flight is judged elsewhere.
     """
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
         super().__init__(state, observed, now)
         # What waits, by topic; the topics in the order in which they are looked at next.
         self._waiting: dict[str, dict[TopicPartition, None]] = {}
         self._looked_ms: dict[str, int] = {}
-        self._unconfirmed = Unconfirmed()
+        self._debounce = Debounce()
         # Topics with the incarnations of them that are known to be gone.
         self._gone: dict[str, str] = {}
         for key in (*state.moves.pending, *state.queue):
@@ -58,7 +58,7 @@ class GoneTopics(Reconciler):
         of_topic = self._waiting.get(key.topic)
         if of_topic is not None and key in of_topic:
             del of_topic[key]
-            self._unconfirmed.forget(key)
+            self._debounce.forget(key)
             if not of_topic:
                 del self._waiting[key.topic]
                 self._looked_ms.pop(key.topic, None)
@@ -79,11 +79,11 @@ class GoneTopics(Reconciler):
             self._looked_ms[key.topic] = entry.ended_ms
             self._waiting[key.topic] = self._waiting.pop(key.topic)
             if facts is not None and facts.topic_id == expected:
-                self._unconfirmed.forget(key)
+                self._debounce.forget(key)
                 continue
             # What a broker with old metadata shows may be from before this incarnation.
-            persisted = self._unconfirmed.has_persisted(key, self.observed.partitions.get(key))
-            self._unconfirmed.note(key, entry.ended_ms, unconfirmed=not persisted)
+            persisted = self._debounce.has_persisted(key, self.observed.partitions.get(key))
+            self._debounce.note(key, entry.ended_ms, unconfirmed=not persisted)
             if persisted:
                 self._gone[key.topic] = expected
 
@@ -115,7 +115,7 @@ class GoneTopics(Reconciler):
         name = event_name(self.state.name, key)
         return ReassignmentFailed(**name, why=FailureReason.PARTITION_GONE, detail=detail, replicas=pending.current)
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Wake at once while something is left to end."""
         now_ms = now.monotonic_ms
         return Attention(
@@ -125,7 +125,7 @@ class GoneTopics(Reconciler):
 
     def _to_look_at(self, now_ms: int) -> Iterator[TopicPartition]:
         """Look at one partition of each topic once in a while, and again soon at one that was not there."""
-        yield from (key for key in self._unconfirmed.partitions() if self._expected(key) is not None)
+        yield from (key for key in self._debounce.partitions() if self._expected(key) is not None)
         for topic, keys in islice(self._waiting.items(), TOPICS_AT_ONCE):
             if self._looked_ms.get(topic, -EVERY_MS) + EVERY_MS > now_ms:
                 return

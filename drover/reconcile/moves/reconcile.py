@@ -77,21 +77,21 @@ def _copying(reassignment: Reassignment, seen: PartitionFacts, context: Context)
     if seen.move is not None:
         if seen.move.target != step.replicas:
             return others_move(reassignment, seen, context)
-        adopted = (CallAccepted(**name, call=Call.STEP, adopted=True),) if reassignment.unsure else ()
+        adopted = (CallAccepted(**name, call=Call.STEP, adopted=True),) if reassignment.outcome_unknown else ()
         if _awaits_kept(step, seen) and not _shrinks(step) and not context.persisted:
             # On most versions this move is over, and a broker has shown the ISR before the list.
             return Verdict(adopted, unconfirmed=True)
         return Verdict((*adopted, *_copying_block(reassignment, step, seen, context)))
     if seen.replicas == step.replicas:
         joining = [broker for broker in step.adding if broker not in seen.isr]
-        if (joining or reassignment.unsure) and not context.persisted:
+        if (joining or reassignment.outcome_unknown) and not context.persisted:
             # Brokers may show the end of a move before the ISR that brought it about (seen live), and after a lost call
             # a list from before it: look once more.
             return UNCONFIRMED
         return Verdict((reached(reassignment, step, seen, context),))
     if set(seen.replicas) != set(step.expected):
-        return failed(reassignment, seen, context, FailureReason.FOREIGN_CHANGE)
-    if reassignment.unsure:
+        return failed(reassignment, seen, context, FailureReason.UNMANAGED_CHANGE)
+    if reassignment.outcome_unknown:
         # Never listed and nothing changed: the call whose answer was lost had no effect.
         lapsed = CallLapsed(**name, call=Call.STEP, detail="the call had no effect on the cluster")
         return Verdict((lapsed,)) if context.persisted else UNCONFIRMED

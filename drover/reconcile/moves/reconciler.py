@@ -7,21 +7,21 @@ from drover.decide.copy_pace import SizeSample
 from drover.decide.late_calls import expired_calls
 from drover.decide.verdict import NOTHING
 from drover.events.partitions import TopicPartition
-from drover.events.reassignments import CallIntended, CallRejected, ReassignmentQueued
+from drover.events.reassignments import CallIntended, CallRejected, ReassignmentCreated
 from drover.events.records import ReassignmentEvent
 from drover.facts import Move, Observation, PartitionFacts
 from drover.reconcile.backoff import Backoff
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import TAKEOVER_WAIT_MS, Attention, Changes, Reconciler, Urgency
+from drover.reconcile.debounce import Debounce
 from drover.reconcile.gates import CHANGE_GATES, lapse
-from drover.reconcile.messages import AlterPartitions, BytesSampled, CallEnded, Effect, Input, Moment
+from drover.reconcile.messages import AlterPartitions, BytesSampled, CallEnded, Effect, Input, Timestamp
 from drover.reconcile.moves import calls
 from drover.reconcile.moves.call_pace import CallPace
 from drover.reconcile.moves.context import context_of
 from drover.reconcile.moves.copy_sizes import CopySizes
 from drover.reconcile.moves.reconcile import reconcile
 from drover.reconcile.observations import FRESH_MS, CachedObservation, ObservationCache
-from drover.reconcile.unconfirmed import Unconfirmed
 from drover.state.cluster import ClusterState
 from drover.state.phase import CANCELLED_PHASES, Phase
 from drover.state.reassignment import Reassignment
@@ -50,7 +50,7 @@ class ReassignmentReconciler(Reconciler):
         self,
         state: ClusterState,
         observed: ObservationCache,
-        now: Moment,
+        now: Timestamp,
         backoff: Backoff,
         sizes: CopySizes,
         pace: CallPace,
@@ -59,7 +59,7 @@ class ReassignmentReconciler(Reconciler):
         self._backoff = backoff
         self._pace = pace
         self._sizes = sizes
-        self._unconfirmed = Unconfirmed()
+        self._debounce = Debounce()
         # What copies and was found to be as expected: judged again only when something of this has changed.
         self._as_expected: dict[TopicPartition, _Basis] = {}
         # The list that an open call of this owner replaces.
@@ -70,7 +70,7 @@ class ReassignmentReconciler(Reconciler):
         self._withheld: list[CallEnded] = []
         self._take_over(now)
 
-    def _take_over(self, now: Moment) -> None:
+    def _take_over(self, now: Timestamp) -> None:
         """Wait until a predecessor's open calls have ended; then adopt what is there without a cancel.
 
         The log tells which list a call has left a partition with: old metadata does not count after a takeover, either.
@@ -136,7 +136,7 @@ class ReassignmentReconciler(Reconciler):
             self.observed,
             self._sizes,
             at_ms=batch.at_ms,
-            persisted=self._unconfirmed.has_persisted(key, seen),
+            persisted=self._debounce.has_persisted(key, seen),
         )
         self._failing.discard(key)
         verdict = reconcile(reassignment, seen.facts, context)
@@ -145,12 +145,12 @@ class ReassignmentReconciler(Reconciler):
             return
         if verdict == NOTHING and reassignment.phase in _AWAITING_A_STEP:
             # What waits for a step is judged where steps are started.
-            self._unconfirmed.forget(key)
+            self._debounce.forget(key)
             return
         if verdict == NOTHING and reassignment.phase is Phase.COPYING and reassignment.block is None:
             # What is blocked may be given up after a time, although nothing changes.
             self._as_expected[key] = self._basis(reassignment, seen)
-        self._unconfirmed.note(key, ended_ms, unconfirmed=verdict.unconfirmed)
+        self._debounce.note(key, ended_ms, unconfirmed=verdict.unconfirmed)
         self._emit(reassignment, verdict.events, batch)
         if key not in state.reassignments and seen.facts is not None:
             # A lagging broker may still show the list from before or during the move, whoever made the last call.
@@ -204,14 +204,14 @@ class ReassignmentReconciler(Reconciler):
             self.observed.forget(key)
             self._backoff.forget(key)
             self._sizes.forget(key)
-            self._unconfirmed.forget(key)
+            self._debounce.forget(key)
             self._as_expected.pop(key, None)
             self._failing.discard(key)
             self._before.pop(key, None)
         for event in changes.events:
             if type(event) is CallIntended:
                 self._intend(event)
-            elif type(event) is ReassignmentQueued:
+            elif type(event) is ReassignmentCreated:
                 self._sizes.waits(event.key)
         if self._pace.has_open:
             for key in changes.partitions:
@@ -241,7 +241,7 @@ class ReassignmentReconciler(Reconciler):
 
     # -- out
 
-    def effects(self, now: Moment, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
+    def effects(self, now: Timestamp, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
         """Make the intended calls, each as large as the controller answers in time.
 
         A gate may have been shut between an intent and its call: that holds back steps, but no rollback (R236-9).
@@ -271,7 +271,7 @@ class ReassignmentReconciler(Reconciler):
                 self._sizes.call_starts(key)
                 yield key, reassignment
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Watch closely what is in flight; wake when a pause is over, or a predecessor's call has ended."""
         now_ms = now.monotonic_ms
         times = (
@@ -289,7 +289,7 @@ class ReassignmentReconciler(Reconciler):
     def _to_look_at(self, moves: Mapping[TopicPartition, Move], now_ms: int) -> Iterator[TopicPartition]:
         """Look at copies once in a while, some at a time, and at once at what has left the list or is cancelled."""
         room = 1 + len(self.state.moves.in_flight) // LOOKS_TO_SEE_ALL
-        yield from (key for key in self._unconfirmed.partitions() if key in self.state.reassignments)
+        yield from (key for key in self._debounce.partitions() if key in self.state.reassignments)
         for key in self.state.moves.in_flight:
             phase = self.state.reassignments[key].phase
             if self.observed.is_calling(key) or self.observed.call_ended_ms(key) > now_ms:

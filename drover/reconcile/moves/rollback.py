@@ -60,7 +60,7 @@ def rolling_back(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     if seen.move is None:
         # A broker whose metadata lags may still show the list from before a step that has meanwhile completed.
         before = step is not None and seen.replicas == step.expected
-        if (reassignment.unsure or before) and not context.persisted:
+        if (reassignment.outcome_unknown or before) and not context.persisted:
             return UNCONFIRMED
         return _return(reassignment, seen, context)
     if seen.move.target not in reassignment.own_lists(context.at_ms):
@@ -69,9 +69,9 @@ def rolling_back(reassignment: Reassignment, seen: PartitionFacts, context: Cont
 
 
 def resume(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
-    """Try a rollback or stop again that a guard has held off; None while it must go on holding it off."""
+    """Try a rollback or stop again that a guard has deferred; None while it must go on holding it off."""
     asked = reassignment.asked
-    if asked is None or reassignment.held_off is None:
+    if asked is None or reassignment.deferred_by is None:
         return None
     back = replace(reassignment, cancel_mode=asked.mode)
     if rollback_guards.skip_reason(back, seen, context.guard) or not rollback_guards.has_original_in_sync(back, seen):
@@ -95,7 +95,7 @@ def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Contex
         strange = step is not None and seen.replicas == step.expected != replica_sets.after_cancel(step)
         done = step is not None and seen.replicas == step.replicas
         # Nobody knows whether a lost cancel came before the step's end or after it: either list may be an old one.
-        if (reassignment.unsure or strange or done) and not context.persisted:
+        if (reassignment.outcome_unknown or strange or done) and not context.persisted:
             return UNCONFIRMED
         return _return(reassignment, seen, context)
     if seen.move.target not in reassignment.own_lists(context.at_ms):
@@ -125,13 +125,13 @@ def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context
             # Kafka would list the shrink for ever.
             return follow(reassignment, seen, context)
         return Verdict(blocked(reassignment, block, context.cluster))
-    if reassignment.unsure and not context.persisted:
+    if reassignment.outcome_unknown and not context.persisted:
         # The list from before the step may be the very one that was sent back: metadata that is old enough shows it.
         return UNCONFIRMED
     if seen.replicas in {destination, reassignment.destination}:
         return _return(reassignment, seen, context)
     if not _is_ours(reassignment, seen):
-        return failed(reassignment, seen, context, FailureReason.FOREIGN_CHANGE)
+        return failed(reassignment, seen, context, FailureReason.UNMANAGED_CHANGE)
     if not context.persisted:
         return UNCONFIRMED
     return Verdict((CallLapsed(**name, call=Call.RESTORE, detail="the original order is not there"),))
@@ -186,7 +186,7 @@ def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) 
         missing = replica_sets.without(reassignment.original, seen.replicas)
         return Verdict((_ended(reassignment, seen, context, missing),))
     if not _is_ours(reassignment, seen):
-        return failed(reassignment, seen, context, FailureReason.FOREIGN_CHANGE)
+        return failed(reassignment, seen, context, FailureReason.UNMANAGED_CHANGE)
     return follow(reassignment, seen, context)
 
 

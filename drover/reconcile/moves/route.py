@@ -123,14 +123,16 @@ def _never_joins(reassignment: Reassignment, seen: PartitionFacts, context: Cont
         return False
     if gone & set(step.adding):
         return True
-    if not context.unregistered.isdisjoint(reassignment.heading):
+    if not context.unregistered.isdisjoint(reassignment.step_target):
         # What comes next would be refused.
         return False
     if _waits_for_unregistered(step, seen, context):
         return rollback_guards.skip_reason(given_up, seen, context.guard) is None
     unlisted = [broker for broker in step.adding if broker not in context.live]
     dead = context.brokers.dead(unlisted) if unlisted else ()
-    others = [broker for broker in replica_sets.adding(step.expected, reassignment.heading) if broker in context.live]
+    others = [
+        broker for broker in replica_sets.adding(step.expected, reassignment.step_target) if broker in context.live
+    ]
     block = reassignment.block
     has_lasted = (
         block is not None and block.why is Blocker.DEAD_DESTINATION and context.at_ms - block.since_ms >= RESTART_MS

@@ -21,7 +21,7 @@ from drover.unreachable import unreachable_in_words
 
 
 def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> SendStep | Wait | LookAgain:
-    """Plan the next step towards the heading, and look at every gate before it.
+    """Plan the next step towards the step target, and look at every gate before it.
 
     Budgets and throttles are the caller's. A prepared reassignment is planned again by the same rules.
     """
@@ -37,10 +37,10 @@ def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) ->
             f"the list is {shown}, expected {list(reassignment.current)}: somebody else "
             f"{'is moving' if seen.move is not None else 'has changed'} it; cancel this reassignment and plan anew"
         )
-        return Wait(Block(Blocker.FOREIGN_CHANGE, detail, context.at_ms))
+        return Wait(Block(Blocker.UNMANAGED_CHANGE, detail, context.at_ms))
     if seen.leader is None:
         return Wait(no_leader(seen, context))
-    unregistered = [broker for broker in reassignment.heading if broker in context.unregistered]
+    unregistered = [broker for broker in reassignment.step_target if broker in context.unregistered]
     if unregistered:
         return Wait(unregistered_target(unregistered, context.at_ms))
     step = _planned(reassignment, seen, context)
@@ -61,7 +61,7 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
     if reassignment.phase is not Phase.PREPARED or prepared is None or _is_outdated(prepared, seen, context):
         now = Situation(
             current=reassignment.current,
-            target=todays_heading(reassignment, context.listed),
+            target=effective_step_target(reassignment, context.listed),
             original=reassignment.original,
             live=context.live,
             isr=seen.isr,
@@ -103,12 +103,12 @@ def _is_outdated(prepared: Step, seen: PartitionFacts, context: Context) -> bool
     return is_beyond and context.completion is Completion.TARGET and any(broker in seen.isr for broker in dropped)
 
 
-def todays_heading(reassignment: Reassignment, listed: Collection[int]) -> tuple[int, ...]:
+def effective_step_target(reassignment: Reassignment, listed: Collection[int]) -> tuple[int, ...]:
     """X8, X9: the list to which the steps lead, with the brokers that should not lead put last.
 
     A reorder for the sake of leadership says itself which broker is to lead.
     """
-    return reassignment.heading if is_reorder(reassignment) else deprioritise(reassignment.heading, listed)
+    return reassignment.step_target if is_reorder(reassignment) else deprioritise(reassignment.step_target, listed)
 
 
 def _in_todays_order(reassignment: Reassignment, step: Step, seen: PartitionFacts, context: Context) -> Step:
@@ -123,10 +123,10 @@ def _in_todays_order(reassignment: Reassignment, step: Step, seen: PartitionFact
     if not step.final:
         is_repair = _lacks_in_sync(seen, context) and _is_repair(step, seen, context)
         return step if is_repair else replace(step, replicas=deprioritise(step.replicas, context.listed))
-    today = replace(step, replicas=todays_heading(reassignment, context.listed))
+    today = replace(step, replicas=effective_step_target(reassignment, context.listed))
     if not (_lacks_in_sync(seen, context) and _is_repair(step, seen, context)) or _is_repair(today, seen, context):
         return today
-    return step if step.replicas == reassignment.heading else replace(step, final=False)
+    return step if step.replicas == reassignment.step_target else replace(step, final=False)
 
 
 def _lacks_in_sync(seen: PartitionFacts, context: Context) -> bool:
@@ -208,7 +208,7 @@ def no_destination(brokers: Collection[int], context: Context) -> Block | None:
 
 def _no_step(reassignment: Reassignment, context: Context) -> Block:
     """Say why no step can begin: what is left to add cannot be copied to now."""
-    missing = replica_sets.adding(reassignment.current, reassignment.heading)
+    missing = replica_sets.adding(reassignment.current, reassignment.step_target)
     return no_destination(missing, context) or dead_destination(missing, context.at_ms)
 
 

@@ -7,7 +7,7 @@ from drover.events.plans import PlanFinished, PlansForgotten
 from drover.facts import Move
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Reconciler
-from drover.reconcile.messages import Moment
+from drover.reconcile.messages import Timestamp
 from drover.state.plans import Plan
 
 # If an announced further command does not come, the plan may finish without it after a minute.
@@ -52,7 +52,7 @@ class PlansReconciler(Reconciler):
                 return
             yield name
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Wake when an announced command has not come for a minute."""
         del moves
         announced = (plan for name in self.state.idle_plans if (plan := self.state.plans[name]).more)

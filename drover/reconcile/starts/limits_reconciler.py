@@ -7,7 +7,7 @@ from drover.events.partitions import TopicPartition
 from drover.facts import Move
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Reconciler
-from drover.reconcile.messages import Moment
+from drover.reconcile.messages import Timestamp
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
 from drover.state.limit_names import of_settings
@@ -24,7 +24,7 @@ class LimitsReconciler(Reconciler):
     `limits` is None if the cluster is not configured.
     """
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment, limits: Limits | None) -> None:
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp, limits: Limits | None) -> None:
         super().__init__(state, observed, now)
         self._limits = limits
 
@@ -51,7 +51,7 @@ class LimitsReconciler(Reconciler):
             assert windows is not None, "without windows all is open"
             batch.emit(WindowClosed(cluster=name, windows=windows, opens_at_ms=opens_at_ms, plan=plan))
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Wake at the next minute where there are windows."""
         del moves
         if self.state.limits.windows is None and not self.state.plan_windows:
@@ -65,7 +65,7 @@ class LimitsReconciler(Reconciler):
                 max_partitions_in_flight=limits.max_partitions_in_flight,
                 max_moves_per_broker=limits.max_moves_per_broker,
                 max_replicas_per_step=limits.max_replicas_per_step,
-                mends_by_itself=limits.repairs_by_itself,
+                repairs_by_itself=limits.repairs_by_itself,
                 stepping=limits.stepping,
                 healing=limits.healing,
                 max_leader_movements=limits.max_leader_movements,

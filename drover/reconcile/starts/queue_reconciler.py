@@ -10,12 +10,12 @@ from drover.decide.decision import Facts, OwnTopics
 from drover.events.clusters import WindowClosed, WindowOpened
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanPaused, PlanResumed
-from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved
+from drover.events.queue_entries import QueueEntryAdded, QueueEntryRemoved
 from drover.facts import Move, Observation
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Changes, Reconciler, Urgency
 from drover.reconcile.gates import entry_passed_over, queue_closed
-from drover.reconcile.messages import Input, Moment
+from drover.reconcile.messages import Input, Timestamp
 from drover.reconcile.observations import FRESH_MS, FRESH_TO_START_MS, ObservationCache
 from drover.state.cluster import ClusterState
 
@@ -29,7 +29,7 @@ class QueueReconciler(Reconciler):
     Entries that let others pass are kept apart, so that choosing the next one costs the same however many there are.
     """
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment, own_topics: OwnTopics) -> None:
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp, own_topics: OwnTopics) -> None:
         super().__init__(state, observed, now)
         self._own_topics = own_topics
         self._needed: dict[TopicPartition, None] = {}
@@ -150,7 +150,7 @@ class QueueReconciler(Reconciler):
             own_topics=self._own_topics,
         )
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Look at the entries whose turn it is, at once: they are about to be taken."""
         del now, moves
         waits = Urgency.WAITING if self.state.queue else Urgency.IDLE

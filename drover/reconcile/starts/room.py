@@ -7,8 +7,8 @@ from drover.events.partitions import TopicPartition
 from drover.reconcile.gates import Budget, Start, Uplink, View, hold_of, limit_of
 from drover.reconcile.observations import ObservationCache
 from drover.reconcile.starts.throttles import Throttles
+from drover.state.broker_directions import BrokerDirection
 from drover.state.cluster import ClusterState
-from drover.state.ports import Port
 from drover.state.reassignment import Step
 from drover.state.slot_share import LEAST_SHARE, WHOLE_SLOT
 
@@ -36,8 +36,8 @@ class Room(View):
         super().__init__(state)
         self._observed = observed
         self._throttles = throttles
-        self._expected: Counter[Port | Uplink | Budget] = Counter()
-        self._kept: dict[Port | Uplink, tuple[TopicPartition, int]] = {}
+        self._expected: Counter[BrokerDirection | Uplink | Budget] = Counter()
+        self._kept: dict[BrokerDirection | Uplink, tuple[TopicPartition, int]] = {}
         self._uplinks: Counter[Uplink] = Counter()
 
     @property
@@ -85,14 +85,14 @@ class Room(View):
         self._kept.update((resource, (start.key, count * start.share)) for resource, count in needs.items())
         return True
 
-    def _kept_for_others(self, resource: Port | Uplink, key: TopicPartition) -> int:
+    def _kept_for_others(self, resource: BrokerDirection | Uplink, key: TopicPartition) -> int:
         owner, amount = self._kept.get(resource, (key, 0))
         return 0 if owner == key else amount
 
-    def slots_taken(self, port: Port, key: TopicPartition) -> int:
-        """Return what is taken, expected, and kept for others at a port."""
-        taken = self.state.moves.slots.get(port, 0) + self._expected[port]
-        return taken + self._kept_for_others(port, key) if self._kept else taken
+    def slots_taken(self, direction: BrokerDirection, key: TopicPartition) -> int:
+        """Return what is taken, expected, and kept for others at a direction."""
+        taken = self.state.moves.slots.get(direction, 0) + self._expected[direction]
+        return taken + self._kept_for_others(direction, key) if self._kept else taken
 
     def uplink_taken(self, uplink: Uplink, key: TopicPartition) -> int:
         """Return what is taken, expected, and kept for others on an uplink."""
@@ -112,11 +112,11 @@ class Room(View):
 
     def takes_copies(self, broker: int) -> bool:
         """Whether any copy into a broker may begin."""
-        port = Port(broker, "in")
-        if hold_of(self.state, port) is not None:
+        direction = BrokerDirection(broker, "in")
+        if hold_of(self.state, direction) is not None:
             return False
-        taken = self.state.moves.slots.get(port, 0)
-        slots = self.state.slots_of(broker, limit_of(self.state.limits, port))
+        taken = self.state.moves.slots.get(direction, 0)
+        slots = self.state.slots_of(broker, limit_of(self.state.limits, direction))
         return not taken or taken + LEAST_SHARE <= slots * WHOLE_SLOT
 
     @property

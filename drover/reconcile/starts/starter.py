@@ -22,6 +22,7 @@ from drover.facts import Move, Observation, PartitionFacts
 from drover.reconcile.backoff import Backoff
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Changes, Reconciler, Urgency
+from drover.reconcile.debounce import Debounce
 from drover.reconcile.gates import (
     BUDGET_GATES,
     LEADER_MOVEMENTS,
@@ -34,7 +35,7 @@ from drover.reconcile.gates import (
     begins_nothing,
     first_shut,
 )
-from drover.reconcile.messages import BytesSampled, Input, Moment
+from drover.reconcile.messages import BytesSampled, Input, Timestamp
 from drover.reconcile.moves.call_pace import CallPace
 from drover.reconcile.moves.context import context_of
 from drover.reconcile.moves.copy_sizes import CopySizes
@@ -45,8 +46,8 @@ from drover.reconcile.starts.room import Room
 from drover.reconcile.starts.shares import Shares
 from drover.reconcile.starts.start_pace import StartPace
 from drover.reconcile.starts.steps import (
+    blocked_start,
     election_after,
-    held_up,
     intend_step,
     is_prepared,
     likely_step,
@@ -55,15 +56,14 @@ from drover.reconcile.starts.steps import (
 )
 from drover.reconcile.starts.throttles import Throttles
 from drover.reconcile.starts.waiting_list import LEAST_BYTES, Turn, WaitingList
-from drover.reconcile.unconfirmed import Unconfirmed
+from drover.state.broker_directions import BrokerDirection, without
 from drover.state.cluster import ClusterState
-from drover.state.ports import Port, without
 from drover.state.reassignment import Reassignment, Step
 from drover.state.slot_share import share_of
 
 # How many waiting partitions are observed at a time: twice as many as there is room for, within these.
 MIN_LOOKS, MAX_LOOKS = 20, 500
-# How many are tried in vain in one pass, and how many are put into lanes: the rest follows in the next one.
+# How many are tried in vain in one pass, and how many are put into groups: the rest follows in the next one.
 MAX_VAIN_TRIES, MAX_PLACED = 40, 300
 # A move that others have passed in so many passes is passed no more: the slots that it needs are kept for it.
 PATIENCE = 100
@@ -79,7 +79,7 @@ _KEEPS_NOTHING = tuple(gate for gate in _GATES[:-1] if gate not in SLOT_GATES)
 
 @dataclass(slots=True)
 class _Pass:
-    """One pass over the lanes: how many steps it may begin and looks it may ask for, and what it has found full."""
+    """One pass over the groups: how many steps it may begin and looks it may ask for, and what it has found full."""
 
     most_starts: int
     most_looks: int
@@ -89,7 +89,7 @@ class _Pass:
     tried: set[TopicPartition] = field(default_factory=set)
     # The first moves that lacked slots, and the latest turn of a step that began, by each slot that it took.
     lacking: list[tuple[Turn, Start]] = field(default_factory=list)
-    latest: dict[Port | Uplink, Turn] = field(default_factory=dict)
+    latest: dict[BrokerDirection | Uplink, Turn] = field(default_factory=dict)
 
 
 class Starter(Reconciler):
@@ -99,7 +99,7 @@ class Starter(Reconciler):
         self,
         state: ClusterState,
         observed: ObservationCache,
-        now: Moment,
+        now: Timestamp,
         backoff: Backoff,
         sizes: CopySizes,
         throttles: Throttles,
@@ -112,10 +112,10 @@ class Starter(Reconciler):
         self._sizes = sizes
         self._throttles = throttles
         self._throttles_version = 0
-        self._unconfirmed = Unconfirmed()
+        self._debounce = Debounce()
         self.room = Room(state, observed, throttles)
         self.waiting = WaitingList(Shares(lambda plan: state.priorities.get(plan, Priority.NORMAL)))
-        # Every move that waits is in a lane, or in one of the next three: it is still to be put into a lane, it was
+        # Every move that waits is in a group, or in one of the next three: it is still to be put into a group, it was
         # tried in vain and waits until a moment (monotonic), or its size is waited for.
         self.unplaced: dict[TopicPartition, None] = {}
         self.put_off: dict[TopicPartition, int] = {}
@@ -172,7 +172,7 @@ class Starter(Reconciler):
         """Follow which reassignments begin and cease to wait for a step."""
         for key in changes.ended:
             self._drop(key)
-            self._unconfirmed.forget(key)
+            self._debounce.forget(key)
         pending, before_step = self.state.moves.pending, self.state.moves.before_step
         for key in changes.partitions:
             if key not in pending and key not in before_step:
@@ -207,7 +207,9 @@ class Starter(Reconciler):
             seen = self.observed.partitions.get(key)
             if seen is not None and seen.facts is not None and seen.facts.leader is not None:
                 self._leaders[key] = seen.facts.leader
-            step = Step(0, final=True, expected=entry.current, replicas=entry.heading, leader=self._leader_of(entry))
+            step = Step(
+                0, final=True, expected=entry.current, replicas=entry.step_target, leader=self._leader_of(entry)
+            )
             self.waiting.backlog.put(key, step.load, self._sizes.copy_bytes(key))
         else:
             self.waiting.backlog.drop(key)
@@ -222,7 +224,7 @@ class Starter(Reconciler):
         self.unplaced[key] = None
 
     def _place_repairs(self, _event: StartsSuspended) -> None:
-        """Move the partitions that the suspension of starts concerns into lanes of their own, or out of them."""
+        """Move the partitions that the suspension of starts concerns into groups of their own, or out of them."""
         concerned = frozenset(self.state.below_min_isr) if self.state.suspension is not None else frozenset()
         for key in concerned ^ self._repairs:
             if key in self._known:
@@ -241,10 +243,10 @@ class Starter(Reconciler):
             if figures:
                 figures.pop(key, None)
 
-    # -- into lanes
+    # -- into groups
 
     def _place_some(self, now_ms: int) -> None:
-        """Put moves into their lanes, those in flight first."""
+        """Put moves into their groups, those in flight first."""
         if not self.unplaced:
             return
         first = [key for key in self.state.moves.before_step if key in self.unplaced]
@@ -274,7 +276,7 @@ class Starter(Reconciler):
             key=entry.key,
             plan=entry.plan,
             since_ms=entry.since_ms,
-            ports=step.load,
+            directions=step.load,
             uplinks=self.room.uplinks(step),
             copies=len(step.adding),
             moves_leader=step.moves_leader,
@@ -319,7 +321,7 @@ class Starter(Reconciler):
         self._is_behind = self._is_behind or bool(self.unplaced)
         self._starts.begin(this.starts, now_ms)
 
-    def _wake(self, now: Moment) -> None:
+    def _wake(self, now: Timestamp) -> None:
         """Note again what may have become possible, or another step than before."""
         now_ms = now.monotonic_ms
         if self.observed.live != self._live or self.room.racks != self._racks:
@@ -365,16 +367,16 @@ class Starter(Reconciler):
             if start is not None and self._shut(start, this) is None and self._is_seen(key, now_ms):
                 self._try_one(start, turn, this, batch)
                 this.tried.add(key)
-        order = waiting.turns(waiting.window(self.room.takes_copies, kept))
+        order = waiting.fair_queue(waiting.window(self.room.takes_copies, kept))
         while (first := order.first()) is not None and not self._is_over(this):
-            turn, lane, item = first
+            turn, group, item = first
             key = item[2]
             if key not in this.tried and not self._take(key, turn, this, batch):
                 if self._is_informed:
                     return
-                order.drop(lane)
+                order.drop(group)
             else:
-                order.skip(lane, item)
+                order.skip(group, item)
 
     def _is_over(self, this: _Pass) -> bool:
         """Whether this pass has done enough: the rest follows in the next one, at once."""
@@ -384,13 +386,13 @@ class Starter(Reconciler):
         return True
 
     def _take(self, key: TopicPartition, turn: Turn, this: _Pass, batch: BatchBuilder) -> bool:
-        """Try a move whose turn it is, or ask for a look at it first; return whether the next one of its lane follows.
+        """Try a move whose turn it is, or ask for a look at it first; return whether the next one of its group follows.
 
         Where no more partitions may be in flight, the next ones are looked at nevertheless, so that the pass in which a
         slot becomes free can use it.
         """
         start, now_ms = self.waiting.start(key), batch.now.monotonic_ms
-        assert start is not None, "a move in a lane has a start"
+        assert start is not None, "a move in a group has a start"
         gate = self._shut(start, this)
         if gate is None and self._is_seen(key, now_ms):
             self._try_one(start, turn, this, batch)
@@ -468,19 +470,19 @@ class Starter(Reconciler):
         # Until there is something to wait for, try again when the observation is too old.
         self._put_off_until(key, seen.ended_ms + FRESH_TO_START_MS + 1)
         self._trying = key
-        persisted = self._unconfirmed.has_persisted(key, seen)
+        persisted = self._debounce.has_persisted(key, seen)
         context = context_of(
             self.state, reassignment, self.observed, self._sizes, at_ms=batch.at_ms, persisted=persisted
         )
         if seen.facts is None or seen.facts.topic_id != reassignment.topic_id:
             verdict = gone(reassignment, seen.facts, context)
-            self._unconfirmed.note(key, seen.ended_ms, unconfirmed=verdict.unconfirmed)
+            self._debounce.note(key, seen.ended_ms, unconfirmed=verdict.unconfirmed)
             batch.emit_all(verdict.events)
         elif not self._elects(reassignment, seen.facts, context, batch):
             call = next_call(reassignment, seen.facts, context)
-            self._unconfirmed.note(key, seen.ended_ms, unconfirmed=isinstance(call, LookAgain))
+            self._debounce.note(key, seen.ended_ms, unconfirmed=isinstance(call, LookAgain))
             if isinstance(call, Wait):
-                batch.emit_all(held_up(reassignment, call.block, self.state.name))
+                batch.emit_all(blocked_start(reassignment, call.block, self.state.name))
             elif isinstance(call, SendStep):
                 self._start(reassignment, call.step, this, batch)
         self._trying = None
@@ -510,7 +512,7 @@ class Starter(Reconciler):
         batch.emit_all(waiting_for_throttle(now, refusal, self.state.name))
 
     def _place_if_shut(self, reassignment: Reassignment, step: Step) -> None:
-        """Put what lacks room into the lane of the step that it needs, unless it would be tried in vain there."""
+        """Put what lacks room into the group of the step that it needs, unless it would be tried in vain there."""
         start = self._start_of(reassignment, step)
         if first_shut(start, self.room, STEP_GATES) is not None:
             self.put_off.pop(start.key, None)
@@ -521,7 +523,7 @@ class Starter(Reconciler):
         held, whole = reassignment.weighing_step, self._start_of(reassignment, step)
         throttled = step.adding and self._throttles.is_throttled(reassignment)
         start = whole._replace(
-            ports=without(whole.ports, reassignment.load),
+            directions=without(whole.directions, reassignment.load),
             uplinks=without(whole.uplinks, self.room.uplinks(held)),
             copies=whole.copies if held is None else max(0, whole.copies - len(held.adding)),
             moves_leader=whole.moves_leader and not (held is not None and held.moves_leader),
@@ -549,9 +551,9 @@ class Starter(Reconciler):
 
     # -- out
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Look at those whose turn it is, closely, and again at what did not fit."""
-        again = () if moves is None else self._unconfirmed.partitions()
+        again = () if moves is None else self._debounce.partitions()
         return Attention(
             partitions=(*self._looks, *(key for key in again if key in self.state.reassignments)),
             due_ms=self._due_ms(now.monotonic_ms),

@@ -19,7 +19,7 @@ from drover.events.reassignments import (
 from drover.events.records import ReassignmentEvent
 from drover.facts import PartitionFacts
 from drover.reconcile.moves.context import completion_of, stepping_of
-from drover.reconcile.moves.start import todays_heading
+from drover.reconcile.moves.start import effective_step_target
 from drover.reconcile.moves.stepping import Situation, next_step
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
@@ -49,7 +49,7 @@ def intend_step(cluster: str, key: TopicPartition, step: Step) -> CallIntended:
     return CallIntended(**_fields(cluster, key, step), call=Call.STEP)
 
 
-def held_up(reassignment: Reassignment, block: Block, cluster: str) -> tuple[ReassignmentEvent, ...]:
+def blocked_start(reassignment: Reassignment, block: Block, cluster: str) -> tuple[ReassignmentEvent, ...]:
     """Record that the next step cannot begin: what was prepared is given up.
 
     A reorder for the sake of leadership whose list Kafka would refuse ends with that: it is begun again when it can be
@@ -109,7 +109,7 @@ def likely_step(
     # As if all were in sync: what is not makes other steps likely only where replicas are lacking.
     now = Situation(
         current=reassignment.current,
-        target=todays_heading(reassignment, listed),
+        target=effective_step_target(reassignment, listed),
         original=reassignment.original,
         live=live,
         isr=reassignment.current,
@@ -140,7 +140,7 @@ def election_after(reassignment: Reassignment, seen: PartitionFacts, context: Co
         and step is not None
         and step.replicas == reassignment.current == seen.replicas
         and head in step.adding
-        and head == todays_heading(reassignment, context.listed)[0]
+        and head == effective_step_target(reassignment, context.listed)[0]
     )
     can_lead = head in seen.isr and head in context.live and head not in context.listed
     if not is_prepared or not can_lead or seen.leader in {None, head} or seen.move is not None:

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from drover.reconcile.messages import Moment
+from drover.reconcile.messages import Timestamp
 from drover.state.reassignment import Block, Reassignment
 
 
@@ -18,7 +18,7 @@ class Throttles(Protocol):
         """Whether a throttle holds for the reassignment: its plan's, or the cluster's."""
         ...
 
-    def is_ready(self, reassignment: Reassignment, now: Moment) -> bool:
+    def is_ready(self, reassignment: Reassignment, now: Timestamp) -> bool:
         """Whether nothing more is to be set for a step that is prepared."""
         ...
 

@@ -1,7 +1,8 @@
-"""What waits for a step: lanes of moves that need the same, by the broker that they copy to.
+"""What waits for a step: groups of moves that need the same, by the broker that they copy to.
 
-A pass of the starter asks for the lanes into brokers with room, and takes the first moves of each. So it costs the same
-however many wait, except that more brokers and plans have more lanes: beyond `WINDOW` of them each pass takes others.
+A pass of the starter asks for the groups into brokers with room, and takes the first moves of each. So it costs the
+same however many wait, except that more brokers and plans have more groups: beyond `WINDOW` of them each pass takes
+others.
 """
 
 import heapq
@@ -15,14 +16,14 @@ from typing import NamedTuple
 from drover.events.partitions import TopicPartition
 from drover.reconcile.gates import NO_PARTITION, Start
 from drover.reconcile.starts.shares import Shares
-from drover.state.ports import Port, Ports
+from drover.state.broker_directions import BrokerDirection, BrokerDirections
 
-# How many lanes one pass takes.
+# How many groups one pass takes.
 WINDOW = 1000
-# What a copy of unknown size, or of nothing, counts: the busiest port is then the one with the most copies.
+# What a copy of unknown size, or of nothing, counts: the busiest direction is then the one with the most copies.
 LEAST_BYTES = 1
 
-# What comes first: in flight before pending, the plan that was served least, then by rank: the busiest port, the
+# What comes first: in flight before pending, the plan that was served least, then by rank: the busiest direction, the
 # largest copy, and what was accepted first.
 Turn = tuple[int, int, int, int, int]
 Rank = tuple[int, int, int]
@@ -30,8 +31,8 @@ Rank = tuple[int, int, int]
 Item = tuple[int, int, TopicPartition]
 
 
-class LaneName(NamedTuple):
-    """What the moves of a lane have in common; `tier` is 0 for those in flight and 1 for those pending.
+class MoveGroupKey(NamedTuple):
+    """What the moves of a group have in common; `tier` is 0 for those in flight and 1 for those pending.
 
     `repairs` says that they belong to partitions below min.insync.replicas.
     """
@@ -44,14 +45,14 @@ class LaneName(NamedTuple):
     @property
     def broker(self) -> int | None:
         """The broker that the first copy goes to; None if nothing is copied, or nobody knows where."""
-        return next((port.broker for port in self.start.ports if port.way == "in"), None)
+        return next((direction.broker for direction in self.start.directions if direction.way == "in"), None)
 
 
 @dataclass(eq=False, slots=True)
-class Lane:
-    """The moves of one lane, sorted when they are asked for."""
+class MoveGroup:
+    """The moves of one group, sorted when they are asked for."""
 
-    name: LaneName
+    name: MoveGroupKey
     _items: list[Item] = field(default_factory=list)
     _is_sorted: bool = True
 
@@ -83,190 +84,190 @@ class Lane:
 
 @dataclass(slots=True)
 class Backlog:
-    """The bytes that wait at each port; a copy weighs on the port it leaves and on the one it enters."""
+    """The bytes that wait at each direction; a copy weighs on the direction it leaves and on the one it enters."""
 
-    entries: dict[TopicPartition, tuple[Ports, int]] = field(default_factory=dict)
-    bytes: Counter[Port] = field(default_factory=Counter)
+    entries: dict[TopicPartition, tuple[BrokerDirections, int]] = field(default_factory=dict)
+    bytes: Counter[BrokerDirection] = field(default_factory=Counter)
 
-    def put(self, key: TopicPartition, ports: Ports, copy_bytes: int | None) -> None:
+    def put(self, key: TopicPartition, directions: BrokerDirections, copy_bytes: int | None) -> None:
         """Note what waits of a partition, in place of what was noted before."""
         self.drop(key)
         size = max(LEAST_BYTES, copy_bytes or 0)
-        self.entries[key] = (ports, size)
-        for port in ports:
-            self.bytes[port] += size
+        self.entries[key] = (directions, size)
+        for direction in directions:
+            self.bytes[direction] += size
 
     def drop(self, key: TopicPartition) -> None:
         """Forget a partition that waits no longer."""
-        ports, size = self.entries.pop(key, ((), 0))
-        for port in ports:
-            left = self.bytes[port] - size
+        directions, size = self.entries.pop(key, ((), 0))
+        for direction in directions:
+            left = self.bytes[direction] - size
             if left:
-                self.bytes[port] = left
+                self.bytes[direction] = left
             else:
-                del self.bytes[port]
+                del self.bytes[direction]
 
     def size(self, key: TopicPartition) -> int:
         """Return the size of one copy of a partition."""
         return self.entries.get(key, ((), 0))[1]
 
-    def busiest(self, ports: Iterable[Port]) -> int:
-        """Return the bytes that wait at the busiest of these ports."""
-        return max(map(self.bytes.__getitem__, ports), default=0)
+    def busiest(self, directions: Iterable[BrokerDirection]) -> int:
+        """Return the bytes that wait at the busiest of these directions."""
+        return max(map(self.bytes.__getitem__, directions), default=0)
 
 
 @dataclass(slots=True)
 class WaitingList:
-    """The moves that wait for a step, in lanes."""
+    """The moves that wait for a step, in groups."""
 
     shares: Shares
     backlog: Backlog = field(default_factory=Backlog)
-    _place: dict[TopicPartition, tuple[Lane, Item, Start]] = field(default_factory=dict)
-    _lanes: dict[int | None, dict[LaneName, Lane]] = field(default_factory=dict)
+    _place: dict[TopicPartition, tuple[MoveGroup, Item, Start]] = field(default_factory=dict)
+    _groups: dict[int | None, dict[MoveGroupKey, MoveGroup]] = field(default_factory=dict)
 
     def __contains__(self, key: TopicPartition) -> bool:
-        """Whether a move is in a lane."""
+        """Whether a move is in a group."""
         return key in self._place
 
     def __len__(self) -> int:
-        """Count the moves in lanes."""
+        """Count the moves in groups."""
         return len(self._place)
 
     def put(self, start: Start, plan: str, number: int, *, repairs: bool = False) -> None:
-        """Put a move into its lane; `number` is the order of acceptance, `start` what its next step needs."""
+        """Put a move into its group; `number` is the order of acceptance, `start` what its next step needs."""
         key, tier = start.key, int(start.is_pending)
-        name = LaneName(tier, plan, start._replace(key=NO_PARTITION, since_ms=0), repairs)
+        name = MoveGroupKey(tier, plan, start._replace(key=NO_PARTITION, since_ms=0), repairs)
         item = (self.backlog.size(key) if tier else 0, -number, key)
         place = self._place.get(key)
         if place is not None and place[1] == item and place[0].name == name:
             return
         self.remove(key)
-        lanes = self._lanes.setdefault(name.broker, {})
-        lane = lanes.get(name)
-        if lane is None:
-            lane = lanes[name] = Lane(name)
-        lane.add(item)
-        self._place[key] = lane, item, start
+        groups = self._groups.setdefault(name.broker, {})
+        group = groups.get(name)
+        if group is None:
+            group = groups[name] = MoveGroup(name)
+        group.add(item)
+        self._place[key] = group, item, start
         self.shares.enter(plan)
 
     def remove(self, key: TopicPartition) -> None:
-        """Take a move out of its lane, if it is in one."""
+        """Take a move out of its group, if it is in one."""
         place = self._place.pop(key, None)
         if place is None:
             return
-        lane, item, _ = place
-        lane.remove(item)
-        self.shares.leave(lane.name.plan)
-        if not lane:
-            broker = lane.name.broker
-            del self._lanes[broker][lane.name]
-            if not self._lanes[broker]:
-                del self._lanes[broker]
+        group, item, _ = place
+        group.remove(item)
+        self.shares.leave(group.name.plan)
+        if not group:
+            broker = group.name.broker
+            del self._groups[broker][group.name]
+            if not self._groups[broker]:
+                del self._groups[broker]
 
     def start(self, key: TopicPartition) -> Start | None:
-        """Return what the next step of a move needs; None if it is in no lane."""
+        """Return what the next step of a move needs; None if it is in no group."""
         place = self._place.get(key)
         return None if place is None else place[2]
 
     def turn_of(self, key: TopicPartition) -> Turn | None:
-        """Return the turn of a move; None if it is in no lane."""
+        """Return the turn of a move; None if it is in no group."""
         place = self._place.get(key)
         return None if place is None else self.turn(place[0], place[1])
 
     def keys(self) -> Iterable[TopicPartition]:
-        """Return every move that is in a lane."""
+        """Return every move that is in a group."""
         return self._place.keys()
 
-    def turns(self, lanes: Iterable[Lane]) -> "Turns":
-        """Return these lanes as a queue in which plans take turns."""
-        return Turns(self, lanes)
+    def fair_queue(self, groups: Iterable[MoveGroup]) -> "FairQueue":
+        """Return these groups as a queue in which plans take turns."""
+        return FairQueue(self, groups)
 
-    def turn(self, lane: Lane, item: Item) -> Turn:
-        """Return the turn of a move in its lane."""
+    def turn(self, group: MoveGroup, item: Item) -> Turn:
+        """Return the turn of a move in its group."""
         size, number, _ = item
-        tier, plan, start, _ = lane.name
+        tier, plan, start, _ = group.name
         if not tier:
             return 0, 0, 0, 0, -number
-        return 1, self.shares.served(plan), -self.backlog.busiest(start.ports), -size, -number
+        return 1, self.shares.served(plan), -self.backlog.busiest(start.directions), -size, -number
 
-    def window(self, has_room: Callable[[int], bool], also: Iterable[TopicPartition]) -> list[Lane]:
-        """Return the lanes into brokers that have room, with those of the moves in `also`; other ones each time.
+    def window(self, has_room: Callable[[int], bool], also: Iterable[TopicPartition]) -> list[MoveGroup]:
+        """Return the groups into brokers that have room, with those of the moves in `also`; other ones each time.
 
         Where they are more than `WINDOW`, brokers share it evenly.
         """
-        brokers = [broker for broker in self._lanes if broker is None or has_room(broker)]
-        if sum(len(self._lanes[broker]) for broker in brokers) <= WINDOW:
-            return [lane for broker in brokers for lane in self._lanes[broker].values()]
+        brokers = [broker for broker in self._groups if broker is None or has_room(broker)]
+        if sum(len(self._groups[broker]) for broker in brokers) <= WINDOW:
+            return [group for broker in brokers for group in self._groups[broker].values()]
         chosen = dict.fromkeys(place[0] for key in also if (place := self._place.get(key)) is not None)
         most = max(1, WINDOW // len(brokers))
         for broker in brokers:
-            lanes = self._lanes[broker]
-            for name, lane in list(islice(lanes.items(), most)):
-                chosen[lane] = None
-                lanes[name] = lanes.pop(name)
+            groups = self._groups[broker]
+            for name, group in list(islice(groups.items(), most)):
+                chosen[group] = None
+                groups[name] = groups.pop(name)
         return list(chosen)
 
 
-class Turns:
-    """The lanes of one pass: first those whose move is the first of the plan whose turn it is.
+class FairQueue:
+    """The groups of one pass: first those whose move is the first of the plan whose turn it is.
 
-    While a pass takes moves, their plans are served, and less waits at their ports. So an order that was noted may be
-    too early, never too late, and is corrected when it comes first: for plans and, within each, for lanes.
+    While a pass takes moves, their plans are served, and less waits at their directions. So an order that was noted may
+    be too early, never too late, and is corrected when it comes first: for plans and, within each, for groups.
     """
 
-    def __init__(self, waiting: WaitingList, lanes: Iterable[Lane]) -> None:
+    def __init__(self, waiting: WaitingList, groups: Iterable[MoveGroup]) -> None:
         self._waiting = waiting
-        self._places: dict[Lane, int] = {}
+        self._places: dict[MoveGroup, int] = {}
         self._numbers = count()
-        # The lanes of each plan, in flight and pending apart, by rank: they are served alike.
-        self._lanes: dict[tuple[int, str], list[tuple[Rank, int, Lane]]] = {}
-        for lane in lanes:
-            if (item := lane.at(0)) is not None:
-                line = self._lanes.setdefault(lane.name[:2], [])
-                line.append((waiting.turn(lane, item)[2:], next(self._numbers), lane))
-        for line in self._lanes.values():
+        # The groups of each plan, in flight and pending apart, by rank: they are served alike.
+        self._groups: dict[tuple[int, str], list[tuple[Rank, int, MoveGroup]]] = {}
+        for group in groups:
+            if (item := group.at(0)) is not None:
+                line = self._groups.setdefault(group.name[:2], [])
+                line.append((waiting.turn(group, item)[2:], next(self._numbers), group))
+        for line in self._groups.values():
             heapq.heapify(line)
         # An order that is too early: the right one is found when it comes first.
         self._plans: list[tuple[Turn, int, tuple[int, str]]] = [
-            ((name[0], 0, *line[0][0]), next(self._numbers), name) for name, line in self._lanes.items()
+            ((name[0], 0, *line[0][0]), next(self._numbers), name) for name, line in self._groups.items()
         ]
         heapq.heapify(self._plans)
 
-    def first(self) -> tuple[Turn, Lane, Item] | None:
-        """Return the move whose turn it is; None if no lane is left."""
+    def first(self) -> tuple[Turn, MoveGroup, Item] | None:
+        """Return the move whose turn it is; None if no group is left."""
         while self._plans:
             noted, number, name = self._plans[0]
-            turn = self._first_of(self._lanes[name])
+            turn = self._first_of(self._groups[name])
             if turn is None:
                 heapq.heappop(self._plans)
             elif turn > noted:
                 heapq.heapreplace(self._plans, (turn, number, name))
             else:
-                lane = self._lanes[name][0][2]
-                item = lane.at(self._places.get(lane, 0))
-                assert item is not None, "the first lane has a move"
-                return turn, lane, item
+                group = self._groups[name][0][2]
+                item = group.at(self._places.get(group, 0))
+                assert item is not None, "the first group has a move"
+                return turn, group, item
         return None
 
-    def _first_of(self, line: list[tuple[Rank, int, Lane]]) -> Turn | None:
+    def _first_of(self, line: list[tuple[Rank, int, MoveGroup]]) -> Turn | None:
         while line:
-            noted, number, lane = line[0]
-            item = lane.at(self._places.get(lane, 0))
+            noted, number, group = line[0]
+            item = group.at(self._places.get(group, 0))
             if item is None:
                 heapq.heappop(line)
                 continue
-            turn = self._waiting.turn(lane, item)
+            turn = self._waiting.turn(group, item)
             if turn[2:] <= noted:
                 return turn
-            heapq.heapreplace(line, (turn[2:], number, lane))
+            heapq.heapreplace(line, (turn[2:], number, group))
         return None
 
-    def skip(self, lane: Lane, item: Item) -> None:
-        """Go on with the next move of a lane, behind this one if it is still there."""
-        place = self._places.get(lane, 0)
-        if lane.at(place) == item:
-            self._places[lane] = place + 1
+    def skip(self, group: MoveGroup, item: Item) -> None:
+        """Go on with the next move of a group, behind this one if it is still there."""
+        place = self._places.get(group, 0)
+        if group.at(place) == item:
+            self._places[group] = place + 1
 
-    def drop(self, lane: Lane) -> None:
-        """Take no more of a lane, which is the first one."""
-        heapq.heappop(self._lanes[lane.name[:2]])
+    def drop(self, group: MoveGroup) -> None:
+        """Take no more of a group, which is the first one."""
+        heapq.heappop(self._groups[group.name[:2]])

@@ -28,10 +28,10 @@ from drover.reconcile.messages import (
     ChangeThrottles,
     Effect,
     Input,
-    Moment,
     ReadThrottles,
     ThrottlesChanged,
     ThrottlesRead,
+    Timestamp,
 )
 from drover.reconcile.observations import FRESH_MS, METADATA_LAG_MS, ObservationCache
 from drover.reconcile.throttles.ahead import MAX_ENTRIES_PER_TOPIC
@@ -60,7 +60,7 @@ _FOLLOWED = frozenset({*get_args(PlanThrottleEvent), ClusterThrottleSet, *get_ar
 class ThrottlingReconciler(Reconciler):
     """Keeps the ledger: compares what is wanted with what is in force, only where either has changed."""
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
         super().__init__(state, observed, now)
         self._recent_writes = RecentWrites(state)
         self._readings = Readings(self._recent_writes)
@@ -89,7 +89,7 @@ class ThrottlingReconciler(Reconciler):
         self.version = 0
         self._take_over(now)
 
-    def _take_over(self, now: Moment) -> None:
+    def _take_over(self, now: Timestamp) -> None:
         """Compare everything once; write again what a predecessor left pending, once its time is over."""
         state = self.state
         self._recent_writes.begin(now.monotonic_ms)
@@ -106,7 +106,7 @@ class ThrottlingReconciler(Reconciler):
         """Whether a throttle holds for the reassignment: its plan's, or the cluster's."""
         return self.state.rate_of(reassignment.plan) is not None
 
-    def is_ready(self, reassignment: Reassignment, now: Moment) -> bool:
+    def is_ready(self, reassignment: Reassignment, now: Timestamp) -> bool:
         """Whether nothing more is to be set for a step that is prepared; else what is missing is compared again."""
         if reassignment.phase is not Phase.PREPARED or not self.is_throttled(reassignment):
             return True
@@ -302,7 +302,7 @@ class ThrottlingReconciler(Reconciler):
 
     # -- out
 
-    def effects(self, now: Moment, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
+    def effects(self, now: Timestamp, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
         """Write what is owed, if it may still start, and read what must be known, one of each at a time."""
         if lapsed is not None:
             return
@@ -338,7 +338,7 @@ class ThrottlingReconciler(Reconciler):
         kept = {topic: _lists(_kept(known)) for topic, known in topics.items()}
         return ChangeThrottles(state.name, rates, add, remove, kept, start_by_ms) if rates or add else None
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Watch the cluster while the ledger holds anything, and its brokers while it may wait for dead ones.
 
         Writes are owed whose intents may be old, so that the owner may have changed since.

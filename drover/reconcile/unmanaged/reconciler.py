@@ -8,18 +8,18 @@ from drover.events.partitions import TopicPartition
 from drover.facts import Move, Observation
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Changes, Reconciler, Urgency
-from drover.reconcile.messages import Identified, Input, Moment
+from drover.reconcile.debounce import CONFIRM_AFTER_MS, Debounce
+from drover.reconcile.messages import Identified, Input, Timestamp
 from drover.reconcile.observations import ObservationCache
-from drover.reconcile.unconfirmed import CONFIRM_AFTER_MS, Unconfirmed
 from drover.state.cluster import ClusterState
 
 
 class UnmanagedReconciler(Reconciler):
     """Records moves of others, and takes over those that must be cancelled."""
 
-    def __init__(self, state: ClusterState, observed: ObservationCache, now: Moment) -> None:
+    def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
         super().__init__(state, observed, now)
-        self._unconfirmed = Unconfirmed()
+        self._debounce = Debounce()
         self._watched: frozenset[TopicPartition] = frozenset()
         # Partitions that Kafka lists and Drover does not have in flight. Kept from look to look, because nearly
         # everything that Kafka lists is Drover's own.
@@ -54,8 +54,8 @@ class UnmanagedReconciler(Reconciler):
             return
         late = correct_late(self.state, key, cached.facts, batch.at_ms)
         events = late or repair_unasked(self.state, key, cached.facts)
-        persisted = self._unconfirmed.has_persisted(key, cached, CONFIRM_AFTER_MS if late else ENDLESS_AFTER_MS)
-        self._unconfirmed.note(key, ended_ms, unconfirmed=bool(events) and not persisted)
+        persisted = self._debounce.has_persisted(key, cached, CONFIRM_AFTER_MS if late else ENDLESS_AFTER_MS)
+        self._debounce.note(key, ended_ms, unconfirmed=bool(events) and not persisted)
         if persisted:
             batch.emit_all(events)
 
@@ -78,10 +78,10 @@ class UnmanagedReconciler(Reconciler):
         still_watched = frozenset(key for key in watched if key not in state.moves.in_flight)
         for key in self._watched - still_watched:
             # What is no longer observed must not count later.
-            self._unconfirmed.forget(key)
+            self._debounce.forget(key)
         self._watched = still_watched
 
-    def attention(self, now: Moment, moves: Mapping[TopicPartition, Move] | None) -> Attention:
+    def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Wait for watched partitions, and for moves of others to persist or to end."""
         waits = self.state.unmanaged or self._watched or self._unrecorded
         return Attention(
@@ -91,5 +91,5 @@ class UnmanagedReconciler(Reconciler):
 
     def _to_look_at(self, now_ms: int) -> Iterator[TopicPartition]:
         """Look at watched partitions once in a while."""
-        yield from (key for key in self._unconfirmed.partitions() if key in self._watched)
+        yield from (key for key in self._debounce.partitions() if key in self._watched)
         yield from (key for key in self._watched if self.observed.fresh(key, now_ms) is None)

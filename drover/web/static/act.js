@@ -346,7 +346,7 @@ function recorded(outcome) {
   const facts = [
     outcome.accepted.length && plural(outcome.accepted.length, "partition"),
     outcome.unchanged.length && `${outcome.unchanged.length} as before`,
-    outcome.held_off.length && `${outcome.held_off.length} held off by a guard`,
+    outcome.deferred.length && `${outcome.deferred.length} deferred by a guard`,
     outcome.repeated && "decided before, under this id",
   ].filter(Boolean);
   return [

@@ -117,7 +117,7 @@ export function why(move, then = null) {
       move.remedy && `. ${sentence(move.remedy)}`,
     );
   }
-  if (move.held_off) parts.push(parts.length ? " · " : "", h("span", { class: "heldoff" }, move.held_off));
+  if (move.deferred) parts.push(parts.length ? " · " : "", h("span", { class: "deferred" }, move.deferred));
   return parts;
 }
 

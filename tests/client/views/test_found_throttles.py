@@ -35,7 +35,7 @@ def test_rates_are_ours_theirs_or_left_over() -> None:
         (1, 1000, 1000, Whose.OURS),
         (2, 42, 42, Whose.THEIRS),
         (7, 7, None, Whose.THEIRS),
-        (9, None, 0, Whose.STRAY),
+        (9, None, 0, Whose.LEFTOVER),
     ]
 
 
@@ -56,7 +56,7 @@ def test_entries_of_one_topic_may_be_of_three_owners() -> None:
     assert [(row.topic, row.leader, row.follower, row.whose) for row in rows] == [
         ("logs", ("*",), (), Whose.THEIRS),
         ("orders", ("0:1",), ("0:4",), Whose.OURS),
-        ("orders", ("5:1",), (), Whose.STRAY),
+        ("orders", ("5:1",), (), Whose.LEFTOVER),
         ("payments", ("3:5",), ("3:7",), Whose.THEIRS),
-        ("payments", ("4:5",), (), Whose.STRAY),
+        ("payments", ("4:5",), (), Whose.LEFTOVER),
     ]

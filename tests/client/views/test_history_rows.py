@@ -10,13 +10,13 @@ from drover.client.history import FoldedLog, ValidRecord
 from drover.client.views.history_rows import Chronicle, HistoryRow, Selection, Wanted, event_detail, outcome_detail
 from drover.events.brokers import BlacklistSet
 from drover.events.clusters import ClusterFrozen
-from drover.events.foreign import ForeignMoveSeen
 from drover.events.leadership import LeaderOrdersAnswered, LeaderOrdersIntended, OrderChange, OrderOutcome
 from drover.events.partitions import PartitionReference, TopicPartition
 from drover.events.plans import PlanOpened, PlansForgotten
+from drover.events.queue_entries import QueueEntryAdded, QueueEntryRemoved, QueueExit
 from drover.events.reassignments import (
     ReassignmentCompleted,
-    ReassignmentQueued,
+    ReassignmentCreated,
     ReassignmentRolledBack,
     ReassignmentStopped,
     ReplacementWithdrawn,
@@ -26,7 +26,7 @@ from drover.events.reassignments import (
     WithdrawalReason,
 )
 from drover.events.refusals import Refusal, RefusalCode
-from drover.events.waiting import QueueEntryAdded, QueueEntryRemoved, QueueExit
+from drover.events.unmanaged import UnmanagedMoveSeen
 from drover.journal.reader import LogRecord
 from tests.client.log import CLUSTER, Writer, outcome
 
@@ -43,7 +43,7 @@ def story() -> list[ValidRecord]:
         "a1", type="alter", by="ann", plan="p", accepted=(PartitionReference(*KEY),),
         refusals=(Refusal(RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, "no such thing", "gone", 0),),
     )  # fmt: skip
-    queued = ReassignmentQueued(**NAME, topic_id="id", plan="p", original=(1, 2), target=(2, 3))
+    queued = ReassignmentCreated(**NAME, topic_id="id", plan="p", original=(1, 2), target=(2, 3))
     writer.say(PlanOpened(cluster=CLUSTER, plan="p", by="ann", reason="drain"), queued, outcomes=(accepted,))
     writer.say(ClusterFrozen(cluster=CLUSTER, by="ann", reason="lunch"))
     late = writer.batch(outcomes=(outcome("never"),))
@@ -69,7 +69,7 @@ def test_everything_that_counts_is_told_in_order_with_its_place() -> None:
     assert [(row.offset, row.what, row.by, row.reason) for row in rows()] == [
         (2, "alter accepted", "ann", "why"),
         (2, "plan-opened", "ann", "drain"),
-        (2, "reassignment-queued", "ann", "drain"),
+        (2, "reassignment-created", "ann", "drain"),
         (3, "cluster-frozen", "ann", "lunch"),
         (6, "rollback-requested", "ben", "too slow"),
         (7, "reassignment-rolled-back", "ben", "too slow"),
@@ -83,7 +83,7 @@ def test_what_waits_is_told_with_who_caused_it_and_under_which_plan() -> None:
     writer.say(
         *plans,
         QueueEntryAdded(**NAME, id="a2", plan="q", target=(4, 5)),
-        ReassignmentQueued(**NAME, topic_id="id", plan="p", original=(1, 2), target=(2, 3)),
+        ReassignmentCreated(**NAME, topic_id="id", plan="p", original=(1, 2), target=(2, 3)),
         StopRequested(**NAME, by="cay", reason="enough"),
         TargetReplaced(**NAME, plan="q", target=(4, 5)),
         ReplacementWithdrawn(**NAME, why=WithdrawalReason.CANCELLED, by="dot", reason="no"),
@@ -91,14 +91,14 @@ def test_what_waits_is_told_with_who_caused_it_and_under_which_plan() -> None:
         ReplacementWithdrawn(**NAME, why=WithdrawalReason.FAILED),
         ReassignmentStopped(**NAME, replicas=(1, 2)),
         QueueEntryRemoved(**NAME, why=QueueExit.REFUSED, detail="no such thing"),
-        ForeignMoveSeen(**NAME, replicas=(1, 2), adding=(2,), removing=()),
+        UnmanagedMoveSeen(**NAME, replicas=(1, 2), adding=(2,), removing=()),
     )
     log = FoldedLog({0: Writer().fold})
     records = log.take([LogRecord(0, offset, 0, payload, ()) for offset, payload in enumerate(writer.records)])
     found = select(records)
     assert [(row.what, row.id, row.by, row.plan) for row in found if row.what != "plan-opened"] == [
         ("queue-entry-added", "a2", "ben", "q"),
-        ("reassignment-queued", None, "ann", "p"),
+        ("reassignment-created", None, "ann", "p"),
         ("stop-requested", None, "cay", "p"),
         ("target-replaced", None, "ben", "q"),
         ("replacement-withdrawn", None, "dot", "q"),
@@ -106,7 +106,7 @@ def test_what_waits_is_told_with_who_caused_it_and_under_which_plan() -> None:
         ("replacement-withdrawn", None, "ben", "q"),
         ("reassignment-stopped", None, "cay", "p"),
         ("queue-entry-removed", None, "ben", "q"),
-        ("foreign-move-seen", None, "", None),
+        ("unmanaged-move-seen", None, "", None),
     ]
 
 

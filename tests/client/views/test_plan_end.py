@@ -6,9 +6,9 @@ from drover.client.views.plan_end import Tally
 from drover.client.views.plan_rows import Figures, PlanRow, figures, plan_row
 from drover.events.clusters import ClusterFrozen
 from drover.events.plans import PlanFinished, PlanPaused
+from drover.events.queue_entries import QueueEntryAdded
 from drover.events.reassignments import ReassignmentCompleted
 from drover.events.records import AnyEvent
-from drover.events.waiting import QueueEntryAdded
 from drover.state.cluster import ClusterState
 from tests.client.log import CLUSTER
 from tests.web.scene import BYTES, Scene, keys, place

@@ -4,9 +4,9 @@ from rich.console import Console
 
 from drover.cli.status import Choice, status_layout
 from drover.client.history import FoldedLog
+from drover.client.live_view import View, _see
 from drover.client.transfers import Transfers
-from drover.client.views.shard_rows import CONTESTED_MS, contests, shard_rows
-from drover.client.watching import View, _see
+from drover.client.views.shard_rows import CONFLICT_MS, ownership_conflicts, shard_rows
 from drover.events.codec import encode_progress
 from drover.events.progress import OwnedShard, WorkerSample
 from drover.fold.log import ShardFold
@@ -97,14 +97,14 @@ def taken_over(*groups: str, every_ms: int = 4_000, shards: int = 1) -> View:
 def test_groups_of_workers_that_take_a_shard_from_each_other_are_named_with_the_remedy() -> None:
     fought = taken_over("drover-worker", "other", "drover-worker", "other", shards=2)
     rows = shard_rows(fought)
-    assert [set(row.rivals) for row in rows] == [{"g", "drover-worker", "other"}] * 2
+    assert [set(row.competing_groups) for row in rows] == [{"g", "drover-worker", "other"}] * 2
     fought = taken_over(*("drover-worker", "other") * 20, shards=2)
     said = (
         "two groups of workers (drover-worker, other) take shards 0, 1 from each other: "
         "give all of them the same worker.group"
     )
-    assert list(contests(shard_rows(fought))) == [said]
-    assert shard_rows(fought)[0].document()["rivals"] == ("drover-worker", "other")
+    assert list(ownership_conflicts(shard_rows(fought))) == [said]
+    assert shard_rows(fought)[0].document()["competing_groups"] == ("drover-worker", "other")
     console = Console(width=300)
     with console.capture() as capture:
         console.print(status_layout(fought, Choice()))
@@ -113,11 +113,11 @@ def test_groups_of_workers_that_take_a_shard_from_each_other_are_named_with_the_
 
 def test_a_new_group_for_all_workers_and_takeovers_within_one_are_no_fight() -> None:
     for groups in (("g", "g", "g"), ("g", "new", "new"), ("new", "newer"), ("", "g", "", "g")):
-        assert not any(row.rivals for row in shard_rows(taken_over(*groups)))
+        assert not any(row.competing_groups for row in shard_rows(taken_over(*groups)))
 
 
 def test_a_fight_that_has_ended_is_not_told_of() -> None:
     fought = taken_over("other", "g", "other", "g")
-    assert shard_rows(fought)[0].rivals
-    fought.now_ms += CONTESTED_MS
-    assert not shard_rows(fought)[0].rivals
+    assert shard_rows(fought)[0].competing_groups
+    fought.now_ms += CONFLICT_MS
+    assert not shard_rows(fought)[0].competing_groups

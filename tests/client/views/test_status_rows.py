@@ -26,18 +26,18 @@ from drover.state.unmanaged import UnmanagedMove
 def move(partition: int, phase: Phase, step: Step | None = None, block: Block | None = None) -> Reassignment:
     return Reassignment(
         key=TopicPartition("t", partition), topic_id="id", plan="p", number=partition, original=(1, 2), target=(3, 4),
-        queued_ms=0, phase=phase, since_ms=1000, current=(1, 2), step=step, block=block,
+        created_ms=0, phase=phase, since_ms=1000, current=(1, 2), step=step, block=block,
     )  # fmt: skip
 
 
 FIRST_STEP = Step(number=1, final=False, expected=(1, 2), replicas=(1, 2, 3), leader=1)
 
 
-def copying(queued_ms: int = 0) -> ClusterState:
+def copying(created_ms: int = 0) -> ClusterState:
     state = ClusterState("prod", kafka_cluster_id="kafka-1")
     state.plans["p"] = Plan("p", "ana", "r", 0)
     state.put(move(0, Phase.PENDING))
-    state.put(replace(move(1, Phase.COPYING, FIRST_STEP), bytes_copied=50, queued_ms=queued_ms))
+    state.put(replace(move(1, Phase.COPYING, FIRST_STEP), bytes_copied=50, created_ms=created_ms))
     return state
 
 
@@ -55,7 +55,7 @@ def samples(*pairs: tuple[int, int]) -> Transfers:
 
 def test_what_moves_comes_before_what_waits() -> None:
     rows = status_rows(copying(), Transfers())
-    assert [(row.partition, row.state) for row in rows] == [(1, "copying"), (0, "queued")]
+    assert [(row.partition, row.state) for row in rows] == [(1, "copying"), (0, "pending")]
 
 
 def test_bytes_cover_the_steps_before_and_after() -> None:
@@ -80,8 +80,8 @@ def test_a_blocked_move_says_why_and_since_when() -> None:
 
 def test_totals_and_the_line_for_people() -> None:
     rows = status_rows(copying(), samples((0, 100), (1000, 300)))
-    assert totals(rows)["states"] == {"copying": 1, "queued": 1}
-    assert summary(rows) == "2 reassignments: 1 copying, 1 queued; 350 B of 2.0 kB copied, 200 B/s"
+    assert totals(rows)["states"] == {"copying": 1, "pending": 1}
+    assert summary(rows) == "2 reassignments: 1 copying, 1 pending; 350 B of 2.0 kB copied, 200 B/s"
     assert summary([]) == "No reassignment is under way."
 
 
@@ -110,7 +110,7 @@ def test_moves_of_others_are_shown_those_that_never_end_first() -> None:
     stuck, other = unmanaged_rows(state)
     assert (stuck.partition, stuck.document()["never_ends"]) == (8, (3,))
     assert "`drover repair`" in stuck.remedy
-    assert "mend" not in other.document()["remedy"]
+    assert "repair" not in other.document()["remedy"]
     assert unmanaged_cells(other, 61_000, several=True)[:5] == ("prod/t:7", "3,1,2", "3", "2", "1m00s")
     assert any("drover repair" in line for line in notices(state))
 
@@ -142,7 +142,7 @@ def test_bytes_of_the_past_have_no_rate_and_say_since_when() -> None:
 
 def test_a_move_that_was_asked_for_again_has_no_bytes_of_the_one_before() -> None:
     stalled = [(at_ms, 900) for at_ms in range(0, 60_001, 5_000)]
-    before, after = copying(), copying(queued_ms=62_000)
+    before, after = copying(), copying(created_ms=62_000)
     row = status_rows(before, samples(*stalled))[0]
     assert (row.bytes_done, row.has_stalled) == (950, True)
     row = status_rows(after, samples(*stalled))[0]
@@ -160,7 +160,7 @@ def test_a_broker_receives_nothing_for_a_move_that_has_ended() -> None:
                 bytes_total=1000, adding=(ReplicaBytes(3, held),), leader=1,
             )
         )  # fmt: skip
-    assert [(row.broker, row.rate_in) for row in broker_rows(copying(queued_ms=1500), transfers) if row.copies_in] == [
+    assert [(row.broker, row.rate_in) for row in broker_rows(copying(created_ms=1500), transfers) if row.copies_in] == [
         (3, 50)
     ]
 
@@ -195,7 +195,7 @@ def test_the_limits_of_a_cluster_are_told_under_their_first_names() -> None:
         "max_partitions_in_flight": 1250,
         "max_moves_per_broker": 5,
         "max_replicas_per_step": 1,
-        "mends_by_itself": False,
+        "repairs_by_itself": False,
         "stepping": "grow",
         "healing": None,
         "max_leader_movements": 1000,

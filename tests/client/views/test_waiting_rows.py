@@ -6,15 +6,15 @@ from rich.console import Console
 
 from drover.cli.status import Choice, status_cells, status_document, status_layout, summary
 from drover.client.history import FoldedLog
+from drover.client.live_view import View
 from drover.client.transfers import Transfers
 from drover.client.views.status_rows import status_rows
 from drover.client.views.waiting_rows import queue_rows
-from drover.client.watching import View
 from drover.events.clusters import ClusterFrozen
 from drover.events.plans import PlanOpened
-from drover.events.reassignments import ReassignmentQueued, RollbackRequested, StepPrepared, TargetReplaced
+from drover.events.queue_entries import QueueEntryAdded
+from drover.events.reassignments import ReassignmentCreated, RollbackRequested, StepPrepared, TargetReplaced
 from drover.events.records import AnyEvent
-from drover.events.waiting import QueueEntryAdded
 from drover.fold.evolve import apply
 from drover.fold.log import ShardFold
 from drover.state.cluster import ClusterState
@@ -30,7 +30,7 @@ def added(partition: int, target: tuple[int, ...] = (3, 4)) -> QueueEntryAdded:
     return QueueEntryAdded(**name(partition), id="a1", plan="p", target=target)
 
 
-MOVING = ReassignmentQueued(**name(9), topic_id="id", plan="p", original=(1, 2), target=(3, 4))
+MOVING = ReassignmentCreated(**name(9), topic_id="id", plan="p", original=(1, 2), target=(3, 4))
 PREPARED = StepPrepared(**name(9), step=1, final=True, expected=(1, 2), replicas=(3, 4), leader=1)
 FROZEN = ClusterFrozen(cluster=CLUSTER, by="ann", reason="lunch")
 
@@ -79,7 +79,7 @@ def test_a_freeze_withholds_what_has_not_begun() -> None:
     (row,) = status_rows(state, Transfers())
     (entry,) = queue_rows(state)
     assert row.waiting == entry.waiting == "withheld, frozen by ann (lunch): `drover unfreeze`"
-    assert "1 reassignment: 1 queued; 1 partition in the queue" in printed(view)
+    assert "1 reassignment: 1 pending; 1 partition in the queue" in printed(view)
 
 
 def test_a_target_that_follows_is_shown_beside_the_running_one() -> None:

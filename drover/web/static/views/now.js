@@ -112,13 +112,13 @@ export function queueTable(rows, total, cluster) {
   ];
 }
 
-const FOREIGN = [["partition"], ["replicas"], ["adding"], ["removing"], ["for", "num"], ["what to do", "why"]];
+const UNMANAGED = [["partition"], ["replicas"], ["adding"], ["removing"], ["for", "num"], ["what to do", "why"]];
 
 function unmanaged(rows, total) {
   if (!rows.length) return null;
-  const node = table("Moves that others began", FOREIGN);
+  const node = table("Moves that others began", UNMANAGED);
   patch(node.body, rows, (row, existing) =>
-    tableRow(existing, FOREIGN, [
+    tableRow(existing, UNMANAGED, [
       h("span", { class: "mono" }, `${row.topic}:${row.partition}`),
       row.replicas.join(", "),
       row.adding.join(", "),

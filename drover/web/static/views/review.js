@@ -193,7 +193,7 @@ function brokers(rows) {
           row.peak_extra_bytes ? amount(row.peak_extra_bytes) : "",
           row.room_bytes === null ? "unknown" : amount(row.room_bytes),
         ],
-        { class: row.room_bytes !== null && row.peak_extra_bytes > row.room_bytes ? "stray" : null },
+        { class: row.room_bytes !== null && row.peak_extra_bytes > row.room_bytes ? "leftover" : null },
       ),
   );
   return h("div", { class: "panel" }, list);

@@ -50,7 +50,7 @@ export function mount(root) {
 }
 
 const both = (out, into) => `${out === null ? "none" : rate(out)} / ${into === null ? "none" : rate(into)}`;
-const says = (row) => (row.is_stray ? h("b", {}, row.says) : row.says);
+const says = (row) => (row.is_leftover ? h("b", {}, row.says) : row.says);
 
 function brokerRow(row, existing) {
   return tableRow(
@@ -63,7 +63,7 @@ function brokerRow(row, existing) {
       row.since_ms === null ? "–" : age(row.since_ms),
       says(row),
     ],
-    { class: row.is_stray ? "stray" : null },
+    { class: row.is_leftover ? "leftover" : null },
   );
 }
 
@@ -84,7 +84,7 @@ function topicRow(row, existing) {
     existing,
     TOPICS,
     [h("span", { class: "mono" }, row.topic), entries(row.leader_entries), entries(row.follower_entries), says(row)],
-    { class: row.is_stray ? "stray" : null },
+    { class: row.is_leftover ? "leftover" : null },
   );
 }
 
@@ -94,7 +94,7 @@ function entries(list) {
   return h("span", { class: "mono wrap" }, shown, list.length > 12 ? ` and ${count(list.length - 12)} more` : "");
 }
 
-// What is set in the cluster by others, and strays: asked for when somebody wants to know, and shown with its age.
+// What is set in the cluster by others, and leftover throttles: asked for when somebody wants to know, and shown with its age.
 class Others {
   constructor() {
     this.told = h("div", { "aria-live": "polite" });
@@ -117,17 +117,17 @@ class Others {
 }
 
 function othersFound(found) {
-  const { strays } = found;
+  const { leftovers } = found;
   const more = found.brokers_total + found.topics_total - found.brokers.length - found.topics.length;
   return [
     h(
       "p",
-      { class: `banner ${strays ? "warn" : "note"}` },
-      h("b", {}, strays ? plural(strays, "stray") : "No strays"),
+      { class: `banner ${leftovers ? "warn" : "note"}` },
+      h("b", {}, leftovers ? plural(leftovers, "leftover throttle") : "No leftover throttles"),
       h(
         "span",
         {},
-        strays > 0 && ["that nothing needs: ", h("code", {}, "drover throttle restore"), " deletes them · "],
+        leftovers > 0 && ["that nothing needs: ", h("code", {}, "drover throttle restore"), " deletes them · "],
         "seen ",
         age(found.at_ms),
         " ago",
@@ -154,14 +154,14 @@ function othersFound(found) {
   ];
 }
 
-const whose = (row) => (row.whose === "stray" ? h("b", {}, "stray") : row.whose);
+const whose = (row) => (row.whose === "leftover" ? h("b", {}, "leftover") : row.whose);
 
 function panel(caption, columns, rows, contents) {
   const list = table(caption, columns);
   patch(
     list.body,
     rows.map((row, index) => ({ ...row, key: String(index) })),
-    (row, existing) => tableRow(existing, columns, contents(row), { class: row.whose === "stray" ? "stray" : null }),
+    (row, existing) => tableRow(existing, columns, contents(row), { class: row.whose === "leftover" ? "leftover" : null }),
   );
   return h("div", { class: "panel" }, list);
 }

@@ -1,0 +1,227 @@
+"""The plan of a heal: the replicas on dead brokers are replaced in place, in chunks, the most endangered first."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from drover.cluster_model import Knowledge, model_of
+from drover.events.healing import (
+    HealAssignment,
+    HealChunkPlanned,
+    HealPartitionsLeft,
+    HealPlanned,
+    LeftPartition,
+    LeftReason,
+)
+from drover.events.partitions import TopicPartition
+from drover.inventory import Inventory
+from drover.planner.disks import closed_brokers
+from drover.planner.goals import Heal, Limits
+from drover.planner.model import Broker, ClusterModel
+from drover.planner.proposal import Move, Proposal, Unmet, UnmetCode
+from drover.planner.propose import propose
+from drover.reconcile.healing.brokers_to_heal import BrokersToHeal
+
+# So many partitions that cannot be healed are named; the rest is counted.
+MAX_NAMED = 100
+# So many brokers are named that receive nothing because of their log directories.
+MAX_CLOSED_NAMED = 3
+# What other brokers or fewer racks may put right.
+_TIGHT = frozenset({UnmetCode.TOO_FEW_BROKERS, UnmetCode.RACK_SPREAD, UnmetCode.NO_ROOM})
+_WHY: Mapping[UnmetCode, LeftReason] = {
+    UnmetCode.OFFLINE: LeftReason.NO_LEADER,
+    UnmetCode.MOVING: LeftReason.MOVING,
+    **dict.fromkeys(_TIGHT, LeftReason.NO_BROKER),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HealPlan:
+    """A heal plan: new lists, the most endangered partition first, and the partitions that are left."""
+
+    assignments: tuple[HealAssignment, ...]
+    left: tuple[LeftPartition, ...]
+
+
+def plan_heal(inventory: Inventory, to_heal: BrokersToHeal, disk_limit_percent: int) -> HealPlan:
+    """Plan the replacement of every replica on the due brokers. The same arguments give the same plan.
+
+    A partition that has a replica on another absent broker as well, whose time has not come, waits for that: on some
+    versions of Kafka a move to a list with an absent broker never ends.
+    """
+    waiting = tuple(_waiting(inventory, to_heal))
+    dead = {(key.topic, key.partition): key for key in _with_due(inventory, to_heal)}
+    for one in waiting:
+        del dead[one.topic, one.partition]
+    if not dead:
+        return HealPlan((), waiting)
+    moves, unmet = _moves(
+        inventory, to_heal, Limits(disk_limit=disk_limit_percent / 100, include_internal=True), tuple(sorted(dead))
+    )
+    found = [(inventory.partitions[dead[move.topic, move.partition]], move) for move in moves]
+    found.sort(key=lambda each: (len(each[0].isr), -(each[1].size_bytes or 0), each[1].topic, each[1].partition))
+    assignments = tuple(
+        HealAssignment(move.topic, move.partition, facts.topic_id, facts.replicas, move.after, move.size_bytes)
+        for facts, move in found
+    )
+    healed = {(one.topic, one.partition) for one in assignments}
+    left = _left(unmet, [name for name in dead if name not in healed])
+    return HealPlan(assignments, (*waiting, *left))
+
+
+def _moves(
+    inventory: Inventory, to_heal: BrokersToHeal, limits: Limits, names: tuple[tuple[str, int], ...]
+) -> tuple[list[Move], list[Unmet]]:
+    """Replace what can be replaced at its best; what is left then by brokers that are spared, and in fewer racks.
+
+    Two replicas in one rack are better than one replica less.
+    """
+    moves: list[Move] = []
+    unmet: list[Unmet] = []
+    held = to_heal.spared | {broker for broker, known in inventory.brokers.items() if known.directories is None}
+    knowledge = Knowledge(
+        held=held,
+        dead=to_heal.away | frozenset(to_heal.due),
+        moving=to_heal.moving,
+        destinations=to_heal.destinations,
+    )
+    model = model_of(inventory, knowledge)
+    for relaxed in (_as_it_is, _with_spared_brokers, _without_racks):
+        model = relaxed(model)
+        proposal = propose(model, Heal(to_heal.due, names), limits)
+        whole = [move for move in proposal.moves if _is_whole(move, to_heal)]
+        crowded = {move for move in whole if relaxed is _as_it_is and held and _loses_a_rack(move, model)}
+        made = [move for move in whole if move not in crowded]
+        moves += made
+        left = _by_name(proposal, names)
+        unmet += left
+        named = {(move.topic, move.partition) for move in made}
+        names = tuple(sorted({*_tight(left), *((move.topic, move.partition) for move in crowded)} - named))
+        if not names:
+            break
+        model = _after(model, made)
+    return moves, _with_closed_brokers(unmet, model)
+
+
+def _with_closed_brokers(unmet: Collection[Unmet], model: ClusterModel) -> list[Unmet]:
+    """Name the brokers that could take replicas if their log directories let them, where brokers are too few."""
+    named = "; ".join(remark.cause for remark in closed_brokers(model)[:MAX_CLOSED_NAMED])
+    if not named:
+        return list(unmet)
+    return [replace(one, text=f"{one.text}; {named}") if one.code in _TIGHT else one for one in unmet]
+
+
+def _is_whole(move: Move, to_heal: BrokersToHeal) -> bool:
+    """Whether no dead replica is left: a list that can be healed in part only stays as it is."""
+    return not to_heal.away & set(move.after)
+
+
+def _loses_a_rack(move: Move, model: ClusterModel) -> bool:
+    """Whether the new list is in fewer racks: a broker that is spared may be in the one that is missing."""
+    racks = {broker.id: broker.rack for broker in model.brokers if broker.rack is not None}
+    before, after = ({racks[broker] for broker in each if broker in racks} for each in (move.before, move.after))
+    return len(after) < len(before)
+
+
+def _by_name(proposal: Proposal, names: Collection[tuple[str, int]]) -> Collection[Unmet]:
+    """Return what is unmet; a refusal, as when all brokers are spared, names no partition and is about all of them."""
+    if not proposal.refused:
+        return proposal.unmet
+    return [replace(one, topic=topic, partition=number) for one in proposal.unmet for topic, number in names]
+
+
+def _tight(unmet: Collection[Unmet]) -> set[tuple[str, int]]:
+    return {
+        (one.topic, one.partition)
+        for one in unmet
+        if one.code in _TIGHT and one.topic is not None and one.partition is not None
+    }
+
+
+def _as_it_is(model: ClusterModel) -> ClusterModel:
+    return model
+
+
+def _with_spared_brokers(model: ClusterModel) -> ClusterModel:
+    return replace(model, brokers=tuple(replace(broker, held=False) for broker in model.brokers))
+
+
+def _without_racks(model: ClusterModel) -> ClusterModel:
+    return replace(model, brokers=tuple(replace(broker, rack=None) for broker in model.brokers))
+
+
+def _after(model: ClusterModel, moves: Collection[Move]) -> ClusterModel:
+    """Return the model with moves made: the lists are new, and what is copied takes room."""
+    lists = {(move.topic, move.partition): move.after for move in moves}
+    arriving: dict[int, list[int]] = {}
+    for move in moves:
+        for broker in move.adding:
+            arriving.setdefault(broker, []).append(move.size_bytes or 0)
+    return replace(
+        model,
+        brokers=tuple(_filled(broker, arriving.get(broker.id, ())) for broker in model.brokers),
+        partitions=tuple(replace(one, replicas=lists.get(one.name, one.replicas)) for one in model.partitions),
+    )
+
+
+def _filled(broker: Broker, sizes: Collection[int]) -> Broker:
+    """Let copies arrive on a broker."""
+    return replace(broker, arriving_bytes=broker.arriving_bytes + sum(sizes))
+
+
+def heal_events(
+    plan: HealPlan, cluster: str, number: int, brokers: tuple[int, ...], chunk_partitions: int
+) -> Iterator[HealPlanned | HealChunkPlanned]:
+    """Write a plan down, chunk by chunk, so that nobody ever has to plan it again (R46-3)."""
+    name = heal_name(number)
+    chunks = [
+        plan.assignments[first : first + chunk_partitions]
+        for first in range(0, len(plan.assignments), chunk_partitions)
+    ]
+    yield HealPlanned(
+        cluster=cluster,
+        heal=name,
+        number=number,
+        brokers=brokers,
+        chunks=len(chunks),
+        partitions=len(plan.assignments),
+        bytes=sum(one.copied_bytes for one in plan.assignments),
+    )
+    for each, assignments in enumerate(chunks, start=1):
+        yield HealChunkPlanned(cluster=cluster, heal=name, chunk=each, assignments=assignments)
+
+
+def left_event(plan: HealPlan, cluster: str) -> HealPartitionsLeft:
+    """Name what cannot be healed, with the reasons."""
+    return HealPartitionsLeft(cluster=cluster, count=len(plan.left), partitions=plan.left[:MAX_NAMED])
+
+
+def heal_name(number: int) -> str:
+    """Return the name of a heal; its chunks are plans of Drover's own, named `<heal>-<chunk>`."""
+    return f"drover-heal-{number}"
+
+
+def _with_due(inventory: Inventory, to_heal: BrokersToHeal) -> Iterator[TopicPartition]:
+    due = frozenset(to_heal.due)
+    return (key for key, facts in inventory.partitions.items() if not due.isdisjoint(facts.replicas))
+
+
+def _waiting(inventory: Inventory, to_heal: BrokersToHeal) -> Iterator[LeftPartition]:
+    not_due = to_heal.away - frozenset(to_heal.due)
+    for key in sorted(_with_due(inventory, to_heal)) if not_due else ():
+        others = [broker for broker in inventory.partitions[key].replicas if broker in not_due]
+        if others:
+            names = ", ".join(map(str, others))
+            detail = f"broker {names} is away too: it is planned once that is to be healed, or is back"
+            yield LeftPartition(key.topic, key.partition, LeftReason.WAITS, detail)
+
+
+def _left(unmet: Collection[Unmet], names: Collection[tuple[str, int]]) -> tuple[LeftPartition, ...]:
+    reasons = {
+        (one.topic, one.partition): LeftPartition(
+            one.topic, one.partition, _WHY.get(one.code, LeftReason.NOT_PLANNED), one.text
+        )
+        for one in unmet
+        if one.topic is not None and one.partition is not None
+    }
+    unknown = LeftReason.NOT_PLANNED
+    return tuple(reasons.get(name) or LeftPartition(*name, unknown) for name in sorted(names))

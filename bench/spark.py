@@ -36,7 +36,6 @@ from drover.journal.reader import LogReader
 from drover.spark.files import JobFiles
 from drover.spark.sinks.sqlite import read_rows, read_standing
 from drover.spark.view import open_tables
-from drover.state.hashing import CURRENT_FORM
 
 EVENTS = 1_000_000
 PAUSE_MS = 8 * 3_600_000
@@ -133,7 +132,7 @@ def shard_log(shard: int, cluster: str, template: Sequence[Any]) -> list[Record]
                 "outcomes": tuple(msgspec.structs.replace(outcome, cluster=cluster) for outcome in record.outcomes),
             }
             if record.state_hash is not None:
-                changes |= {"state_hash": fold.state.hash(), "state_hash_form": CURRENT_FORM}
+                changes |= {"state_hash": fold.state.hash()}
             record = msgspec.structs.replace(record, sequence=fold.sequence + 1, previous_hash=fold.chain, **changes)
         fold.fold(fold.position, encode_record(record))
         records.append(record)

@@ -272,7 +272,7 @@ class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
     `sequence` counts valid batches from 1. `at_ms` is the log's time: that of its brokers, at most a minute ahead of
     the owner's clock; within a shard it never goes back.
     `cursors` has one entry per command topic, in the order of `TopicNames.commands`. `previous_hash` chains the valid
-    batches; `state_hash`, where present, is the hash of the state before this batch, in the form `state_hash_form`.
+    batches; `state_hash`, where present, is the hash of the state before this batch.
     `snapshot_digest` is that of a snapshot's manifest: its owner has written it, and readers may begin with it.
     `cancelled` is only in what is written: see there.
     """
@@ -288,7 +288,6 @@ class Batch(Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="ki
     events: tuple[AnyEvent, ...] = ()
     cancelled: tuple[CancelledPartitions, ...] = ()
     state_hash: bytes | None = None
-    state_hash_form: int = 1
     snapshot_digest: bytes | None = None
 
 

@@ -27,7 +27,7 @@ PREVIEW_CHARACTERS = 200
 
 @dataclass(slots=True)
 class ShardReplay:
-    """The replay of one shard; of its `state_hashes`, `old_state_hashes` have an outdated form and are not checked."""
+    """The replay of one shard."""
 
     shard: int
     records: int = 0
@@ -37,7 +37,6 @@ class ShardReplay:
     fenced: int = 0
     stale_acquires: int = 0
     state_hashes: int = 0
-    old_state_hashes: int = 0
     active: int = 0
     owner: str = ""
     epoch: int = 0
@@ -55,7 +54,6 @@ class ShardReplay:
         self.records = fold.position
         self.fenced = fold.fenced_batches
         self.stale_acquires = fold.stale_acquires
-        self.old_state_hashes = fold.old_state_hashes
         self.active = sum(len(state.reassignments) for state in fold.state.clusters.values())
         self.owner = fold.owner
         self.epoch = fold.epoch
@@ -94,11 +92,9 @@ def replay(invocation: Invocation, output: str, *, verify: bool) -> None:
         err=True,
     )
     if verify and not damaged:
-        old = document["old_state_hashes"]
-        passed_over = f" ({old:,} more have a form that is not made any more)" if old else ""
         say(
-            f"Verified: {plural(document['batches'], 'chain link')} and {document['state_hashes'] - old:,} recorded "
-            f"state hashes agree{passed_over}; {len(snapshots) - len(wrong)} of "
+            f"Verified: {plural(document['batches'], 'chain link')} and {document['state_hashes']:,} recorded "
+            f"state hashes agree; {len(snapshots) - len(wrong)} of "
             f"{plural(len(snapshots), 'stored snapshot')} agree with the log."
         )
     _end_replay(wrong, damaged)
@@ -139,7 +135,6 @@ def replay_document(shards: list[ShardReplay], seconds: float) -> dict[str, Any]
         "batches": sum(shard.batches for shard in shards),
         "events": events,
         "state_hashes": sum(shard.state_hashes for shard in shards),
-        "old_state_hashes": sum(shard.old_state_hashes for shard in shards),
         "seconds": round(seconds, 3),
         "events_per_second": round(events / seconds, 1) if seconds else 0.0,
     }

@@ -32,7 +32,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     """The result of inspecting a shard.
 
     `state_hashes` were recomputed and agree, `unchecked_hashes` come after a place from which the state could not be
-    derived, or have a form that is not made any more. `state_hash` is that of the state after the last record, None if
+    derived. `state_hash` is that of the state after the last record, None if
     that could not be derived.
     """
 
@@ -91,8 +91,8 @@ class Inspection:
             fenced_batches=fold.fenced_batches,
             stale_acquires=fold.stale_acquires,
             findings=self._findings,
-            state_hashes=self._state_hashes - fold.old_state_hashes,
-            unchecked_hashes=self._unchecked_hashes + fold.old_state_hashes,
+            state_hashes=self._state_hashes,
+            unchecked_hashes=self._unchecked_hashes,
             state_hash=fold.state.hash() if self._is_derived else None,
         )
 
@@ -133,7 +133,7 @@ class Inspection:
             # The unreadable record was a batch, just as its owner wrote it: nothing else is wrong here.
             self._fold.chain, self._fold.sequence = self._unread, record.sequence - 1
         self._unread = b""
-        faults = self._faults(offset, record)
+        faults = self._faults(record)
         if any(fault.rule is Rule.SEQUENCE for fault in faults) and record.sequence <= self._fold.sequence:
             # A record is repeated: the log goes on from where it was.
             return faults
@@ -147,16 +147,16 @@ class Inspection:
                 return (*faults, self._impossible(error))
         return faults
 
-    def _faults(self, offset: int, record: Batch) -> tuple[Fault, ...]:
+    def _faults(self, record: Batch) -> tuple[Fault, ...]:
         bare = replace(record, state_hash=None)
-        faults = tuple(self._fold.faults(offset, bare))
+        faults = tuple(self._fold.faults(bare))
         if record.state_hash is None:
             return faults
         if faults or not self._is_derived:
             self._unchecked_hashes += 1
             return faults
         try:
-            return tuple(self._fold.faults(offset, record))
+            return tuple(self._fold.faults(record))
         except UnknownSchemaError as error:
             return (Fault(Rule.SCHEMA, str(error)),)
 

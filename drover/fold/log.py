@@ -12,7 +12,7 @@ from drover.events.records import Acquire, Batch, Cursor, Genesis, Outcome, Reco
 from drover.fold.evolve import apply_all
 from drover.fold.known import KnownCommand, KnownCommands, source_of
 from drover.state.cluster import ClusterState
-from drover.state.hashing import CURRENT_FORM, OLDEST_FORM, state_hash
+from drover.state.hashing import state_hash
 
 # The interval, in log time, at which expired ids are removed.
 EXPIRY_EVERY_MS = 60_000
@@ -96,9 +96,9 @@ class ShardFold:
 
     `position` is the next offset to fold; records below it are ignored, so that delivery may repeat. `cursors` is empty
     until the first valid batch; `chain` is the hash of the last one and `chain_offset` its offset, -1 before it.
-    `old_state_hashes` counts the state hashes that were not checked, because their form is no longer computed. Raises
-    `UnknownSchemaError` for what a newer Drover wrote, `CorruptLogError` for what breaks a rule. From then on `damage`
-    says what it was, the state is the one before it, and all is void but an acquire that resumes the shard there.
+    Raises `UnknownSchemaError` for what a newer Drover wrote, `CorruptLogError` for what breaks a rule. From then on
+    `damage` says what it was, the state is the one before it, and all is void but an acquire that resumes the shard
+    there.
     """
 
     __slots__ = (
@@ -112,7 +112,6 @@ class ShardFold:
         "generation",
         "group",
         "known",
-        "old_state_hashes",
         "owner",
         "position",
         "sequence",
@@ -142,7 +141,6 @@ class ShardFold:
         self.state = ShardState()
         self.fenced_batches = 0
         self.stale_acquires = 0
-        self.old_state_hashes = 0
         self.void_records = 0
         self.damage: Damage | None = None
 
@@ -241,7 +239,7 @@ class ShardFold:
         if record.token != self.token:
             self.fenced_batches += 1
             return RecordVerdict.FENCED
-        faults = self.faults(offset, record)
+        faults = self.faults(record)
         if faults:
             raise CorruptLogError(f"{self._where(offset)}: {'; '.join(fault.what for fault in faults)}")
         is_next_minute = self.at_ms // EXPIRY_EVERY_MS != record.at_ms // EXPIRY_EVERY_MS
@@ -264,11 +262,8 @@ class ShardFold:
         self.cursors = record.cursors
         self.at_ms = record.at_ms
 
-    def faults(self, offset: int, record: Batch) -> list[Fault]:
-        """Return each rule that the next batch under the current token breaks (R6).
-
-        Raises `UnknownSchemaError` for a state hash of a form that a newer Drover made.
-        """
+    def faults(self, record: Batch) -> list[Fault]:
+        """Return each rule that the next batch under the current token breaks (R6)."""
         faults: list[Fault] = []
         if record.epoch != self.epoch:
             faults.append(Fault(Rule.EPOCH, f"epoch {record.epoch} instead of {self.epoch}"))
@@ -280,20 +275,9 @@ class ShardFold:
             faults.append(Fault(Rule.TIME, f"its time {record.at_ms} lies before {self.at_ms}"))
         if record.cursors != self.cursors and any(map(_regresses, self.cursors, record.cursors)):
             faults.append(Fault(Rule.CURSOR, "a cursor goes back"))
-        if record.state_hash is not None and not faults and not self._has_state(offset, record):
+        if record.state_hash is not None and not faults and record.state_hash != self.state.hash():
             faults.append(Fault(Rule.STATE_HASH, "its state hash differs from the replayed state"))
         return faults
-
-    def _has_state(self, offset: int, record: Batch) -> bool:
-        if record.state_hash_form < OLDEST_FORM:
-            self.old_state_hashes += 1
-            return True
-        if record.state_hash_form > CURRENT_FORM:
-            raise UnknownSchemaError(
-                f"{self._where(offset)}: its state hash has form {record.state_hash_form}, this reader knows up to "
-                f"{CURRENT_FORM}: upgrade Drover"
-            )
-        return self.state.hash() == record.state_hash
 
     def _remember(self, offset: int, outcomes: Iterable[Outcome]) -> None:
         for outcome in outcomes:

@@ -24,7 +24,6 @@ from drover.fold.known import KnownCommand
 from drover.fold.log import ShardFold
 from drover.state.cluster import ClusterState
 from drover.state.declared import Recorded, declarations
-from drover.state.hashing import CURRENT_FORM
 
 SNAPSHOT_SCHEMA = 1
 # Encoding a part is one call that nothing interrupts: 2,000 reassignments take about a millisecond.
@@ -105,7 +104,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     body_bytes: int
     body_digest: bytes
     state_hash: bytes
-    state_hash_form: int
     shard: int
     shards: int
     position: int
@@ -121,7 +119,6 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     at_ms: int
     fenced_batches: int
     stale_acquires: int
-    old_state_hashes: int = 0
     void_records: int = 0
 
 
@@ -158,7 +155,6 @@ class Image:
             body_bytes=self.body_bytes,
             body_digest=_digest(self.chunks),
             state_hash=self.state_hash,
-            state_hash_form=CURRENT_FORM,
             **{field: getattr(self.fold, field) for field in FOLD_FIELDS},
         )
         return _encoder.encode(manifest)
@@ -254,8 +250,6 @@ def restore(manifest: Manifest, chunks: Sequence[bytes]) -> ShardFold:
         raise UnusableSnapshotError(f"its body is not understood: {error}") from error
     for state in fold.state.clusters.values():
         state.rebuild_indexes()
-    if manifest.state_hash_form != CURRENT_FORM:
-        raise UnusableSnapshotError(f"its state's hash has form {manifest.state_hash_form}, not {CURRENT_FORM}")
     if fold.state.hash() != manifest.state_hash:
         raise UnusableSnapshotError("its state has another hash than the one that was written")
     return fold

@@ -141,13 +141,20 @@ def places(wanted: int) -> int:
 
 
 def log_refusals_rarely(loop: asyncio.AbstractEventLoop) -> None:
-    """Let the loop write one line a minute, without a traceback, while no descriptor is free for new connections."""
+    """Let the loop write one line a minute, without a traceback, while no descriptor is free for new connections.
+
+    Everything else goes to the handler that the loop had before.
+    """
+    before = loop.get_exception_handler()
     last_s = -REFUSALS_LOGGED_EVERY_S
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         nonlocal last_s
         if context.get("message") != _NO_DESCRIPTOR:
-            loop.default_exception_handler(context)
+            if before is None:
+                loop.default_exception_handler(context)
+            else:
+                before(loop, context)
             return
         if loop.time() - last_s >= REFUSALS_LOGGED_EVERY_S:
             last_s = loop.time()

@@ -13,7 +13,7 @@ import structlog
 from aiohttp import web
 
 from drover.errors import ConfigurationError
-from drover.service.connections import BACKLOG, Connections, places
+from drover.service.connections import BACKLOG, Connections, log_refusals_rarely, places
 from drover.service.metrics import CONTENT_TYPE, Metrics
 
 # A connection is closed after this time, no matter what its client has sent or read.
@@ -62,6 +62,7 @@ class HealthServer:
         server = web.Server(self._answer, access_log=None)
         connections = Connections(places(MAX_CONNECTIONS), MAX_CONNECTIONS, head_timeout_s=CONNECTION_TIMEOUT_S)
         connections.watch(server)
+        log_refusals_rarely(asyncio.get_running_loop())
         runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
         await runner.setup()
         try:

@@ -13,7 +13,7 @@ from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.messages import Timestamp
 from drover.shard.messages import Arrival, ProposedBatch
 from drover.shard.pipeline import Taken
-from drover.state.hashing import CURRENT_FORM, is_hash_due
+from drover.state.hashing import is_hash_due
 
 CALL_START_MS = 1000
 
@@ -179,7 +179,6 @@ def proposed_batch(
         outcomes=content.outcomes,
         events=content.events,
         state_hash=state_hash,
-        state_hash_form=1 if state_hash is None else CURRENT_FORM,
         snapshot_digest=snapshot_digest,
     )
     aside = (tuple(taken.arrivals), tuple(taken.forward), tuple(taken.dead_letters))

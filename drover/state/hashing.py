@@ -5,9 +5,6 @@ changes no recorded hash. msgspec leaves a field of a struct out if its value *i
 struct may have `omit_defaults` only if its defaults exist once (None, False, 0, an empty tuple, a member of an
 enumeration), which a test holds it to. Nor may such a struct grow beyond 15 fields: msgspec then writes a wider map
 header, whatever is left out.
-
-Logs from before the first release hold hashes of form 1, which listed every field that states had then. Form 1 is no
-longer computed: such hashes are counted, not checked.
 """
 
 import hashlib
@@ -20,22 +17,12 @@ from drover.state.declared import declarations
 
 # So many batches lie between two hashes at least.
 HASH_EVERY = 1000
-CURRENT_FORM = 2
-# Hashes of older forms are not checked.
-OLDEST_FORM = 2
 
-# The order in which the fields are hashed, by recorded name; later ones follow in the order of their names.
-_FIRST = (
-    *("name", "kafka_cluster_id", "mismatched_kafka_cluster_id", "freeze", "limits", "blacklist", "failed_brokers"),
-    *("broker_throttles", "topic_throttles", "plans", "reassignments", "next_number", "queue", "unmanaged"),
-    "expired_calls",
-)
 _HASHED = {
     declared.name: (attribute, declared.content)
     for attribute, declared in declarations(ClusterState).items()
     if declared.hashed
 }
-_ORDER = (*_FIRST[1:], *sorted(_HASHED.keys() - set(_FIRST)))
 
 
 def state_hash(clusters: Mapping[str, ClusterState]) -> bytes:
@@ -67,7 +54,7 @@ def _size(state: ClusterState) -> int:
 
 def _content(state: ClusterState) -> dict[str, object]:
     content: dict[str, object] = {"name": state.name}
-    for name in _ORDER:
+    for name in sorted(_HASHED):
         attribute, made_of = _HASHED[name]
         value = made_of(getattr(state, attribute))
         if value:

@@ -14,7 +14,6 @@ from drover.journal import topics
 from drover.journal.connection import LogConnection
 from drover.journal.kafka import KafkaJournal
 from drover.journal.reader import LogReader, LogRecord
-from drover.state.hashing import CURRENT_FORM
 
 SHARDS = 3
 
@@ -89,7 +88,6 @@ class TinyOwner:
             at_ms=max(fold.at_ms, record.timestamp_ms), cursors=tuple(Cursor("id", offset) for offset in next_offsets),
             previous_hash=fold.chain, outcomes=(outcome,), events=() if known else events,
             state_hash=fold.state.hash(),
-            state_hash_form=CURRENT_FORM,
         )  # fmt: skip
         await self.append(record.shard, batch)
 

@@ -219,7 +219,7 @@ def one_line(lines: list[str]) -> str:
 def test_a_terminal_of_any_width_shows_each_partition_its_state_and_why_it_waits(width: int) -> None:
     lines = printed(status_layout(present(), Choice()), width)
     assert any(re.match(r"orders:0 .*copying .*686\.0 MB/s", line) for line in lines)
-    assert any(re.match(r"orders:1 .*pending ", line) for line in lines)
+    assert any(re.match(r"orders:1 .*queued ", line) for line in lines)
     below = lines[next(at for at, line in enumerate(lines) if line.startswith("orders:1")) :]
     assert WHY in one_line(below)
     assert "…" not in one_line(lines)
@@ -251,7 +251,7 @@ def test_a_live_view_shows_fewer_moves_where_each_takes_several_lines() -> None:
         lines = printed(fitting(screen, present(40), Choice()), width)
         assert len(lines) <= 24
         assert re.search(r"and \d+ more", one_line(lines))
-        assert "41 reassignments: 1 copying, 40 pending" in one_line(lines)
+        assert "41 reassignments: 1 copying, 40 queued" in one_line(lines)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -101,7 +101,6 @@ def test_a_moment_that_no_date_reaches_is_refused(text: str) -> None:
         ("audit", "--until", "9" * 300 + "d"),
         ("broker", "failed", "4", "--reason", "x", "--at", "9999-12-31T23:59:59-10:00"),
         ("leaders", "demote", "4", "--reason", "x", "--for", "9" * 400 + "d"),
-        ("limits", "set", "--plan", "friday", "max_moves_per_broker=3", "--reason", "x"),
         ("limits", "set", "heal.flapping_window_ms=" + "9" * 400 + "m", "--reason", "x"),
     ],
 )

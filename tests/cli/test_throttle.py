@@ -105,7 +105,7 @@ def test_both_commands_show_every_throttle_and_whose_it_is(
     assert "Plans without a throttle of their own: 5.0 MB/s per broker, set by ana" in shown.stdout
     assert "1.0 MB/s" in shown.stdout
     assert "0:1" in shown.stdout
-    assert "2 leftover throttles: `drover throttle restore` deletes them." in shown.stderr
+    assert "2 leftovers: `drover throttle restore` deletes them." in shown.stderr
     document = json.loads(run(*command, "-o", "json").stdout)
     assert document["throttle"]["bytes_per_second"] == 5_000_000
     assert [(row["broker"], row["leader"], row["follower"], row["whose"]) for row in document["brokers"]] == [

@@ -19,7 +19,7 @@ DEADLINE_S = 1200
 pytestmark = pytest.mark.timeout(DEADLINE_S + 60)
 COPIED = (
     *("agents", "drover", "events", "projections", "spark", "pyproject.toml"),
-    *("tests/__init__.py", "tests/shard", "tests/events"),
+    *("tests/__init__.py", "tests/shard", "tests/events", "tests/simulation"),
 )
 
 
@@ -85,7 +85,7 @@ def test_its_own_tests_pass(built: Path) -> None:
 
 def test_every_log_from_before_it_keeps_its_hashes(built: Path) -> None:
     """Nothing of it is in these logs: they replay to the very hashes that they carry, and snapshots are restored."""
-    run(built, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/shard/test_golden_logs.py")
+    run(built, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/simulation/test_golden.py")
 
 
 def test_the_command_line_lists_it(built: Path) -> None:

@@ -1,4 +1,4 @@
-"""The glossary's words are the code's words, and names that it says are only on the wire are there."""
+"""The glossary's words are the code's words."""
 
 import re
 
@@ -6,7 +6,7 @@ from tests.architecture.repository import TOP_LEVEL, python_files, text_of
 from tests.docs.shell_blocks import ROOT
 
 DOCS = ROOT / "docs"
-COMMON, _, WIRE = (DOCS / "glossary.md").read_text(encoding="utf-8").partition("## Names that never change")
+COMMON = (DOCS / "glossary.md").read_text(encoding="utf-8")
 # Words of one subject are in its guide.
 GUIDES = tuple(path.read_text(encoding="utf-8").partition("\n## Words\n")[2] for path in sorted(DOCS.glob("*.md")))
 WORDS = "\n".join((COMMON, *GUIDES))
@@ -16,7 +16,7 @@ CODE = "\n".join(text_of(path) for path in python_files() if path.parts[0] in TO
 
 
 def first_cells(text: str) -> list[str]:
-    rows = re.findall(r"^\| (?!word \||there \||---)([^|]+) \|", text, flags=re.MULTILINE)
+    rows = re.findall(r"^\| (?!word \||---)([^|]+) \|", text, flags=re.MULTILINE)
     return [cell for row in rows for cell in row.split(", ")]
 
 
@@ -33,9 +33,3 @@ def test_no_word_has_two_meanings() -> None:
 def test_the_code_uses_every_word() -> None:
     spoken = re.sub(r"(?<=[a-z])(?=[A-Z])|[\s_]+", " ", CODE).lower()
     assert [word for word in first_cells(WORDS) if not re.search(rf"\b{word[:-1]}", spoken)] == []
-
-
-def test_the_wire_has_every_name_that_is_only_there() -> None:
-    names = re.findall(r"`([\w-]+)`", "".join(first_cells(WIRE)))
-    assert len(names) > 5
-    assert [name for name in names if not re.search(rf'"{name}"|\b{name}: ', CODE)] == []

@@ -93,6 +93,22 @@ async def test_a_probe_is_answered_while_silent_clients_hold_every_place(monkeyp
                 await writer.wait_closed()
 
 
+async def test_a_thousand_connections_that_say_little_keep_no_probe_waiting() -> None:
+    beginnings = (b"", b"GET /livez HTTP/1.1\r\nHo", b"POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{")
+    async with server([]) as serving:
+        writers = []
+        for number in range(1000):
+            _, writer = await asyncio.open_connection("127.0.0.1", serving.port)
+            writer.write(beginnings[number % len(beginnings)])
+            writers.append(writer)
+        for _ in range(3):
+            assert (await get(serving.port, "/livez"))[0].startswith("HTTP/1.1 200 ")
+        for writer in writers:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+
 async def test_a_client_that_sends_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "CONNECTION_TIMEOUT_S", 0.1)
     async with server([]) as serving:

@@ -9,7 +9,6 @@ import msgpack
 from drover.events.codec import chain_hash, decode_record
 from drover.events.records import Batch
 from drover.fold.log import RecordVerdict, Rule, ShardFold
-from drover.state.hashing import CURRENT_FORM
 from tests.simulation import golden
 
 SHARD = 0
@@ -137,7 +136,7 @@ def _rewritten(payloads: list[bytes], change: Callable[[int, Fields], list[Field
             for fields in change(number - 1, msgpack.unpackb(payload)):
                 fields |= {"sequence": new.sequence + 1, "previous_hash": new.chain}
                 if new.sequence % HASH_EVERY == 0:
-                    fields |= {"state_hash": new.state.hash(), "state_hash_form": CURRENT_FORM}
+                    fields |= {"state_hash": new.state.hash()}
                 packed = msgpack.packb(fields)
                 new.fold(len(result), packed)
                 result.append(packed)

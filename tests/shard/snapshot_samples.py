@@ -120,9 +120,8 @@ def _with_topic_ids() -> ShardFold:
 
 
 def _with_ended_plans() -> ShardFold:
-    """It is known when plans ended, and hashes of an old form were passed over."""
+    """It is known when plans ended."""
     fold = _with_topic_ids()
-    fold.old_state_hashes = 15
     fold.state.cluster("prod").ended_plans["monday"] = 1_790_000_000_940
     return fold
 

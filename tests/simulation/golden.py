@@ -1,7 +1,7 @@
 """Logs that seeds of the soak wrote, kept for ever: `python -m tests.simulation.golden` adds those that are missing.
 
 It never changes one that is there: a log that does not replay to its hash any more shows that the fold has changed what
-old records mean, and the fold must be mended, not the file.
+old records mean, and the fold must be repaired, not the file.
 """
 
 import sys
@@ -11,7 +11,6 @@ from random import Random
 
 from msgspec import Struct, msgpack
 
-from drover.state.hashing import CURRENT_FORM
 from tests.simulation.actions import perform
 from tests.simulation.generate import Generator
 from tests.simulation.settings import drawn
@@ -22,11 +21,10 @@ STEPS = 500
 
 
 class GoldenShard(Struct, frozen=True):
-    """One shard's records, and the hash of the state after the last one, in the form that was current then."""
+    """One shard's records, and the hash of the state after the last one."""
 
     records: tuple[bytes, ...]
     state_hash: bytes
-    form: int
 
 
 class GoldenLog(Struct, frozen=True):
@@ -51,7 +49,7 @@ def made(seed: int) -> GoldenLog:
         for _ in range(STEPS):
             perform(world, generator.next(world))
         shards = tuple(
-            GoldenShard(tuple(records), fold.state.hash(), CURRENT_FORM)
+            GoldenShard(tuple(records), fold.state.hash())
             for records, fold in zip(world.log.shards, world.checker.folds, strict=True)
         )
     return GoldenLog(seed, STEPS, shards)

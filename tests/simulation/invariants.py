@@ -132,7 +132,8 @@ def s4_racks_are_kept(
     and its rack with it. With swaps the dead and the out-of-sync go first in any case; a rack that went for that comes
     back with a copy, not with the next drop.
 
-    The rack of an original that is given up goes with it: what is in sync decides which replica stays in its place.
+    The rack of an original that is given up goes with it: what is in sync decides which replica stays in its place. So
+    does the rack of a broker without a registration, since Kafka refuses every list that names it.
     """
 
     if cluster.settings.traits.completion is Completion.TARGET:
@@ -143,10 +144,11 @@ def s4_racks_are_kept(
     def racks(brokers: Iterable[int | None]) -> int:
         return len({cluster.model.brokers[broker].rack for broker in brokers if broker is not None})
 
-    gone = {*life.original} - {*after.replicas} if life.asked_back and not after.moving else set()
+    given_up = {*life.original} - {*after.replicas} if life.asked_back and not after.moving else set()
+    gone = given_up | cluster.unregistered_ms.keys()
     needed = min(racks({*life.original} - gone), racks(life.target))
     if before is not None:
-        needed = min(needed, racks(before.replicas))
+        needed = min(needed, racks({*before.replicas} - cluster.unregistered_ms.keys()))
     assert racks(after.replicas) >= needed, f"S4: {life.key}: {after.replicas} is in too few racks"
 
 

@@ -254,7 +254,7 @@ MUTANTS = (
         "drover/state/scheduling.py",
         '"queue", factory=dict, content=items_in_order,',
         '"queue", factory=dict, content=items_in_order, hashed=False,',
-        layer="tests/shard/test_golden_logs.py",
+        layer="tests/simulation/test_golden.py",
     ),
     Mutant(
         "roll-back-to-what-is-there",

@@ -111,15 +111,30 @@ class LimitsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="limit
     windows: str | None = None
 
 
+class PlanWindowsSet(Event, frozen=True, kw_only=True, omit_defaults=True, tag="plan-windows-set"):
+    """The plan has these maintenance windows of its own from here on; None: it has none."""
+
+    plan: str
+    windows: str | None
+    by: str
+    reason: str
+
+
 class WindowClosed(Event, frozen=True, kw_only=True, omit_defaults=True, tag="window-closed"):
-    """No maintenance window is open: no step begins until the next one opens, at `opens_at_ms`; what runs goes on."""
+    """No maintenance window is open: no step begins until the next one opens, at `opens_at_ms`; what runs goes on.
+
+    With `plan` these are the windows of that plan, and only its steps wait; without it they are the cluster's.
+    """
 
     windows: str
     opens_at_ms: int
+    plan: str = ""
 
 
 class WindowOpened(Event, frozen=True, kw_only=True, omit_defaults=True, tag="window-opened"):
-    """A maintenance window is open, or there are none any more: steps may begin."""
+    """A maintenance window is open, or there are none any more: steps may begin. `plan` is as in `WindowClosed`."""
+
+    plan: str = ""
 
 
 # A number, a switch or a word; None is no bound.

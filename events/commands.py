@@ -21,6 +21,7 @@ from drover.events.fields import (
     Replicas,
     TopicId,
     TopicName,
+    Windows,
     Words,
 )
 from drover.events.leftover_throttles import LeftoverEntries, LeftoverRates
@@ -85,8 +86,9 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
 
     `plan` defaults to the id. Several commands may add to an open plan; `more` says that further ones will follow, so
     that the plan is not finished before they come. `throttle_bytes_per_second` is per broker; of it, of the bound
-    `throttle_may_rise_to` up to which Drover may raise it, of `stepping` and of `priority` the plan's last accepted
-    value holds. `only_when_idle` refuses the whole command while Drover is moving anything on the cluster (R455-12).
+    `throttle_may_rise_to` up to which Drover may raise it, of `stepping`, `priority` and `windows` the plan's last
+    accepted value holds. `windows` are maintenance windows of the plan, beside the cluster's; an empty text takes them
+    away. `only_when_idle` refuses the whole command while Drover is moving anything on the cluster (R455-12).
     `empties` are the brokers that the plan is to take every replica off, `fills` those that have joined and are to get
     their share: other plans leave both alone while it is open. A target with a new replica on a broker that an open
     plan empties is refused, except with `allow_emptied_brokers`. With `drops_unregistered` a target that names brokers
@@ -101,6 +103,7 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
     throttle_may_rise_to: Rate | None = None
     stepping: Stepping | None = None
     priority: Priority | None = None
+    windows: Windows | None = None
     queue: bool = False
     allow_replication_factor_change: bool = True
     allow_drover_topics: bool = False
@@ -190,19 +193,23 @@ class ChangeLimits(Command, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """Change limits of the cluster, by their names or those of KIP-435 and Cruise Control (R435-1).
 
     Those in `values` hold whatever the settings file says. Those in `reset`, or all with `reset_all`, follow the file
-    again. They hold from the next step on; what moves goes on.
+    again. They hold from the next step on; what moves goes on. With `plan` the only value is `windows`: the maintenance
+    windows of that plan, which hold beside the cluster's; null or an empty text takes them away.
     """
 
     values: dict[LimitName, GivenLimit] = field(default_factory=dict)
     reset: tuple[LimitName, ...] = ()
     reset_all: bool = False
+    plan: Identifier | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a change of nothing."""
+        """Refuse a change of nothing, and a reset of a plan's limits."""
         if not (self.values or self.reset or self.reset_all):
             raise ValueError("values, reset or reset_all must be given")
         if self.reset and self.reset_all:
             raise ValueError("reset and reset_all must not be given together")
+        if self.plan is not None and (self.reset or self.reset_all):
+            raise ValueError("a plan's windows are not reset: set them to null to take them away")
 
 
 class PausePlan(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag="pause"):

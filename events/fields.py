@@ -21,6 +21,8 @@ LimitName = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,127}\Z")]
 # Which values a limit takes is decided with the command.
 GivenLimit = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | bool | Annotated[str, Meta(max_length=256)] | None
 
+# Maintenance windows as text, see `drover.windows`; whether they can be read is decided with the command.
+Windows = Annotated[str, Meta(max_length=256)]
 
 Rate = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 ThrottledReplica = Annotated[str, Meta(pattern=r"^[0-9]{1,10}:[0-9]{1,10}\Z")]

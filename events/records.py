@@ -22,6 +22,7 @@ from drover.events.clusters import (
     FreezeEnded,
     LimitsChanged,
     LimitsSet,
+    PlanWindowsSet,
     UnreachableBrokersChanged,
     WindowClosed,
     WindowOpened,
@@ -93,7 +94,7 @@ SCHEMA_VERSION = 1
 
 FreezeEvent = ClusterFrozen | FreezeEnded | ClusterUnfrozen | BrokerHeld | BrokerReleased
 ReachEvent = ClusterOutOfReach | ClusterWithinReach
-LimitsEvent = LimitsSet | LimitsChanged | WindowClosed | WindowOpened
+LimitsEvent = LimitsSet | LimitsChanged | PlanWindowsSet | WindowClosed | WindowOpened
 IdentityEvent = (
     BrokersSeen | ClusterIdentified | ClusterMismatched | ClusterMatched | ClusterTraitsSeen | UnreachableBrokersChanged
 )

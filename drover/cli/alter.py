@@ -54,6 +54,11 @@ alter_options = all_options(
         help="The plan's share of free slots: ten times that of the next lower priority.  [default: normal]",
     ),
     click.option(
+        "--windows",
+        metavar="TEXT",
+        help='When steps of the plan may begin: "mon-fri 22:00-05:00 Europe/Berlin".  [default: at any time]',
+    ),
+    click.option(
         "--stepping",
         type=click.Choice([stepping.value for stepping in Stepping]),
         help="How partitions get to their targets (KIP-435): grow adds replicas in steps and drops the old ones at the "
@@ -93,6 +98,7 @@ def make_commands(
         throttle_may_rise_to=options["throttle_may_rise_to"],
         stepping=None if options["stepping"] is None else Stepping(options["stepping"]),
         priority=None if options["priority"] is None else Priority(options["priority"]),
+        windows=options["windows"],
         queue=options["queue"],
         **fields,
     )

@@ -88,9 +88,12 @@ def show(invocation: Invocation, output: str) -> None:
 
 @limits.command(name="set")
 @click.argument("values", metavar="NAME=VALUE...", nargs=-1, required=True, type=ASSIGNMENT)
+@click.option("--plan", metavar="NAME", help='The plan whose windows are set, and nothing else; windows="" for none.')
 @write_options
 @pass_invocation
-def set_(invocation: Invocation, values: tuple[tuple[str, LimitValue], ...], **options: Any) -> None:
+def set_(
+    invocation: Invocation, values: tuple[tuple[str, LimitValue], ...], *, plan: str | None, **options: Any
+) -> None:
     """Set limits from the next step on, overriding the settings; running copies go on.
 
     VALUE is a number, 500GB, 10MB/s, 15m, true, or none for no bound. NAME may be KIP-435's or Cruise Control's.
@@ -98,7 +101,9 @@ def set_(invocation: Invocation, values: tuple[tuple[str, LimitValue], ...], **o
     given = dict(values)
     if len(given) != len(values):
         raise click.UsageError("a limit is named twice: give each limit one value")
-    send_one(invocation, "limits", options, lambda envelope: ChangeLimits(**envelope, values=given))
+    if plan is not None and given.keys() != {"windows"}:
+        raise click.UsageError("a plan has only windows of its own: set other limits without --plan")
+    send_one(invocation, "limits", options, lambda envelope: ChangeLimits(**envelope, values=given, plan=plan))
 
 
 @limits.command()

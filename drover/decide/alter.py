@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from drover.decide.cancellation import Asking, cancel, has_lost_its_start
 from drover.decide.decision import Decision, Facts, NeededObservations, PartitionDecision, refuse, refuse_partition
 from drover.decide.leader_order import deprioritise
+from drover.decide.limits import plan_windows_set, read_windows
 from drover.decide.nearest_lists import nearest_list, nearest_remark
 from drover.decide.order_endings import PLAN_PREFIX
 from drover.decide.plans import told_rate
@@ -153,6 +154,10 @@ def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision
     if plan.startswith(PLAN_PREFIX):
         detail = f"plan names that begin with {PLAN_PREFIX} are Drover's own: choose another name"
         return refuse(RefusalCode.PLAN_CLOSED, detail, plan=plan)
+    try:
+        read_windows(command.windows)
+    except ValueError as error:
+        return refuse(RefusalCode.INVALID_LIMIT, str(error), plan=plan)
     known = state.plans.get(plan)
     if known is not None and known.status is not PlanStatus.OPEN:
         detail = f"plan {plan} is {known.status} and is not opened again: choose another name"
@@ -201,6 +206,8 @@ def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged:
     if throttle is not None and (joins or unchanged) and not _is_throttled_so(command, state):
         bound = command.throttle_may_rise_to
         events.append(PlanThrottleSet(cluster=state.name, plan=name, bytes_per_second=throttle, may_rise_to=bound))
+    if command.windows is not None and (joins or unchanged):
+        events += plan_windows_set(name, command.windows, command, state)
     return tuple(events)
 
 

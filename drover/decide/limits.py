@@ -3,15 +3,20 @@
 from collections.abc import Iterable
 
 from drover.decide.decision import Decision, Facts, refuse
-from drover.events.clusters import LimitChange, LimitsChanged
-from drover.events.commands import ChangeLimits
+from drover.events.clusters import LimitChange, LimitsChanged, PlanWindowsSet
+from drover.events.commands import ChangeLimits, Command
 from drover.events.refusals import RefusalCode
-from drover.state.limit_names import HEALING, KnownLimit, find, in_words, nearest, value_of
-from drover.state.scheduling import SchedulingState
+from drover.state.cluster import ClusterState
+from drover.state.limit_names import HEALING, KNOWN, KnownLimit, Unit, find, in_words, nearest, value_of
+from drover.state.plans import PlanStatus
+
+(_WINDOWS,) = (limit for limit in KNOWN if limit.unit is Unit.WINDOWS)
 
 
-def decide_limits(command: ChangeLimits, state: SchedulingState, _facts: Facts) -> Decision:
+def decide_limits(command: ChangeLimits, state: ClusterState, _facts: Facts) -> Decision:
     """Change limits from the next step on (R435-1); a value that holds already by command has no effect."""
+    if command.plan is not None:
+        return _decide_windows(command, command.plan, state)
     reset = tuple(state.changed_limits) if command.reset_all else command.reset
     try:
         names = _known((*command.values, *reset))
@@ -41,6 +46,44 @@ def decide_limits(command: ChangeLimits, state: SchedulingState, _facts: Facts) 
     )
     remarks = (*map(_said, changed), *(f"{_said(one)}, as the settings say" for one in back))
     return Decision(events=(event,), remarks=remarks)
+
+
+def _decide_windows(command: ChangeLimits, plan: str, state: ClusterState) -> Decision:
+    """Change the maintenance windows of an open plan; they are the only limit that a plan has of its own."""
+    before = state.plans.get(plan)
+    if before is None:
+        return refuse(RefusalCode.UNKNOWN_PLAN, f"there is no plan {plan} in {state.name}", plan=plan)
+    if before.status is not PlanStatus.OPEN:
+        return refuse(RefusalCode.PLAN_CLOSED, f"plan {plan} is {before.status}: no step of it begins", plan=plan)
+    try:
+        limits = _known(command.values)
+        windows = read_windows(*command.values.values()) if limits == [_WINDOWS] else None
+    except ValueError as error:
+        return refuse(RefusalCode.INVALID_LIMIT, str(error), plan=plan)
+    if limits != [_WINDOWS]:
+        detail = "a plan has only windows of its own: set other limits without a plan"
+        return refuse(RefusalCode.INVALID_LIMIT, detail, plan=plan)
+    said = f"windows of plan {plan}: {in_words(state.plan_windows.get(plan))} → {in_words(windows)}"
+    events = plan_windows_set(plan, windows, command, state)
+    return Decision(events=events, plan=plan, remarks=(said if events else f"{said}, as before",))
+
+
+def read_windows(value: object) -> str | None:
+    """Return a plan's maintenance windows; None for none. Raises `ValueError`."""
+    windows = _WINDOWS.read(value)
+    assert windows is None or isinstance(windows, str), "windows are a text"
+    return windows
+
+
+def plan_windows_set(
+    plan: str, windows: str | None, command: Command, state: ClusterState
+) -> tuple[PlanWindowsSet, ...]:
+    """Set a plan's maintenance windows; no event where they are the same already."""
+    windows = read_windows(windows)
+    if windows == state.plan_windows.get(plan):
+        return ()
+    event = PlanWindowsSet(cluster=state.name, plan=plan, windows=windows, by=command.by, reason=command.reason)
+    return (event,)
 
 
 def _known(names: Iterable[str]) -> list[KnownLimit]:

@@ -13,6 +13,7 @@ from drover.events.reassignments import (
     ReassignmentRolledBack,
     ReassignmentStopped,
 )
+from drover.state.cluster import ClusterState
 from drover.state.plans import ClusterThrottle, Copied, Pause, Plan, PlanGoal, PlansState, PlanStatus
 
 NOTHING_COPIED = Copied()
@@ -148,14 +149,16 @@ def _cluster_throttle_set(state: PlansState, event: plans.ClusterThrottleSet, at
     state.cluster_throttle = None if rate is None else ClusterThrottle(rate, event.by, event.reason, at_ms)
 
 
-def _cancelled(state: PlansState, event: plans.PlanCancelled, at_ms: int) -> None:
+def _cancelled(state: ClusterState, event: plans.PlanCancelled, at_ms: int) -> None:
     _put(state, replace(state.plans[event.plan], status=PlanStatus.CANCELLED, more=False), at_ms)
     state.goals.pop(event.plan, None)
+    state.forget_windows(event.plan)
 
 
-def _finished(state: PlansState, event: plans.PlanFinished, at_ms: int) -> None:
+def _finished(state: ClusterState, event: plans.PlanFinished, at_ms: int) -> None:
     plan = state.plans[event.plan]
     state.goals.pop(event.plan, None)
+    state.forget_windows(event.plan)
     if plan.status is not PlanStatus.CANCELLED:
         _put(state, replace(plan, status=PlanStatus.FINISHED), at_ms)
 

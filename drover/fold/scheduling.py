@@ -15,6 +15,7 @@ from drover.events.clusters import (
     FreezeEnded,
     LimitsChanged,
     LimitsSet,
+    PlanWindowsSet,
     WindowClosed,
     WindowOpened,
 )
@@ -69,12 +70,20 @@ def _limits_changed(state: SchedulingState, event: LimitsChanged, at_ms: int) ->
 
 
 def _window_closed(state: SchedulingState, event: WindowClosed, at_ms: int) -> None:
-    before = state.closed_window
-    state.closed_window = ClosedWindow(event.windows, event.opens_at_ms, at_ms if before is None else before.since_ms)
+    before = state.closed_windows.get(event.plan)
+    since_ms = at_ms if before is None else before.since_ms
+    state.closed_windows[event.plan] = ClosedWindow(event.windows, event.opens_at_ms, since_ms)
 
 
-def _window_opened(state: SchedulingState, _event: WindowOpened, _at_ms: int) -> None:
-    state.closed_window = None
+def _window_opened(state: SchedulingState, event: WindowOpened, _at_ms: int) -> None:
+    state.closed_windows.pop(event.plan, None)
+
+
+def _plan_windows_set(state: SchedulingState, event: PlanWindowsSet, _at_ms: int) -> None:
+    if event.windows is None:
+        state.plan_windows.pop(event.plan, None)
+    else:
+        state.plan_windows[event.plan] = event.windows
 
 
 def _held(state: SchedulingState, event: BrokerHeld, at_ms: int) -> None:
@@ -129,6 +138,7 @@ def _unqueued(state: ClusterState, event: QueueEntryRemoved, at_ms: int) -> None
 
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {
     LimitsSet: _limits_set,
+    PlanWindowsSet: _plan_windows_set,
     WindowClosed: _window_closed,
     WindowOpened: _window_opened,
     LimitsChanged: _limits_changed,

@@ -13,7 +13,7 @@ from drover.events.partitions import TopicPartition
 from drover.reconcile.throttles.ahead import MAX_ENTRIES_PER_TOPIC
 from drover.state.broker_directions import BrokerDirection, BrokerDirections
 from drover.state.cluster import ClusterState
-from drover.state.scheduling import Limits
+from drover.state.scheduling import ClosedWindow, Limits
 from drover.state.slot_share import WHOLE_SLOT
 from drover.windows import in_words
 
@@ -178,13 +178,15 @@ NOT_FROZEN = Gate("frozen", Severity.WARN, _not_frozen_shut, _not_frozen_words)
 
 # A maintenance window is open, or there are none.
 def _in_window_shut(_start: Start, view: View) -> bool:
-    return view.state.closed_window is not None
+    return "" in view.state.closed_windows
 
 
 def _in_window_words(_start: Start, view: View) -> tuple[str, str, int]:
-    closed = view.state.closed_window
-    assert closed is not None, "the gate is shut"
-    why = f"withheld, no maintenance window is open ({closed.windows})"
+    return _window_words("no maintenance window", view.state.closed_windows[""])
+
+
+def _window_words(windows: str, closed: ClosedWindow) -> tuple[str, str, int]:
+    why = f"withheld, {windows} is open ({closed.windows})"
     return why, f"the next one opens at {in_words(closed.opens_at_ms)}", closed.since_ms
 
 
@@ -218,6 +220,18 @@ def _plan_running_words(start: Start, view: View) -> tuple[str, str, int]:
 
 
 PLAN_RUNNING = Gate("plan-paused", Severity.WARN, _plan_running_shut, _plan_running_words)
+
+
+# A maintenance window of the plan is open, or it has none of its own.
+def _plan_in_window_shut(start: Start, view: View) -> bool:
+    return bool(start.plan) and start.plan in view.state.closed_windows
+
+
+def _plan_in_window_words(start: Start, view: View) -> tuple[str, str, int]:
+    return _window_words(f"no maintenance window of plan {start.plan}", view.state.closed_windows[start.plan])
+
+
+PLAN_IN_WINDOW = Gate("plan-window-closed", Severity.NOTE, _plan_in_window_shut, _plan_in_window_words)
 
 
 # No partition is below min.insync.replicas, or this is one of those: its copies repair it.
@@ -409,14 +423,15 @@ THROTTLE_ROOM = Gate("throttled-replicas-full", Severity.NOTE, _throttle_room_sh
 CALL_GATES: tuple[Gate, ...] = (CLUSTER_KNOWN,)
 CHANGE_GATES: tuple[Gate, ...] = (CLUSTER_KNOWN, NOT_FROZEN, NOT_MIGRATING)
 CLUSTER_GATES: tuple[Gate, ...] = (*CHANGE_GATES, IN_WINDOW)
-# Shut for every step of a plan.
-PLAN_GATES: tuple[Gate, ...] = (*CLUSTER_GATES, PLAN_RUNNING)
+# Shut for every step of one plan, while those of others may begin; and all that are shut for every step of a plan.
+OWN_PLAN_GATES: tuple[Gate, ...] = (PLAN_RUNNING, PLAN_IN_WINDOW)
+PLAN_GATES: tuple[Gate, ...] = (*CLUSTER_GATES, *OWN_PLAN_GATES)
 # Those that open when a copy ends at a broker or on an uplink; and those that open when any copy or leader arrives.
 SLOT_GATES: tuple[Gate, ...] = (BROKER_SLOTS, RACK_SLOTS)
 BUDGET_GATES: tuple[Gate, ...] = (COPIES_IN_FLIGHT, BYTES_IN_FLIGHT, LEADER_MOVEMENTS)
 # What a step of an open cluster passes, in this order: what somebody asked for, slots, budgets, the list of its topic.
 STEP_GATES: tuple[Gate, ...] = (
-    PLAN_RUNNING,
+    *OWN_PLAN_GATES,
     ENOUGH_IN_SYNC,
     PARTITION_SLOTS,
     BROKER_OPEN,
@@ -479,9 +494,9 @@ def queue_closed(state: ClusterState) -> Waiting | None:
     """Return what keeps every entry of the queue of KIP-236 from being taken; None if one may be."""
     if waiting := waiting_at(_ANYTHING, View(state), (*CLUSTER_GATES, PARTITION_SLOTS)):
         return waiting
-    # What is blocked, or of a paused plan, waits for something else, and must not hold up the queue for ever.
-    paused = sum(state.moves.unblocked_of.get(plan, 0) for plan in state.paused_plans)
-    earlier = state.moves.unblocked_pending - paused
+    # Moves that are blocked, or whose plan may not begin a step, wait for something else: they hold up no entry.
+    plans = state.paused_plans.keys() | state.closed_windows.keys()
+    earlier = state.moves.unblocked_pending - sum(state.moves.unblocked_of.get(plan, 0) for plan in plans)
     if not earlier:
         return None
     return Waiting("turn", Severity.NOTE, "its turn", f"{earlier} accepted before have not started", 0)
@@ -490,7 +505,7 @@ def queue_closed(state: ClusterState) -> Waiting | None:
 def entry_passed_over(key: TopicPartition, state: ClusterState) -> Waiting | None:
     """Return what an entry of the queue waits for while later ones go first; None if it lets none pass."""
     entry, active = state.queue[key], state.reassignments.get(key)
-    if waiting := PLAN_RUNNING.blocked(Start(key, entry.plan, entry.since_ms), View(state)):
+    if waiting := waiting_at(Start(key, entry.plan, entry.since_ms), View(state), OWN_PLAN_GATES):
         return waiting
     if active is None:
         if key not in state.unmanaged:

@@ -78,6 +78,8 @@ class KnownLimit:
         if self.unit is Unit.WINDOWS:
             if not isinstance(value, str):
                 raise ValueError(f"{name} must be {self.unit.value}, and is {value!r}")
+            if not value.strip():
+                return None
             parse(value)
             return value
         if isinstance(value, bool) or not isinstance(value, int):

@@ -100,7 +100,9 @@ class SchedulingState(ClusterSlice):
     `freeze` is the oldest of the freezes, None if there is none; `later_freezes` are those of other requesters, in the
     order in which they came. `limits` are those in force; `changed_limits` are those of them that commands have set, by
     name, whatever the settings say. `held_brokers` are those into or out of which no copy begins.
-    `queue` holds, in its order, what waits behind everything that was accepted.
+    `plan_windows` are the maintenance windows of open plans that have their own, and `closed_windows` those of which
+    none is open, by plan; the cluster's have the key "". `queue` holds, in its order, what waits behind everything that
+    was accepted.
     """
 
     freeze: Freeze | None = recorded("freeze", described_as=("freeze",))
@@ -111,13 +113,23 @@ class SchedulingState(ClusterSlice):
     changed_limits: dict[str, ChangedLimit] = recorded(
         "changed_limits", factory=dict, content=items_by_key, described_as=("limit", "set", "reset")
     )
-    closed_window: ClosedWindow | None = recorded("closed_window", described_as=("closed window",))
+    plan_windows: dict[str, str] = recorded(
+        "plan_windows", factory=dict, content=items_by_key, described_as=("windows of plan", "set", "gone")
+    )
+    closed_windows: dict[str, ClosedWindow] = recorded(
+        "closed_windows", factory=dict, content=items_by_key, described_as=("closed window", "closed", "opened")
+    )
     held_brokers: dict[int, HeldBroker] = recorded(
         "held_brokers", factory=dict, content=items_by_key, described_as=("held broker", "held", "released")
     )
     queue: dict[TopicPartition, QueueEntry] = recorded(
         "queue", factory=dict, content=items_in_order, described_as=("queue entry", "added", "removed")
     )
+
+    def forget_windows(self, plan: str) -> None:
+        """Forget the maintenance windows of a plan."""
+        self.plan_windows.pop(plan, None)
+        self.closed_windows.pop(plan, None)
 
     @property
     def held_destinations(self) -> frozenset[int]:

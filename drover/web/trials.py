@@ -111,7 +111,7 @@ def _groups(command: AnyCommand, state: ClusterState, decision: Decision) -> Gro
         case HoldBroker() | ReleaseBroker() if decision.events:
             return _of_broker(command, state)
         case ChangeLimits() if decision.events:
-            return _apart(state, ("held to it from the next step on", _WITHHELD[1]))
+            return _apart(state, ("held to it from the next step on", _WITHHELD[1]), command.plan)
         case _:
             return {}
 

@@ -137,6 +137,7 @@ TABLES = CapabilityTables(
             clusters.ClusterUnfrozen,
             clusters.BrokerHeld,
             clusters.BrokerReleased,
+            clusters.PlanWindowsSet,
             clusters.WindowClosed,
             clusters.WindowOpened,
         }

@@ -7,7 +7,7 @@ import pytest
 
 from tests.architecture.repository import TOP_LEVEL, python_files, text_of
 
-GATED = frozenset({"freeze", "is_migrating", "is_right_cluster", "mismatched_kafka_cluster_id", "closed_window"})
+GATED = frozenset({"freeze", "is_migrating", "is_right_cluster", "mismatched_kafka_cluster_id", "closed_windows"})
 # They make these fields of events, by definition.
 LAYERS = ("drover/state/", "drover/fold/")
 ASKING = {
@@ -43,7 +43,7 @@ def test_only_the_gates_and_what_shows_facts_ask_what_is_shut() -> None:
     assert asking == set(ASKING)
 
 
-@pytest.mark.parametrize("source", ["if state.freeze: ...", "self._state.is_migrating", "view.state.closed_window"])
+@pytest.mark.parametrize("source", ["if state.freeze: ...", "self._state.is_migrating", "view.state.closed_windows"])
 def test_the_check_notices_a_field_however_the_state_is_reached(source: str) -> None:
     assert list(asked_of_a_state(source))
 

@@ -36,6 +36,9 @@ def run(*arguments: str) -> Result:
         (["heal.alarm_ms=soon"], "is not a duration"),
         (["stepping=jump"], "must be grow, swap or single"),
         (["max_moves_per_broker=3", "max_moves_per_broker=4"], "is named twice"),
+        (["--plan", "friday", "windows=at night"], "is no window"),
+        (["--plan", "friday", "max_moves_per_broker=3"], "a plan has only windows of its own"),
+        (["--plan", "friday", "windows=", "max_moves_per_broker=3"], "a plan has only windows of its own"),
     ],
 )
 def test_a_limit_that_makes_no_sense_is_refused_before_it_is_sent(given: list[str], said: str) -> None:
@@ -61,6 +64,8 @@ def test_a_reset_names_limits_or_says_all() -> None:
         ("heal.throttle_bytes_per_second", "none", None),
         ("lazy_leadership", "true", True),
         ("stepping", "swap", "swap"),
+        ("windows", "22:00-05:00", "22:00-05:00"),
+        ("windows", "", None),
     ],
 )
 def test_a_limit_is_written_in_its_units(name: str, text: str, value: object) -> None:

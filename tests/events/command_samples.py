@@ -49,6 +49,14 @@ COMMANDS: dict[str, commands.AnyCommand] = {
     "limits-reset-all": commands.ChangeLimits(
         id="l-2", cluster="local", by="ann", reason="the night is over", reset_all=True
     ),
+    "limits-of-a-plan": commands.ChangeLimits(
+        id="l-3",
+        cluster="local",
+        by="ann",
+        reason="at weekends",
+        values={"windows": "sat,sun 00:00-24:00"},
+        plan="friday",
+    ),
     "pause": commands.PausePlan(id="p-1", cluster="local", by="ann", reason="a busy hour", plan="friday"),
     "resume": commands.ResumePlan(id="p-2", cluster="local", by="bob", reason="it is over", plan="friday"),
     "hold-broker": commands.HoldBroker(

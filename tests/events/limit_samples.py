@@ -22,6 +22,13 @@ EVENTS: dict[str, records.AnyEvent] = {
         cluster="local", windows="mon-fri 22:00-05:00 Europe/Berlin", opens_at_ms=1_772_485_200_000
     ),
     "window-opened": clusters.WindowOpened(cluster="local"),
+    "plan-windows-set": clusters.PlanWindowsSet(
+        cluster="local", plan="friday", windows="sat,sun 00:00-24:00", by="ann", reason="at weekends"
+    ),
+    "window-closed-of-a-plan": clusters.WindowClosed(
+        cluster="local", windows="sat,sun 00:00-24:00", opens_at_ms=1_772_841_600_000, plan="friday"
+    ),
+    "window-opened-of-a-plan": clusters.WindowOpened(cluster="local", plan="friday"),
     "limits-changed": clusters.LimitsChanged(
         cluster="local",
         by="ann",

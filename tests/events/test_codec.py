@@ -135,6 +135,7 @@ def test_the_digest_changes_with_every_field(field: str) -> None:
         "throttle_may_rise_to": 10**12,
         "stepping": Stepping.SWAP,
         "priority": Priority.HIGH,
+        "windows": "22:00-05:00",
         "queue": True,
         "allow_replication_factor_change": False,
         "allow_drover_topics": True,

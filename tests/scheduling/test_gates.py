@@ -71,7 +71,11 @@ def freeze(state: ClusterState) -> None:
 
 
 def close(state: ClusterState) -> None:
-    state.closed_window = ClosedWindow("sat 00:00-24:00", 1_772_841_600_000, 9)
+    state.closed_windows[""] = ClosedWindow("sat 00:00-24:00", 1_772_841_600_000, 9)
+
+
+def close_plan(state: ClusterState) -> None:
+    state.closed_windows["friday"] = ClosedWindow("sun 00:00-24:00", 1_772_928_000_000, 9)
 
 
 def migrate(state: ClusterState) -> None:
@@ -103,6 +107,10 @@ SHUT: dict[str, tuple[Callable[[ClusterState], None], str]] = {
     "window-closed": (close, "(sat 00:00-24:00): the next one opens at 2026-03-07T00:00Z"),
     "migrating": (migrate, "migrated from ZooKeeper"),
     "plan-paused": (pause, "paused by ann (busy): `drover resume friday`"),
+    "plan-window-closed": (
+        close_plan,
+        "no maintenance window of plan friday is open (sun 00:00-24:00): the next one opens at 2026-03-08T00:00Z",
+    ),
     "below-min-isr": (suspend, "1 partition has fewer replicas in sync"),
     "max-partitions-in-flight": (limited(max_partitions_in_flight=1), "max_partitions_in_flight is 1"),
     "broker-held": (hold, "broker 4 is held as a destination by ann (its disk): `drover broker release 4`"),

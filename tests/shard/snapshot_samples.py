@@ -293,7 +293,9 @@ def _adapting() -> ShardFold:
     state.limits = msgspec.structs.replace(state.limits, adapts_to_health=True)
     state.allowances = {3: Allowance(1, "replica 3 of orders:0 is not in sync", 1_790_000_000_980)}
     state.suspend(Suspension(2, (TopicPartition("orders", 0),), 1_790_000_000_990))
-    state.closed_window = ClosedWindow("sat 00:00-24:00", 1_790_380_800_000, 1_790_000_000_995)
+    closed = ClosedWindow("sat 00:00-24:00", 1_790_380_800_000, 1_790_000_000_995)
+    plan = next(iter(state.plans))
+    state.closed_windows, state.plan_windows = {"": closed, plan: closed}, {plan: closed.windows}
     return fold
 
 

@@ -7,6 +7,7 @@ ROOM = "drover/reconcile/starts/room.py"
 STARTER = "drover/reconcile/starts/starter.py"
 WAITING = "drover/reconcile/starts/waiting_list.py"
 WITHHELD = "tests/scheduling/test_withholding.py"
+WINDOWS = "tests/scheduling/test_windows.py"
 LIMITS = "tests/scheduling/test_limits.py"
 SHARES = "tests/scheduling/test_slot_shares.py"
 
@@ -101,6 +102,20 @@ LIMIT_MUTANTS = (
         "return start.plan in view.state.paused_plans",
         "return start.plan in view.state.steppings and start.plan in view.state.paused_plans",
         layer=WITHHELD,
+    ),
+    Mutant(
+        "begin-outside-the-windows-of-the-plan",
+        GATES,
+        "return bool(start.plan) and start.plan in view.state.closed_windows",
+        "return bool(start.plan) and start.plan in view.state.steppings",
+        layer=WINDOWS,
+    ),
+    Mutant(
+        "close-no-windows-of-plans",
+        "drover/reconcile/starts/limits_reconciler.py",
+        ', "": state.limits.windows, **state.plan_windows}',
+        ', "": state.limits.windows}',
+        layer=WINDOWS,
     ),
     Mutant(
         "copy-to-what-is-held",

@@ -20,6 +20,7 @@ from drover.reconcile.gates import (
     ENOUGH_IN_SYNC,
     IN_WINDOW,
     NOT_FROZEN,
+    PLAN_IN_WINDOW,
     PLAN_RUNNING,
     Severity,
     Start,
@@ -235,6 +236,7 @@ def cluster_document(
         "limits": plain(state.limits),
         "changed_limits": plain(state.changed_limits),
         "paused_plans": [{"plan": name, **plain(paused)} for name, paused in sorted(state.paused_plans.items())],
+        "plan_windows": plain(state.plan_windows),
         "held_brokers": [{"broker": broker, **plain(held)} for broker, held in sorted(state.held_brokers.items())],
         "allowances": [
             {"broker": broker, **plain(allowance)} for broker, allowance in sorted(state.allowances.items())
@@ -320,6 +322,9 @@ def graded_notices(
         yield NOT_FROZEN.severity, f"{state.name} is frozen by {freeze.by}: {freeze.reason}"
     if (waiting := IN_WINDOW.blocked(Start(), View(state))) is not None:
         yield waiting.severity, f"{state.name}: {waiting}"
+    for plan in sorted(state.plan_windows):
+        if (waiting := PLAN_IN_WINDOW.blocked(Start(plan=plan), View(state))) is not None:
+            yield waiting.severity, f"{state.name}: {waiting}"
     for plan, paused in sorted(state.paused_plans.items()):
         line = f"plan {plan} is paused by {paused.by}: {paused.reason}: `drover resume {plan}`"
         yield PLAN_RUNNING.severity, f"{state.name}: {line}"

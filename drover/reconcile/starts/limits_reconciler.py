@@ -33,20 +33,28 @@ class LimitsReconciler(Reconciler):
         limits = self._limits
         if limits is not None and limits != of_settings(self.state):
             self._set(limits, batch)
-        windows, closed = self.state.limits.windows, self.state.closed_window
+        state = self.state
+        # Windows that were taken away while they were closed are in `closed_windows` alone.
+        windows_by_plan = {**dict.fromkeys(state.closed_windows), "": state.limits.windows, **state.plan_windows}
+        for plan, windows in windows_by_plan.items():
+            self._open_or_close(plan, windows, batch)
+
+    def _open_or_close(self, plan: str, windows: str | None, batch: BatchBuilder) -> None:
+        """Compare windows with the time: those of a plan, or with an empty name the cluster's."""
+        name, closed = self.state.name, self.state.closed_windows.get(plan)
         if is_open(windows, batch.at_ms):
             if closed is not None:
-                batch.emit(WindowOpened(cluster=self.state.name))
+                batch.emit(WindowOpened(cluster=name, plan=plan))
             return
         opens_at_ms = opens_ms(windows, batch.at_ms)
         if closed is None or (closed.windows, closed.opens_at_ms) != (windows, opens_at_ms):
             assert windows is not None, "without windows all is open"
-            batch.emit(WindowClosed(cluster=self.state.name, windows=windows, opens_at_ms=opens_at_ms))
+            batch.emit(WindowClosed(cluster=name, windows=windows, opens_at_ms=opens_at_ms, plan=plan))
 
     def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Wake at the next minute where there are windows."""
         del moves
-        if self.state.limits.windows is None:
+        if self.state.limits.windows is None and not self.state.plan_windows:
             return Attention()
         return Attention(due_ms=now.monotonic_ms + MINUTE_MS - now.wall_ms % MINUTE_MS)
 

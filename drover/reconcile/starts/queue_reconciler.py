@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from drover.decide import queue_entries
 from drover.decide.cancellation import is_untouched
 from drover.decide.decision import Facts, OwnTopics
+from drover.events.clusters import WindowClosed, WindowOpened
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanPaused, PlanResumed
 from drover.events.queue_entries import QueueEntryAdded, QueueEntryRemoved
@@ -37,10 +38,10 @@ class QueueReconciler(Reconciler):
         # The entries that let no others pass, by place in the queue; removed ones are dropped when they are met.
         self._next: list[tuple[int, TopicPartition]] = []
         self._is_next: set[TopicPartition] = set()
-        # The plan of each entry, and the entries of each plan: a pause concerns all of them.
+        # The plan of each entry, and the entries of each plan: a pause, or a window, concerns all of them.
         self._plan: dict[TopicPartition, str] = {}
         self._of_plan: dict[str, dict[TopicPartition, None]] = {}
-        self._paused: dict[str, None] = {}
+        self._plans_to_place: dict[str, None] = {}
         for key in state.queue:
             self._enter(key)
 
@@ -52,9 +53,14 @@ class QueueReconciler(Reconciler):
                 self._leave(event.key)
             elif type(event) is QueueEntryAdded and event.key in queue:
                 self._enter(event.key)
-            elif type(event) is PlanPaused or type(event) is PlanResumed:
+            elif (
+                type(event) is PlanPaused
+                or type(event) is PlanResumed
+                or type(event) is WindowClosed
+                or type(event) is WindowOpened
+            ):
                 # Once per batch: it may hold thousands of them.
-                self._paused[event.plan] = None
+                self._plans_to_place[event.plan] = None
         for key in changes.partitions if queue else ():
             if key in queue:
                 self._place(key)
@@ -102,8 +108,8 @@ class QueueReconciler(Reconciler):
     def reconcile(self, batch: BatchBuilder) -> None:
         """Take entries as far as there is room and enough is known."""
         state, now_ms = self.state, batch.now.monotonic_ms
-        paused, self._paused = self._paused, {}
-        for plan in paused:
+        plans, self._plans_to_place = self._plans_to_place, {}
+        for plan in plans:
             for key in self._of_plan.get(plan, ()):
                 self._place(key)
         if not state.queue or queue_closed(state) is not None:

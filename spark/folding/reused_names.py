@@ -1,6 +1,6 @@
 """Plans whose names are used again: the row of a name begins anew with each plan that is opened under it. Pure.
 
-It is context beside the tables of the capabilities. A row of an earlier part of the log is replaced where the parts are
+It is kept beside the tables of the capabilities. A row of an earlier part of the log is replaced where the parts are
 joined (`Table.begins_by`), one of the same part here.
 """
 

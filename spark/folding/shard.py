@@ -1,4 +1,4 @@
-"""One shard's part of the log: folded by the log's own rules, and every event context to the tables beside it.
+"""One shard's part of the log: folded by the log's own rules, and every event handed to the tables beside it.
 
 Which records count is the fold's verdict (R1, R2, R9), and what an event does is `drover.fold.evolve`: nothing of it
 is here. After a damaged record nothing counts until an acquire resumes the shard, as for every reader of the log.

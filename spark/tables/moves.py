@@ -63,7 +63,7 @@ REASSIGNMENTS_TABLE = Table(
         latest("bytes_copied", INTEGER, "bytes", "on the added replicas of the steps that are confirmed"),
         _UNKNOWN,
         latest("shard", INTEGER, "number", "the shard of the log"),
-        latest("offset", INTEGER, "offset", "of the record that context the state"),
+        latest("offset", INTEGER, "offset", "of the record that gave the state"),
     ),
     expires_by="ended_ms",
 )

@@ -71,15 +71,6 @@ def test_a_file_with_several_clusters_is_read(file: Path) -> None:
     assert settings.group == "drover-worker"
 
 
-def test_a_setting_is_known_by_its_earlier_name_too(tmp_path: Path) -> None:
-    text = FILE.replace("repairs_by_itself", "repairs_by_itself")
-    (tmp_path / "earlier.toml").write_text(text)
-    assert load_settings(tmp_path / "earlier.toml").clusters["prod"].limits.repairs_by_itself
-    both = text.replace("repairs_by_itself = true", "repairs_by_itself = true\nrepairs_by_itself = false")
-    same = "clusters.prod: repairs_by_itself and repairs_by_itself are the same setting: choose one"
-    assert same in complaint(both, tmp_path)
-
-
 def test_flags_win_over_variables_and_variables_over_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variables = {"DROVER_WORKER__NAME": "from-variable", "DROVER_WORKER__LISTEN": "127.0.0.1:1"}
     settings = load(file, monkeypatch, **variables)

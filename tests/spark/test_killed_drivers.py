@@ -53,7 +53,7 @@ async def test_a_driver_that_dies_inside_the_sinks_transaction_leaves_nothing_of
 
 async def test_without_a_fence_a_batch_that_comes_again_is_counted_again(dying: Dying, tmp_path: Path) -> None:
     chosen = reading(dying.log, tmp_path)
-    async with live.running(chosen, UnfencedSink(chosen.files.tables, fails=True)) as task, asyncio.timeout(60):
+    async with live.running(chosen, UnfencedSink(chosen.files.tables, fails=True)) as task, asyncio.timeout(400):
         await asyncio.wait((task,))
     assert isinstance(task.exception(), SparkJobError)
     async with live.running(chosen, UnfencedSink(chosen.files.tables, fails=False)):

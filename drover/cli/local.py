@@ -364,7 +364,9 @@ def _shorten_sessions(cluster: LocalCluster, directory: Path) -> Path:
     """Write the demo's own settings file: the cluster's, with a shorter session."""
     text = cluster.config_file.read_text(encoding="utf-8")
     config = directory / "drover.toml"
-    config.write_text(f"{text}\n[worker]\nsession_timeout_ms = {SESSION_TIMEOUT_MS}\n", encoding="utf-8")
+    shortened = text.replace("[worker]\n", f"[worker]\nsession_timeout_ms = {SESSION_TIMEOUT_MS}\n")
+    assert shortened != text, "the cluster's settings have a section for workers"
+    config.write_text(shortened, encoding="utf-8")
     return config
 
 

@@ -97,17 +97,17 @@ def _least(column: Column, fit: Fit) -> int:
 
 def _widths(drawn: Sequence[int], columns: Sequence[Column], least: Sequence[int], room: int) -> dict[int, int] | None:
     """Return the width of each column, cutting the widest ones to fit; None if even the least widths do not fit."""
-    left = room - GAP * (len(drawn) - 1)
-    if sum(least) > left:
+    width_left = room - GAP * (len(drawn) - 1)
+    if sum(least) > width_left:
         return None
     asked = [columns[number].widest for number in drawn]
     level = max(asked, default=0)
-    if sum(asked) > left:
-        level = next(width for width in range(left, -1, -1) if sum(_cut(asked, least, width)) <= left)
+    if sum(asked) > width_left:
+        level = next(width for width in range(width_left, -1, -1) if sum(_cut(asked, least, width)) <= width_left)
     widths = _cut(asked, least, level)
     # Less than one character for each column that was cut is left over: spread it.
     for index, most in enumerate(asked):
-        if widths[index] == level < most and sum(widths) < left:
+        if widths[index] == level < most and sum(widths) < width_left:
             widths[index] += 1
     return dict(zip(drawn, widths, strict=True))
 

@@ -184,11 +184,11 @@ def succession(
 
 
 def done_already(created: ReassignmentCreated) -> tuple[ReassignmentCompleted, ...]:
-    """End what is accepted at its target: it was seen there just now, and no call is made; nothing if it must move."""
-    there = created.original if created.current is None else created.current
-    if created.target not in {created.original, there}:
+    """Complete a reassignment that is accepted while the partition already has the target; empty if it must move."""
+    present = created.original if created.current is None else created.current
+    if created.target not in {created.original, present}:
         return ()
-    return (ReassignmentCompleted(**event_name(created.cluster, created.key), replicas=there),)
+    return (ReassignmentCompleted(**event_name(created.cluster, created.key), replicas=present),)
 
 
 def _created(

@@ -63,9 +63,9 @@ def _decide_windows(command: ChangeLimits, plan: str, state: ClusterState) -> De
     if limits != [_WINDOWS]:
         detail = "a plan has only windows of its own: set other limits without a plan"
         return refuse(RefusalCode.INVALID_LIMIT, detail, plan=plan)
-    said = f"windows of plan {plan}: {in_words(state.plan_windows.get(plan))} → {in_words(windows)}"
+    change = f"windows of plan {plan}: {in_words(state.plan_windows.get(plan))} → {in_words(windows)}"
     events = plan_windows_set(plan, windows, command, state)
-    return Decision(events=events, plan=plan, remarks=(said if events else f"{said}, as before",))
+    return Decision(events=events, plan=plan, remarks=(change if events else f"{change}, as before",))
 
 
 def read_windows(value: object) -> str | None:

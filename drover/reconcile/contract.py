@@ -33,7 +33,7 @@ class Urgency(IntEnum):
 
 
 class Attention(Struct, frozen=True, gc=False):
-    """What a capability needs of the shell: what to look at, how soon, and when to be called again.
+    """The needs of a capability: what to observe, how urgently, and when to call it again.
 
     `partitions` are to be looked at, for `survey` every partition of the cluster at once, and for `brokers` the live
     brokers even if no partition is. `due_ms` (monotonic) is when to reconcile although nothing arrives. `is_pressing`

@@ -90,7 +90,7 @@ class View:
         self.state = state
 
     def slots_taken(self, direction: BrokerDirection, key: TopicPartition) -> int:
-        """Return the sixteenths of slots that are taken at a direction, as far as partition `key` is concerned."""
+        """Return the sixteenths of slots that are taken in this direction, as far as partition `key` is concerned."""
         del key
         return self.state.moves.slots.get(direction, 0)
 
@@ -116,7 +116,7 @@ class View:
 
 
 def limit_of(limits: Limits, direction: BrokerDirection) -> int:
-    """Return how many slots a direction has: whole copies that may pass it at a time."""
+    """Return how many slots a broker has in this direction: whole copies at a time."""
     return limits.max_incoming if direction.way == "in" else limits.max_outgoing
 
 
@@ -315,10 +315,8 @@ def _broker_slots_words(start: Start, view: View) -> tuple[str, str, int]:
     direction, state = _broker_slots_full(start, view), view.state
     assert direction is not None, "the gate is shut"
     taken, copies = view.slots_taken(direction, start.key), state.moves.loads.get(direction, 0)
-    limit, lowered = (
-        state.slots_of(direction.broker, limit_of(state.limits, direction)),
-        state.allowances.get(direction.broker),
-    )
+    limit = state.slots_of(direction.broker, limit_of(state.limits, direction))
+    lowered = state.allowances.get(direction.broker)
     budgets, is_in = state.limits.budgets, direction.way == "in"
     has_own = (budgets.max_incoming_per_broker if is_in else budgets.max_outgoing_per_broker) is not None
     name = f"max_{'incoming' if is_in else 'outgoing'}_per_broker" if has_own else "max_moves_per_broker"
@@ -486,7 +484,7 @@ def plan_waits(state: ClusterState, plan: str) -> Waiting | None:
 
 
 def hold_of(state: ClusterState, direction: BrokerDirection) -> Waiting | None:
-    """Return what keeps copies from passing a direction because somebody holds its broker; None if nobody does."""
+    """Return the hold on a broker that keeps copies in this direction from starting; None if there is none."""
     return BROKER_OPEN.blocked(Start(directions=(direction,)), View(state))
 
 
@@ -495,8 +493,12 @@ def queue_closed(state: ClusterState) -> Waiting | None:
     if waiting := waiting_at(_ANYTHING, View(state), (*CLUSTER_GATES, PARTITION_SLOTS)):
         return waiting
     # Moves that are blocked, or whose plan may not begin a step, wait for something else: they hold up no entry.
-    plans = state.paused_plans.keys() | state.closed_windows.keys()
-    earlier = state.moves.unblocked_pending - sum(state.moves.unblocked_of.get(plan, 0) for plan in plans)
+    view = View(state)
+    earlier = sum(
+        count
+        for plan, count in state.moves.unblocked_of.items()
+        if first_shut(Start(plan=plan, is_pending=True), view, OWN_PLAN_GATES) is None
+    )
     if not earlier:
         return None
     return Waiting("turn", Severity.NOTE, "its turn", f"{earlier} accepted before have not started", 0)

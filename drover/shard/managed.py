@@ -123,7 +123,7 @@ class ManagedCluster:
 
     @property
     def _lapsed(self) -> str | None:
-        """Why nothing may be sent to the cluster, not even what was intended; None if it may be."""
+        """The reason why no call may be made, not even one whose intent is durable; None if calls may be made."""
         if not self._is_configured:
             return "the cluster is not configured any more: nothing was sent"
         return lapse(self.state, CALL_GATES)
@@ -235,11 +235,11 @@ class ManagedClusters:
 
     def of(self, name: str) -> ManagedCluster:
         """Return a cluster."""
-        found = self._clusters.get(name)
-        if found is None:
-            found = ManagedCluster(self.speculative.cluster(name), self.scope, self._limits.get(name), self._now)
-            self._clusters[name] = found
-        return found
+        cluster = self._clusters.get(name)
+        if cluster is None:
+            cluster = ManagedCluster(self.speculative.cluster(name), self.scope, self._limits.get(name), self._now)
+            self._clusters[name] = cluster
+        return cluster
 
     def apply(self, events: Sequence[AnyEvent], at_ms: int) -> tuple[AnyEvent, ...]:
         """Apply events of one cluster, and return them with what belongs to them; see `ManagedCluster.apply`."""

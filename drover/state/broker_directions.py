@@ -31,11 +31,11 @@ def without(needed: tuple[Taken, ...], taken: tuple[Taken, ...]) -> tuple[Taken,
     """Return what is needed and not taken yet, each as often as it is lacking."""
     if not taken:
         return needed
-    left = list(taken)
+    unused = list(taken)
     lacking = []
-    for one in needed:
-        if one in left:
-            left.remove(one)
+    for slot in needed:
+        if slot in unused:
+            unused.remove(slot)
         else:
-            lacking.append(one)
+            lacking.append(slot)
     return tuple(lacking)

@@ -14,7 +14,7 @@ def leaders_document(state: LeadershipState) -> dict[str, Any]:
     `leaders` and `preferred` are None for a broker that was never counted; `counted_ms` is the time of the count.
     """
     waiting = sorted(state.waiting.items())
-    left = sorted((key, order) for key, order in state.orders.items() if order.left_alone)
+    left_alone = sorted((key, order) for key, order in state.orders.items() if order.left_alone)
     balance = state.balance
     return {
         "cluster": state.name,
@@ -31,9 +31,9 @@ def leaders_document(state: LeadershipState) -> dict[str, Any]:
         "left_alone": [
             {"topic": key.topic, "partition": key.partition, "replicas": list(order.replicas)}
             | {"canonical": list(order.canonical), "since_ms": order.since_ms}
-            for key, order in left[:SHOWN]
+            for key, order in left_alone[:SHOWN]
         ],
-        "left_alone_count": len(left),
+        "left_alone_count": len(left_alone),
         "balance": None
         if balance is None
         else {"by": balance.by, "reason": balance.reason, "since_ms": balance.since_ms, "elected": balance.elected}

@@ -215,21 +215,21 @@ class LeadershipReconciler(Reconciler):
     def _check(self, key: TopicPartition, facts: PartitionFacts) -> None:
         """Look closer at a partition that is not as it should be; a survey alone says too little to act on."""
         state = self.state
-        kept = state.orders.get(key)
-        is_led_well = facts.leader == facts.replicas[0] and kept is None
+        order = state.orders.get(key)
+        is_led_well = facts.leader == facts.replicas[0] and order is None
         if is_led_well and state.listed_for(key.topic).isdisjoint(facts.replicas):
             return
         if key in state.elections or key in state.intended_orders:
             return
         policy, moving = self._policy(key.topic), state.reassignments.get(key)
-        found = judge(facts, kept, policy) if moving is None else judge_moving(facts, moving, policy)
+        judgement = judge(facts, order, policy) if moving is None else judge_moving(facts, moving, policy)
         if moving is None:
-            self._balancing.count(facts, found, policy)
-        if isinstance(found, Wait):
-            known = state.waiting.get(key)
-            if known is not None and (known.why, known.detail) == (found.why, found.detail):
+            self._balancing.count(facts, judgement, policy)
+        if isinstance(judgement, Wait):
+            earlier = state.waiting.get(key)
+            if earlier is not None and (earlier.why, earlier.detail) == (judgement.why, judgement.detail):
                 return
-        if found is not None or key in state.waiting:
+        if judgement is not None or key in state.waiting:
             self._work.candidates[key] = None
 
     def _policy(self, topic: str) -> LeaderPolicy:

@@ -1,4 +1,4 @@
-"""What waits for a step: groups of moves that need the same, by the broker that they copy to.
+"""Waiting moves, grouped by what they need, and the groups by the broker that the moves copy to.
 
 A pass of the starter asks for the groups into brokers with room, and takes the first moves of each. So it costs the
 same however many wait, except that more brokers and plans have more groups: beyond `WINDOW` of them each pass takes
@@ -32,7 +32,7 @@ Item = tuple[int, int, TopicPartition]
 
 
 class MoveGroupKey(NamedTuple):
-    """What the moves of a group have in common; `tier` is 0 for those in flight and 1 for those pending.
+    """The needs that the moves of a group share; `tier` is 0 for those in flight and 1 for those pending.
 
     `repairs` says that they belong to partitions below min.insync.replicas.
     """
@@ -101,9 +101,9 @@ class Backlog:
         """Forget a partition that waits no longer."""
         directions, size = self.entries.pop(key, ((), 0))
         for direction in directions:
-            left = self.bytes[direction] - size
-            if left:
-                self.bytes[direction] = left
+            waiting_bytes = self.bytes[direction] - size
+            if waiting_bytes:
+                self.bytes[direction] = waiting_bytes
             else:
                 del self.bytes[direction]
 

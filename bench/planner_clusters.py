@@ -113,7 +113,6 @@ def model_of(description: Description) -> ClusterModel:
                 leader=replicas[0],
                 isr=replicas,
                 size_bytes=round(each["sizeMB"] * MIB),
-                ingest_bytes_per_s=each["inKB"] * 1024,
             )
             for each in description["partitions"]
         ),

@@ -100,7 +100,6 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
     model = read_model(invocation, source_of(options), with_log=True)
     limits = Limits(
         disk_limit=disk_limit_of(invocation, options),
-        balance_ingest=any(partition.ingest_bytes_per_s is not None for partition in model.partitions),
         include_internal=options["include_internal"],
         exclude_topics=topics_matching([pattern for given in options["exclude_topics"] for pattern in given], model),
     )

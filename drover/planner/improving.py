@@ -101,9 +101,6 @@ def _exchange_between(
             other_size, other, _ = here[small]
             delta = size - other_size
             gain = 2 * layout.disk_weight * delta * (2 * difference - delta)
-            if layout.rate_weight:
-                rate = layout.rate[partition] - layout.rate[other]
-                gain += 2 * layout.rate_weight * rate * (layout.over_rate[full] - layout.over_rate[empty] - rate)
             if bands is not None and bands.relief_of_bytes(full, empty, delta) < -ROUNDING:
                 continue
             if (

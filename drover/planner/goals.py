@@ -104,10 +104,10 @@ class Limits:
     `disk_limit` is the share of a disk that may be used at any moment, copies that are not dropped yet included;
     `capacity_limit` is the same for the network, and the share of any capacity, disks included, that may be used at the
     end. Where nothing is known but replicas and bytes, the tolerances are shares of a broker's fair share: `above` it a
-    broker is overloaded, `below` it underloaded. Being underloaded hurts less, so its tolerance is wider; orders cost no
-    bytes, so the leaders' tolerance is narrow. Where rates are known, `load_band` holds for every load. `bands` has
-    those that were asked for.
-    With `reorder_all`, a goal that empties or fills brokers may reorder all partitions, and not only those that it moves.
+    broker is overloaded, `below` it underloaded. Being underloaded hurts less, so its tolerance is wider; orders cost
+    no bytes, so the leaders' tolerance is narrow. Where rates are known, `load_band` holds for every load, but for the
+    `bands` that were asked for. With `reorder_all`, a goal that empties or fills brokers may reorder all partitions,
+    and not only those that it moves.
     `work` bounds the candidates that are tried, which bounds the time without a clock; None is no bound.
     Without `include_internal`, partitions of internal topics stay where they are.
     """

@@ -19,7 +19,8 @@ class Layout:
 
     `replicas` keeps the places of the original lists, so that taking a change back gives the original; `first` says
     which of them leads. `ordered` puts the two together.
-    `count`, `disk` and `leaders` are the loads by broker; `over_count` and `over_disk` how far they are above the broker's fair share. Bytes that arrive are reserved on top of what is there already, whatever
+    `count`, `disk` and `leaders` are the loads by broker; `over_count` and `over_disk` how far they are above the
+    broker's fair share. Bytes that arrive are reserved on top of what is there already, whatever
     leaves: copies arrive before anything is dropped.
     """
 

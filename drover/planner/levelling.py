@@ -1,7 +1,8 @@
 """Levelling: bring every load of every broker into its band, by orders first, then for the fewest copied bytes."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from enum import Enum, auto
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from drover.planner.budget import Budget
 from drover.planner.load_table import NOBODY, Flags, Floats, LoadTable, Numbers
 
 # What rounding may pretend to gain.
-LEAST_GAIN = 1e-9
+LEAST_GAIN = 1e-8
 # So many changes of one broker, or of a pair of them, are made before the candidates are looked at again.
 TAKEN = 3
 # A change that gains less than this share of what it gained before others were made waits for the next look.
@@ -20,10 +21,12 @@ STILL_GOOD = 0.7
 CLOSE = 128
 MOST_CLOSE = 12_000
 # So many brokers are tried for exchanges with each that is outside its bands.
-PARTNERS = 16
+PARTNERS = 8
+# A replica is taken for another one if it is smaller by so much.
+SMALLER = 0.98
 # So many receivers are tried for every replica; of more, only the least loaded.
 MOST_RECEIVERS = 96
-# A copy of nothing costs as much as this share of a copy of the mean size: small replicas are no reason for many copies.
+# A copy of nothing costs as much as this share of a copy of the mean size: small replicas do not excuse many copies.
 COPY_SHARE = 0.02
 
 
@@ -39,10 +42,19 @@ class Change(NamedTuple):
     other_place: int = NOBODY
 
 
-class Levelling:
-    """Changes the lists of `partitions` in a table. `max_bytes` and `max_moves` bound what is copied in all.
+class Reorders(Enum):
+    """The partitions whose order may change: all, those that copy something, or none."""
 
-    `bounded` says that they kept it from more. `only_copies` leaves every replica where it is that does not move yet.
+    ALL = auto()
+    COPIED = auto()
+    NONE = auto()
+
+
+class Levelling:
+    """Changes the lists of `partitions` in a table, for the `most` bytes and copies in all.
+
+    `bounded` says that these kept it from more. With `only_copies`, every replica stays that is no copy yet. `fixed`
+    brokers neither give nor receive.
     """
 
     def __init__(
@@ -50,27 +62,31 @@ class Levelling:
         table: LoadTable,
         partitions: Sequence[int],
         budget: Budget,
-        max_bytes: float = math.inf,
-        max_moves: float = math.inf,
+        most: tuple[float, float] = (math.inf, math.inf),
         *,
         only_copies: bool = False,
+        reorders: Reorders = Reorders.ALL,
+        fixed: Collection[int] = (),
     ) -> None:
         self.table = table
         self.partitions = np.array(partitions, dtype=np.int64)
         self.movable = np.zeros(len(table.at), dtype=bool)
         self.movable[self.partitions] = True
         self.budget = budget
-        self.bytes_left, self.moves_left = max_bytes, max_moves
+        self.bytes_left, self.moves_left = most
         self.bounded = False
         self.only_copies = only_copies
         self.copy_cost = COPY_SHARE * float(table.size.mean()) + 1.0 if len(table.size) else 1.0
-        self.receivers = np.flatnonzero(table.receives)
+        self.reorders = reorders
+        free = np.array([number not in fixed for number in table.numbers], dtype=bool)
+        self.receivers = np.flatnonzero(table.receives & free)
+        self.sources = table.counting & free
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
-    def reorder(self, partitions: Numbers) -> int:
+    def reorder(self) -> int:
         """Change leaders, the best change first, until none gains; return how many were changed."""
-        table = self.table
+        table, partitions = self.table, self.reorderable()
         width = table.at.shape[1]
         rows, places = np.repeat(partitions, width), np.tile(np.arange(width), len(partitions))
         there = table.at[rows, places] != NOBODY
@@ -90,6 +106,16 @@ class Levelling:
             gains[stale] = self._order_gains(rows[stale], places[stale])
         return changed
 
+    def reorderable(self) -> Numbers:
+        """Return the partitions whose order may change."""
+        if self.reorders is Reorders.NONE:
+            return self.partitions[:0]
+        if self.reorders is Reorders.ALL:
+            return self.partitions
+        table = self.table
+        copies = (table.at != NOBODY) & ~(table.at[:, :, None] == table.home[:, None, :]).any(axis=2)
+        return np.flatnonzero(copies.any(axis=1) & self.movable)
+
     def _order_gains(self, rows: Numbers, places: Numbers) -> Floats:
         return np.where(self.table.may_lead(rows, places), self.table.order_gains(rows, places), -np.inf)
 
@@ -98,9 +124,112 @@ class Levelling:
     def level(self) -> None:
         """Move and exchange replicas until nothing brings brokers nearer to their bands."""
         while not self.budget.spent:
-            self.reorder(self.partitions)
-            if self.table.penalty() <= LEAST_GAIN or not (self._make(self._moves()) or self._make(self._exchanges())):
+            self.reorder()
+            if self.table.penalty() <= LEAST_GAIN and not self.table.squares:
                 return
+            made = self._make(self._moves())
+            # Exchanges take longer to find, and are tried where moves are no longer enough.
+            if made * 2 < int(self._wrong().sum()):
+                made += self._make(self._exchanges())
+            if not made:
+                return
+
+    # -- taking back -------------------------------------------------------------------------------------------------
+
+    def trim(self) -> None:
+        """Take back every copy that no band needs, and exchange others for smaller replicas, until all are needed."""
+        while self._take_back() + self._shrink():
+            pass
+
+    def _take_back(self) -> int:
+        """Take back copies that no band needs, the largest first; return how many."""
+        table = self.table
+        taken = 0
+        while self.budget.spend(1):
+            found = self._returns()
+            gains = table.gains(*found)
+            good = (gains >= -LEAST_GAIN) & table.allowed_back(*found)
+            rows, places, brokers = _at(good, *found)
+            if not len(rows):
+                return taken
+            before = taken
+            for best in np.argsort(-table.size[rows], kind="stable").tolist():
+                change = rows[best : best + 1], places[best : best + 1], brokers[best : best + 1]
+                if table.at[rows[best], places[best]] == NOBODY or not table.copied(*change[:2])[0]:
+                    continue
+                if table.gains(*change)[0] >= -LEAST_GAIN and table.allowed_back(*change)[0]:
+                    self._pay(int(rows[best]), int(places[best]), int(brokers[best]))
+                    taken += 1
+            if taken == before:
+                return taken
+        return taken
+
+    def _pay(self, partition: int, place: int, broker: int) -> None:
+        """Take a copy back."""
+        self.bytes_left += float(self.table.size[partition])
+        self.moves_left += 1
+        self.table.move(partition, place, broker)
+
+    def _returns(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Return the copies with the brokers of their original lists, a line for each of these."""
+        table = self.table
+        there = (table.at != NOBODY) & self.movable[:, None]
+        there &= ~(table.at[:, :, None] == table.home[:, None, :]).any(axis=2)
+        rows, places = np.nonzero(there)
+        width = table.home.shape[1]
+        rows, places = np.repeat(rows, width), np.repeat(places, width)
+        brokers = table.home[rows, np.tile(np.arange(width), len(rows) // max(1, width))]
+        kept = brokers != NOBODY
+        return rows[kept], places[kept], brokers[kept]
+
+    def _shrink(self) -> int:
+        """Exchange copies for smaller replicas of the broker that they come from; return how many."""
+        table = self.table
+        made = 0
+        rows, places, homes = self._returns()
+        for best in np.argsort(-table.size[rows], kind="stable").tolist():
+            if not self.budget.spend(1):
+                return made
+            row, place, home = rows[best : best + 1], places[best : best + 1], homes[best : best + 1]
+            if not table.copied(row, place)[0] or not table.allowed_back(row, place, home)[0]:
+                continue
+            made += self._shrink_one(int(row[0]), int(place[0]), int(home[0]))
+        return made
+
+    def _shrink_one(self, partition: int, place: int, home: int) -> bool:
+        """Take a copy back and move the smallest replica instead that does as well; whether there is one."""
+        table = self.table
+        rows, places = self._replicas_on(home)
+        smaller = (table.size[rows] < table.size[partition] * SMALLER) & ~table.copied(rows, places)
+        rows, places = rows[smaller], places[smaller]
+        row, column = np.full(len(rows), partition), np.full(len(rows), place)
+        gains = table.exchange_gains(row, column, rows, places)
+        there = int(table.at[partition, place])
+        for best in np.argsort(table.size[rows], kind="stable").tolist():
+            if gains[best] < -LEAST_GAIN:
+                continue
+            other, other_place = rows[best : best + 1], places[best : best + 1]
+            if table.copied(other, other_place)[0] or (table.home[other[0]] == there).any():
+                continue
+            table.move(partition, place, home)
+            if table.allowed(other, other_place, np.array([there]))[0]:
+                table.move(int(other[0]), int(other_place[0]), there)
+                self.bytes_left += float(table.size[partition] - table.size[other[0]])
+                return True
+            table.move(partition, place, there)
+        return False
+
+    def restore_orders(self) -> None:
+        """Let the first of the original list lead again, wherever no broker is further outside its bands for it."""
+        table = self.table
+        led = table.at[np.arange(len(table.at)), table.lead_place]
+        for partition in np.flatnonzero((led != table.first_home) & self.movable).tolist():
+            place = np.flatnonzero(table.at[partition] == table.first_home[partition])
+            row = np.array([partition])
+            if not len(place) or place[0] == table.lead_place[partition] or not table.may_lead(row, place)[0]:
+                continue
+            if table.order_gains(row, place)[0] >= -LEAST_GAIN:
+                table.lead(partition, int(place[0]))
 
     def _moves(self) -> list[Change]:
         """Return the best moves from and to the brokers that are outside their bands."""
@@ -112,20 +241,23 @@ class Levelling:
             if not self.budget.spend(1):
                 return []
             found += self._best(*self._replicas_on(broker), likely, slopes)
-        for broker in np.flatnonzero((table.low - table.share > LEAST_GAIN).any(axis=0) & table.receives).tolist():
+        under = np.any(table.low - table.share > LEAST_GAIN, axis=0)
+        for broker in self.receivers[under[self.receivers]].tolist():
             if not self.budget.spend(1):
                 return []
             found += self._best(*self._others(broker), np.array([broker]), slopes)
         return found
 
     def _wrong(self) -> Flags:
-        """Whether brokers are outside a band, above a limit, or have too much of a topic."""
+        """Whether brokers are outside a band, above a limit, or have too much of a topic; all, if evenness counts."""
         table = self.table
+        if table.squares:
+            return self.sources
         wrong: Flags = (table.outside() + table.above_limit()).sum(axis=0) > LEAST_GAIN
         if table.topic_weight:
             wrong |= (table.of_topic > table.most_of_topic[:, None]).any(axis=0)
             wrong |= (table.of_topic < table.least_of_topic[:, None]).any(axis=0)
-        return wrong & table.receives
+        return wrong & self.sources
 
     def _replicas_on(self, broker: int) -> tuple[Numbers, Numbers]:
         rows, places = np.nonzero(self.table.at == broker)
@@ -137,7 +269,7 @@ class Levelling:
     def _others(self, broker: int) -> tuple[Numbers, Numbers]:
         """Return the replicas that a broker could take from others."""
         table = self.table
-        held = table.receives[table.at] & (table.at != NOBODY) & self.movable[:, None]
+        held = self.sources[table.at] & (table.at != NOBODY) & self.movable[:, None]
         held &= ~(table.at == broker).any(axis=1)[:, None]
         rows, places = np.nonzero(held)
         if self.only_copies:
@@ -297,7 +429,7 @@ def _at(where: NDArray[Any], *arrays: Numbers) -> tuple[Numbers, ...]:
 
 
 def _first_good(bounds: Floats, changes: Callable[[Numbers], Iterable[Change]]) -> list[Change]:
-    """Look at candidates by their bounds, in ever larger parts, until some are good; return a few, of different partitions."""
+    """Look at candidates by their bounds, in ever larger parts, until some are good; return a few of these."""
     flat = bounds.ravel()
     good = np.flatnonzero(flat > 0)
     done, size = 0, CLOSE

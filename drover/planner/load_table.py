@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from drover.planner.goals import Limits, TopicSpread
 from drover.planner.layout import Layout
 from drover.planner.loads import Load, Measures, capacity_of, weights_of
-from drover.planner.shares import fair_share
+from drover.planner.shares import fair_loads
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -18,8 +18,6 @@ NOBODY = -1
 # How much more it counts to be above a limit than outside a band.
 LIMIT_WEIGHT = 20.0
 ROUNDING = 1e-9
-# The loads that follow from who leads, and not from racks.
-LED = (Load.NETWORK_OUT, Load.PROCESSOR, Load.LEADER_WRITES, Load.LEADERS)
 # What copies need room for at any moment, whatever has been dropped by then.
 ROOMS = (Load.DISK, Load.NETWORK_IN, Load.NETWORK_OUT, Load.REPLICAS)
 
@@ -31,8 +29,8 @@ class LoadTable:
     `home` the one of the original list; `NOBODY` where a list is shorter. `lead_place` says which replica leads.
 
     `share` has a row for each load. A broker is outside its band by what its share is above `high` or below `low`; what
-    it is above `limit` counts `LIMIT_WEIGHT` times more. `room` has what each broker may still take on of `ROOMS`, although nothing has
-    been dropped yet.
+    it is above `limit` counts `LIMIT_WEIGHT` times more. `room` has what each broker may still take on of `ROOMS`,
+    although nothing has been dropped yet.
     """
 
     def __init__(self, layout: Layout, measures: Measures, limits: Limits) -> None:
@@ -73,6 +71,8 @@ class LoadTable:
         self.receives = np.array([number in layout.receives for number in numbers])
         self.leaving = np.array([number in layout.leaving for number in numbers])
         self.able = np.array([number in layout.may_lead for number in numbers])
+        # Those that have a fair share, although a goal may let fewer receive.
+        self.counting = np.array([number in layout.may_head for number in numbers])
         self.most_pairs = np.array(
             [
                 layout.racks.fewest_pairs(replicas) + excess
@@ -82,8 +82,8 @@ class LoadTable:
         )
         in_sync = np.zeros(self.home.shape, dtype=bool)
         for partition, facts in enumerate(layout.model.partitions):
-            for place, broker in enumerate(layout.original[partition]):
-                in_sync[partition, place] = broker in facts.isr
+            for place, replica in enumerate(layout.original[partition]):
+                in_sync[partition, place] = replica in facts.isr
         self._in_sync = in_sync
         topics = {topic: place for place, topic in enumerate(dict.fromkeys(p.topic for p in layout.model.partitions))}
         self.topic = np.array([topics[facts.topic] for facts in layout.model.partitions], dtype=np.int64)
@@ -141,23 +141,14 @@ class LoadTable:
     def _fair(self, row: int, load: Load, measures: Measures) -> dict[int, float]:
         """Return the fair load of each broker that counts."""
         layout = self.layout
-        capacity = measures.capacity.get(load)
-        if load in LED:
-            able = sorted(layout.may_lead)
-            kept = sum(
-                self.held[row, self.index[number]] for number in layout.count if number not in layout.receives | layout.leaving
-            )
-            total = max(0.0, float(self.held[row].sum()) - kept)
-            shares = {number: 1.0 if capacity is None else capacity[number] for number in able}
-            whole = sum(shares.values())
-            return {number: total * share / whole for number, share in shares.items()}
-        outside = [number for number in layout.count if number not in layout.receives | layout.leaving]
-        return fair_share(
+        return fair_loads(
+            load,
             {number: layout.rack[number] for number in sorted(layout.may_head)},
-            self.factor.tolist(),
-            self.leader[row].tolist(),
-            float(sum(self.held[row, self.index[number]] for number in outside)),
-            capacity,
+            sorted(layout.may_lead),
+            dict(zip(self.numbers, self.held[row].tolist(), strict=True)),
+            layout.leaving,
+            (self.factor.tolist(), self.leader[row].tolist()),
+            measures.capacity.get(load),
         )
 
     def _measure_rooms(self, measures: Measures) -> None:
@@ -242,6 +233,11 @@ class LoadTable:
         """Return how far each broker is above its limit, by load."""
         return np.maximum(self.share - self.limit, 0)
 
+    def only_limits(self) -> None:
+        """Let nothing count from now on but limits."""
+        self.high[:], self.low[:] = np.inf, -np.inf
+        self.topic_weight = self.squares = 0.0
+
     def penalty(self) -> float:
         """Return how far all brokers are outside their bands and above their limits, and topics are unspread."""
         bands = float(self.outside().sum() + LIMIT_WEIGHT * self.above_limit().sum())
@@ -251,7 +247,7 @@ class LoadTable:
         """Return how far topics are from being spread."""
         if not self.topic_weight:
             return 0.0
-        counting = self.receives
+        counting = self.counting
         over = np.maximum(self.of_topic - self.most_of_topic[:, None], 0) + np.maximum(
             self.least_of_topic[:, None] - self.of_topic, 0
         )
@@ -289,7 +285,7 @@ class LoadTable:
     def _topic_slope(self, topics: Numbers, brokers: Numbers) -> Floats:
         counts = self.of_topic[topics, brokers]
         slope = (counts > self.most_of_topic[topics]).astype(np.float64) - (counts < self.least_of_topic[topics])
-        return self.topic_weight * slope * self.receives[brokers]
+        return self.topic_weight * slope * self.counting[brokers]
 
     def gains(self, rows: Numbers, places: Numbers, brokers: Numbers) -> Floats:
         """Return by how much the penalty falls if a replica goes to a broker, for each of as many of these."""
@@ -308,10 +304,15 @@ class LoadTable:
         weight = self.weights(rows, places) - self.weights(others, other_places)
         gain = self._change(here, -weight) + self._change(there, weight)
         if self.topic_weight:
-            different = self.topic[rows] != self.topic[others]
-            for topics, old, new in ((self.topic[rows], here, there), (self.topic[others], there, here)):
+            topic, other = self.topic[rows], self.topic[others]
+            leads, led = self.lead_place[rows] == places, self.lead_place[others] == other_places
+            # Two replicas of one topic, or two leaders of it, change nothing.
+            apart, led_apart = topic != other, (topic != other) | (leads != led)
+            for topics, old, new, leading in ((topic, here, there, leads), (other, there, here, led)):
                 change = self._topic_change(topics, old, -1, led=False) + self._topic_change(topics, new, 1, led=False)
-                gain += change * different
+                gain += change * apart
+                change = self._topic_change(topics, old, -1, led=True) + self._topic_change(topics, new, 1, led=True)
+                gain += change * (led_apart & leading)
         return gain
 
     def order_gains(self, rows: Numbers, places: Numbers) -> Floats:
@@ -341,7 +342,7 @@ class LoadTable:
     def _topic_change(self, topics: Numbers, brokers: Numbers, more: int, *, led: bool) -> Floats:
         counts = (self.led_of_topic if led else self.of_topic)[topics, brokers]
         change = self._topic_cost(topics, counts, led=led) - self._topic_cost(topics, counts + more, led=led)
-        return change * (self.able if led else self.receives)[brokers]
+        return change * (self.able if led else self.counting)[brokers]
 
     def _topic_cost(self, topics: Numbers, counts: Floats, *, led: bool) -> Floats:
         """Return what so many replicas, or leaders, of topics on a broker cost."""
@@ -370,6 +371,14 @@ class LoadTable:
         leads &= self.able[brokers] & ~self._demoted[self.topic[rows], brokers]
         leads |= self.lead_place[rows] != places
         return allowed & (fits | at_home) & leads & self._keeps_spread(rows, places, brokers)
+
+    def allowed_back(self, rows: Numbers, places: Numbers, brokers: Numbers) -> Flags:
+        """Whether copies may go back to brokers of their original lists, which are not being emptied."""
+        allowed = ~self.leaving[brokers] & ~(self.at[rows] == brokers[:, None]).any(axis=1)
+        leads = (self.leading[rows] <= self.room[2, brokers]) | (self.first_home[rows] == brokers)
+        leads &= self.able[brokers] & ~self._demoted[self.topic[rows], brokers]
+        leads |= (self.lead_place[rows] != places) | (self.first_home[rows] == brokers)
+        return allowed & leads & self._keeps_spread(rows, places, brokers)
 
     def _keeps_spread(self, rows: Numbers, places: Numbers, brokers: Numbers) -> Flags:
         others = self.at[rows]

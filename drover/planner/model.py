@@ -140,8 +140,8 @@ class Partition:
     """A partition with its replicas in their order, the first of which is the preferred leader.
 
     `leader` is None when nobody leads, or nobody who can be seen: `leader_unreachable` says that somebody does.
-    `size_bytes` is the size of one copy, `write_bytes_per_s` what producers write to its leader, `read_bytes_per_s` what
-    all consumers together read of it, `cpu_cores` how many cores its leader keeps busy with it; None where unknown.
+    `size_bytes` is the size of one copy, `write_bytes_per_s` what producers write to its leader, `read_bytes_per_s`
+    what all consumers together read of it, `cpu_cores` how many cores its leader keeps busy; None where unknown.
     `moving` says that Kafka is reassigning it, or that Drover will: a proposal leaves it alone. `target` is the list to
     which it goes then, None if it stays or nobody knows; `adding` and `removing` are the brokers that Kafka adds and
     removes now. `topic_id` tells a topic from one that is made anew under its name; empty is unknown.

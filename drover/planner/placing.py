@@ -19,6 +19,11 @@ class Solution:
     unmet: list[Unmet] = field(default_factory=list)
     items: list[tuple[int, int]] = field(default_factory=list)
 
+    @property
+    def partitions(self) -> list[int]:
+        """The partitions whose replicas were placed."""
+        return sorted({partition for partition, _ in self.items})
+
     def note(self, partition: int, reason: Reason) -> None:
         """Note one more reason why a partition changes."""
         self.reasons.setdefault(partition, []).append(reason)

@@ -15,6 +15,8 @@ class Reason(StrEnum):
     DISK = "takes bytes off a broker that holds too many"
     FILL = "fills an underloaded broker"
     EVEN = "evens out replicas and bytes between brokers"
+    LOADS = "evens out the loads of brokers"
+    LIMIT = "takes a broker below a limit"
     SPREAD = "spreads the replicas over more racks"
     RAISE = "adds a replica"
     LOWER = "drops a replica"

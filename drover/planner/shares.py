@@ -1,8 +1,13 @@
 """Fair shares: how much each broker would hold if a cluster were even, as far as its racks allow."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+
+from drover.planner.loads import Load
+
+# The loads that follow from who leads, and not from racks.
+LED = frozenset({Load.NETWORK_OUT, Load.PROCESSOR, Load.LEADER_WRITES, Load.LEADERS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,30 @@ def fair_shares(
     everywhere = sum(number >= len(set(racks.values())) > 1 for number in replicas)
     mean_count, mean_disk = (sum(share.values()) / max(1, len(share)) for share in (count, disk))
     return Shares(count, disk, (mean_count, mean_disk), everywhere * 2 > len(replicas))
+
+
+def fair_loads(
+    load: Load,
+    racks: Mapping[int, str | int],
+    leading: Sequence[int],
+    held: Mapping[int, float],
+    leaving: Collection[int],
+    weights: tuple[Sequence[int], Sequence[float]],
+    capacity: Mapping[int, float] | None,
+) -> dict[int, float]:
+    """Return the fair load of each broker that may bear it, in proportion to its capacity if that is given.
+
+    `racks` has the rack of each broker that may receive replicas, `leading` those of them that may lead, `held` what
+    every broker bears now, `leaving` the brokers that are being emptied. `weights` are the number of replicas of each
+    partition, and what one adds to the load. What brokers bear that may not receive stays with them.
+    """
+    kept = sum(amount for number, amount in held.items() if number not in racks and number not in leaving)
+    if load not in LED:
+        return fair_share(racks, *weights, kept, capacity)
+    total = max(0.0, sum(held.values()) - kept)
+    able = {number: 1.0 if capacity is None else capacity[number] for number in leading}
+    whole = sum(able.values())
+    return {number: total * share / whole for number, share in able.items()}
 
 
 def fair_share(

@@ -66,10 +66,10 @@ def _outside(run: Rebalancing) -> Iterable[Unmet]:
         high_count, high_disk = bands.high_count[broker], bands.high_disk[broker]
         if not bands.only_fill and (count > high_count or disk > high_disk):
             text = f"broker {broker} stays overloaded with {_loads(layout, broker)}{why}"
-            yield Unmet(UnmetCode.OVERLOADED, text, broker=broker)
+            yield Unmet(UnmetCode.BOUND_REACHED if run.bounded else UnmetCode.OVERLOADED, text, broker=broker)
         elif count < bands.low_count[broker] or disk < bands.low_disk[broker] - 1:
             text = f"broker {broker} stays underloaded with {_loads(layout, broker)}{why}"
-            yield Unmet(UnmetCode.UNDERLOADED, text, broker=broker)
+            yield Unmet(UnmetCode.BOUND_REACHED if run.bounded else UnmetCode.UNDERLOADED, text, broker=broker)
 
 
 def _loads(layout: Layout, broker: int) -> str:

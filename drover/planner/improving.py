@@ -134,6 +134,8 @@ def _may_exchange(layout: Layout, one: int, full: int, other: int, empty: int) -
         and empty in layout.receives
         and layout.size[one] - layout.size[other] <= layout.room[empty]
         and layout.size[other] - layout.size[one] <= layout.room[full]
+        and layout.write[one] - layout.write[other] <= layout.network_room[empty]
+        and layout.write[other] - layout.write[one] <= layout.network_room[full]
         and layout.size[one] <= layout.largest_room[empty]
         and layout.size[other] <= layout.largest_room[full]
     )

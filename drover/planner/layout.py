@@ -37,6 +37,7 @@ class Layout:
         self.replicas = [list(replicas) for replicas in self.original]
         self.first = [replicas[0] if replicas else -1 for replicas in self.original]
         self.size = [partition.size_bytes or 0 for partition in model.partitions]
+        self.write = [partition.write_bytes_per_s or 0.0 for partition in model.partitions]
         self.receivers = [broker.id for broker in model.brokers if broker.may_receive and broker.id not in self.leaving]
         self.receives = frozenset(self.receivers)
         self._asked = 0
@@ -92,6 +93,17 @@ class Layout:
         largest = {number: largest_room_of(brokers[number], self.limits.disk_limit) for number in self.receivers}
         self.room = {number: math.inf if room is None else room for number, room in rooms.items()}
         self.largest_room = {number: math.inf if room is None else room for number, room in largest.items()}
+        written = dict.fromkeys(self.count, 0.0)
+        for partition, replicas in enumerate(self.original):
+            for broker in replicas:
+                written[broker] += self.write[partition]
+        self.replica_room, self.network_room = dict(self.room), dict(self.room)
+        for number in self.receivers:
+            most, able = brokers[number].max_replicas, brokers[number].network_in_bytes_per_s
+            held = self.count[number] + brokers[number].arriving_replicas
+            left = self.limits.capacity_limit * (able or 0.0) - written[number]
+            self.replica_room[number] = math.inf if most is None else max(0, most - held)
+            self.network_room[number] = math.inf if able is None else max(0.0, left)
 
     def likely(self) -> list[int]:
         """Return the receivers worth a try: all of them, or in a large cluster the least loaded of each rack.
@@ -120,9 +132,20 @@ class Layout:
         self.receives = frozenset(self.receivers)
 
     def fits(self, partition: int, broker: int) -> bool:
-        """Whether the broker has room for a copy."""
+        """Whether the broker has room for a copy, on its disks and its network, and may have one more replica."""
         size = self.size[partition]
-        return size <= self.room[broker] and size <= self.largest_room[broker]
+        return (
+            size <= self.room[broker]
+            and size <= self.largest_room[broker]
+            and self.replica_room[broker] >= 1
+            and self.write[partition] <= self.network_room[broker]
+        )
+
+    def is_overfull(self, broker: int) -> bool:
+        """Whether more arrives on a broker than it has room for."""
+        if broker not in self.room:
+            return False
+        return min(self.room[broker], self.replica_room[broker], self.network_room[broker]) < 0
 
     def allowed(self, partition: int, old: int | None, new: int) -> bool:
         """Whether `new` may take the place of `old`: it may receive, never had it, has room, and no racks are lost."""
@@ -249,6 +272,8 @@ class Layout:
         self.over_disk[broker] += size
         if broker in self.room and broker not in self.original[partition]:
             self.room[broker] -= size
+            self.replica_room[broker] -= 1
+            self.network_room[broker] -= self.write[partition]
 
     def _unload(self, partition: int, broker: int) -> None:
         size = self.size[partition]
@@ -258,3 +283,5 @@ class Layout:
         self.over_disk[broker] -= size
         if broker in self.room and broker not in self.original[partition]:
             self.room[broker] += size
+            self.replica_room[broker] += 1
+            self.network_room[broker] += self.write[partition]

@@ -19,9 +19,11 @@ TAKEN = 3
 STILL_GOOD = 0.7
 # So many candidates of the best bounds are looked at closely.
 CLOSE = 128
-MOST_CLOSE = 12_000
+MOST_CLOSE = 4_000
 # So many brokers are tried for exchanges with each that is outside its bands.
 PARTNERS = 8
+# So many times copies are taken back and exchanged for smaller ones.
+MOST_ROUNDS = 4
 # A replica is taken for another one if it is smaller by so much.
 SMALLER = 0.98
 # So many receivers are tried for every replica; of more, only the least loaded.
@@ -134,12 +136,21 @@ class Levelling:
             if not made:
                 return
 
+    def finish(self) -> None:
+        """Make what changes still gain, and take back what nothing needs."""
+        self.reorder()
+        self._make(self._moves())
+        self.trim()
+        self.restore_orders()
+
     # -- taking back -------------------------------------------------------------------------------------------------
 
     def trim(self) -> None:
         """Take back every copy that no band needs, and exchange others for smaller replicas, until all are needed."""
-        while self._take_back() + self._shrink():
-            pass
+        for _ in range(MOST_ROUNDS):
+            if not self._take_back() + self._shrink():
+                return
+        self._take_back()
 
     def _take_back(self) -> int:
         """Take back copies that no band needs, the largest first; return how many."""
@@ -199,25 +210,23 @@ class Levelling:
     def _shrink_one(self, partition: int, place: int, home: int) -> bool:
         """Take a copy back and move the smallest replica instead that does as well; whether there is one."""
         table = self.table
+        there = int(table.at[partition, place])
+        gained = table.gains(np.array([partition]), np.array([place]), np.array([home]))[0]
+        table.move(partition, place, home)
         rows, places = self._replicas_on(home)
         smaller = (table.size[rows] < table.size[partition] * SMALLER) & ~table.copied(rows, places)
-        rows, places = rows[smaller], places[smaller]
-        row, column = np.full(len(rows), partition), np.full(len(rows), place)
-        gains = table.exchange_gains(row, column, rows, places)
-        there = int(table.at[partition, place])
-        for best in np.argsort(table.size[rows], kind="stable").tolist():
-            if gains[best] < -LEAST_GAIN:
-                continue
-            other, other_place = rows[best : best + 1], places[best : best + 1]
-            if table.copied(other, other_place)[0] or (table.home[other[0]] == there).any():
-                continue
-            table.move(partition, place, home)
-            if table.allowed(other, other_place, np.array([there]))[0]:
-                table.move(int(other[0]), int(other_place[0]), there)
-                self.bytes_left += float(table.size[partition] - table.size[other[0]])
-                return True
+        smaller &= ~(table.home[rows] == there).any(axis=1)
+        rows, places = _at(smaller, rows, places)
+        brokers = np.full(len(rows), there)
+        good = (table.gains(rows, places, brokers) + gained >= -LEAST_GAIN) & table.allowed(rows, places, brokers)
+        rows, places = _at(good, rows, places)
+        if not len(rows):
             table.move(partition, place, there)
-        return False
+            return False
+        best = int(table.size[rows].argmin())
+        table.move(int(rows[best]), int(places[best]), there)
+        self.bytes_left += float(table.size[partition] - table.size[rows[best]])
+        return True
 
     def restore_orders(self) -> None:
         """Let the first of the original list lead again, wherever no broker is further outside its bands for it."""
@@ -255,8 +264,8 @@ class Levelling:
             return self.sources
         wrong: Flags = (table.outside() + table.above_limit()).sum(axis=0) > LEAST_GAIN
         if table.topic_weight:
-            wrong |= (table.of_topic > table.most_of_topic[:, None]).any(axis=0)
-            wrong |= (table.of_topic < table.least_of_topic[:, None]).any(axis=0)
+            wrong |= (table.of_topic > table.most_of_topic).any(axis=0)
+            wrong |= (table.of_topic < table.least_of_topic).any(axis=0)
         return wrong & self.sources
 
     def _replicas_on(self, broker: int) -> tuple[Numbers, Numbers]:

@@ -9,6 +9,7 @@ from drover.planner.goals import Limits, TopicSpread
 from drover.planner.layout import Layout
 from drover.planner.loads import Load, Measures, capacity_of, weights_of
 from drover.planner.shares import fair_loads
+from drover.planner.spreading import LEFT_OUT, SEVERAL
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -45,7 +46,7 @@ class LoadTable:
         self._weigh(measures)
         self._measure_rooms(measures)
         self._count_topics()
-        self.squares = 0.0
+        self.squares = self.step = 0.0
 
     # -- reading the layout ------------------------------------------------------------------------------------------
 
@@ -214,13 +215,27 @@ class LoadTable:
         return float(self.unit[row].max(initial=0.0))
 
     def _bounds(self, counts: Floats, brokers: int) -> tuple[Floats, Floats]:
-        """Return by topic the most and the fewest that a broker should have; infinite where there is no bound."""
-        fair = counts.sum(axis=1) / brokers
+        """Return by topic and broker the most and the fewest that there should be; infinite where there is no bound.
+
+        A broker that can bear more of a load than others may have more of a topic, and one that can bear less, less.
+        """
+        fair = counts.sum(axis=1, keepdims=True) / brokers
         spread = fair >= 1
+        able = np.where(self.unit > 0, 1 / np.where(self.unit > 0, self.unit, 1), np.nan)
+        with_most = np.ones(len(self.numbers))
+        with_least = np.ones(len(self.numbers))
+        for row in range(len(self.loads)):
+            mean = np.nanmean(able[row]) if self.counts[row].any() else 1.0
+            relative = np.nan_to_num(able[row] / mean, nan=1.0)
+            with_most, with_least = np.maximum(with_most, relative), np.minimum(with_least, relative)
+        high, low = fair * with_most, fair * with_least
+        most, least = np.floor(high + 1 + ROUNDING), np.ceil(low - 1 - ROUNDING)
         if self.limits.topic_spread is TopicSpread.LOOSE:
-            most, least = np.ceil(fair * 1.5) + 1, np.floor(fair / 2) - 1
-        else:
-            most, least = np.floor(fair + 1 + ROUNDING), np.ceil(fair - 1 - ROUNDING)
+            # A topic that leaves out brokers is spread as strictly as it can be, since it has to be copied anyway.
+            left_out = np.sum(counts[:, self.counting] == 0, axis=1, keepdims=True) * LEFT_OUT >= brokers
+            left_out &= fair >= SEVERAL
+            most = np.where(left_out, most, np.ceil(high * 1.5) + 1)
+            least = np.where(left_out, least, np.floor(low / 2) - 1)
         return np.where(spread, most, np.inf), np.where(spread, np.maximum(least, 0.0), -np.inf)
 
     # -- judging -----------------------------------------------------------------------------------------------------
@@ -248,12 +263,8 @@ class LoadTable:
         if not self.topic_weight:
             return 0.0
         counting = self.counting
-        over = np.maximum(self.of_topic - self.most_of_topic[:, None], 0) + np.maximum(
-            self.least_of_topic[:, None] - self.of_topic, 0
-        )
-        led = np.maximum(self.led_of_topic - self.most_led[:, None], 0) + np.maximum(
-            self.least_led[:, None] - self.led_of_topic, 0
-        )
+        over = np.maximum(self.of_topic - self.most_of_topic, 0) + np.maximum(self.least_of_topic - self.of_topic, 0)
+        led = np.maximum(self.led_of_topic - self.most_led, 0) + np.maximum(self.least_led - self.led_of_topic, 0)
         return float(self.topic_weight * (over[:, counting].sum() + led[:, counting & self.able].sum()))
 
     # -- what a change gains -----------------------------------------------------------------------------------------
@@ -284,7 +295,8 @@ class LoadTable:
 
     def _topic_slope(self, topics: Numbers, brokers: Numbers) -> Floats:
         counts = self.of_topic[topics, brokers]
-        slope = (counts > self.most_of_topic[topics]).astype(np.float64) - (counts < self.least_of_topic[topics])
+        slope = (counts > self.most_of_topic[topics, brokers]).astype(np.float64)
+        slope -= counts < self.least_of_topic[topics, brokers]
         return self.topic_weight * slope * self.counting[brokers]
 
     def gains(self, rows: Numbers, places: Numbers, brokers: Numbers) -> Floats:
@@ -335,20 +347,23 @@ class LoadTable:
         cost = np.maximum(share - self.high[:, brokers], self.low[:, brokers] - share)
         np.maximum(cost, 0, out=cost)
         cost += LIMIT_WEIGHT * np.maximum(share - self.limit[:, brokers], 0)
+        if self.step:
+            cost += self.step * (cost > 0)
         if self.squares:
             cost += self.squares * self.counts[:, brokers] * (share - 1) ** 2
         return cost
 
     def _topic_change(self, topics: Numbers, brokers: Numbers, more: int, *, led: bool) -> Floats:
         counts = (self.led_of_topic if led else self.of_topic)[topics, brokers]
-        change = self._topic_cost(topics, counts, led=led) - self._topic_cost(topics, counts + more, led=led)
+        change = self._topic_cost(topics, brokers, counts, led=led)
+        change -= self._topic_cost(topics, brokers, counts + more, led=led)
         return change * (self.able if led else self.counting)[brokers]
 
-    def _topic_cost(self, topics: Numbers, counts: Floats, *, led: bool) -> Floats:
+    def _topic_cost(self, topics: Numbers, brokers: Numbers, counts: Floats, *, led: bool) -> Floats:
         """Return what so many replicas, or leaders, of topics on a broker cost."""
         most, least = (self.most_led, self.least_led) if led else (self.most_of_topic, self.least_of_topic)
-        over = np.maximum(counts - most[topics], 0) + np.maximum(least[topics] - counts, 0)
-        return self.topic_weight * over
+        most, least = most[topics, brokers], least[topics, brokers]
+        return self.topic_weight * (np.maximum(counts - most, 0) + np.maximum(least - counts, 0))
 
     # -- what is allowed ---------------------------------------------------------------------------------------------
 

@@ -52,6 +52,11 @@ class Measures:
         """Whether more is known than replicas, leaders and bytes."""
         return any(load in RATES for load in self.loads)
 
+    @property
+    def compares_more(self) -> bool:
+        """Whether rates are known, or what brokers can bear differs: the mean alone does not say what is fair."""
+        return self.has_rates or any(len(set(able.values())) > 1 for able in self.capacity.values())
+
 
 def weight_of(load: Load, partition: Partition, factor: int, *, reads_from_followers: bool, measured: bool) -> Weight:
     """Say what a partition with `factor` replicas adds to a load. What is unknown adds nothing.

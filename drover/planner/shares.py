@@ -33,10 +33,10 @@ def fair_shares(
     """Divide the replicas and bytes that the receiving brokers hold, or will, among them.
 
     `racks` has the rack of each receiver, `replicas` and `sizes` the number of replicas of each partition and the size
-    of one; `kept` are the replicas and bytes that stay on other brokers. With `disks`, bytes are divided in proportion
-    to these.
+    of one; `kept` are the replicas and bytes that stay on other brokers. With `disks`, both are divided in proportion
+    to these: where nothing else is known, a broker that can hold more bytes gets more replicas.
     """
-    count = fair_share(racks, replicas, [1.0] * len(replicas), kept[0])
+    count = fair_share(racks, replicas, [1.0] * len(replicas), kept[0], disks)
     disk = fair_share(racks, replicas, sizes, kept[1], disks)
     everywhere = sum(number >= len(set(racks.values())) > 1 for number in replicas)
     mean_count, mean_disk = (sum(share.values()) / max(1, len(share)) for share in (count, disk))

@@ -15,12 +15,13 @@ from drover.planner.goals import (
     Replace,
     SetReplicationFactor,
     Spread,
+    TopicSpread,
 )
 from drover.planner.layout import Layout
 from drover.planner.loads import Measures, measures_of
 from drover.planner.model import ClusterModel
 from drover.planner.placing import Solution
-from drover.planner.spreading import spread
+from drover.planner.spreading import leaves_out_brokers, spread
 
 
 def leaving_of(model: ClusterModel, goal: Goal) -> frozenset[int]:
@@ -71,12 +72,25 @@ def _solve_by_count(layout: Layout, goal: Goal, budget: Budget, solution: Soluti
             add(layout, solution, budget, brokers)
         case Balance():
             balance(layout, solution, budget, goal)
+            _spread_topics(layout, goal, budget, solution)
         case SetReplicationFactor(topics, factor):
             set_replication_factor(layout, solution, budget, frozenset(topics), factor)
         case Spread():
             spread(layout, solution, budget)
         case Leaders():
             balance_leaders(layout, solution, budget)
+
+
+def _spread_topics(layout: Layout, goal: Balance, budget: Budget, solution: Solution) -> None:
+    """Bring topics to the brokers that have nothing of them, where they have several replicas for each broker."""
+    if layout.limits.topic_spread is TopicSpread.OFF or not leaves_out_brokers(layout):
+        return
+    # numpy costs start-up time, and few commands need it.
+    from drover.planner.weighing import copied_of, level_all  # noqa: PLC0415
+
+    most_bytes, most_moves = bounds_of(goal)
+    copied, moved = copied_of(layout)
+    level_all(layout, solution, budget, measures_of(layout.model), (most_bytes - copied, most_moves - moved))
 
 
 def _solve_by_load(layout: Layout, goal: Goal, budget: Budget, solution: Solution, measures: Measures) -> None:

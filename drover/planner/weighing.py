@@ -16,7 +16,9 @@ from drover.planner.proposal import Reason, Unmet, UnmetCode
 
 # How much evenness within the bands counts beside being in them, where that costs no bytes.
 SQUARES = 1.0
-# So many of a broker's loads are named.
+# What it counts to be outside a band at all, once the sum of what brokers are outside is small.
+STEP = 0.05
+# Less than this is not worth a word.
 LEAST_SHOWN = 0.001
 
 
@@ -41,20 +43,44 @@ def level_copies(
         if layout.limits.reorder_all:
             run = Levelling(table, movable(layout), budget)
             run.reorder()
+            table.step = STEP
+            run.reorder()
             run.restore_orders()
     _store(table, run, solution, Reason.LOADS)
 
 
-def spare(layout: Layout, solution: Solution, budget: Budget, measures: Measures) -> None:
+def spare(
+    layout: Layout,
+    solution: Solution,
+    budget: Budget,
+    measures: Measures,
+    most: tuple[float, float] = (math.inf, math.inf),
+) -> None:
     """Take brokers below their limits that are above them, for the fewest bytes."""
     table = LoadTable(layout, measures, layout.limits)
     table.only_limits()
     if not table.above_limit().any():
         return
-    run = Levelling(table, movable(layout), budget, reorders=_reorders(layout))
+    run = Levelling(table, movable(layout), budget, most, reorders=_reorders(layout))
+    # Few large copies do this with less to wait for than many small ones.
+    run.copy_cost = float(table.size.mean())
     run.level()
     run.trim()
     _store(table, run, solution, Reason.LIMIT)
+    for broker in np.flatnonzero(np.any(table.above_limit() > LEAST_SHOWN, axis=0)).tolist():
+        loads = ", ".join(
+            f"{load.value} {share:.0%}"
+            for load, share, much in zip(
+                table.loads,
+                (layout.limits.capacity_limit * table.share / table.limit)[:, broker].tolist(),
+                table.above_limit()[:, broker].tolist(),
+                strict=True,
+            )
+            if much > LEAST_SHOWN
+        )
+        number, limit = table.numbers[broker], f"{layout.limits.capacity_limit:.0%}"
+        text = f"broker {number} stays above {limit} of what it can bear: {loads}"
+        solution.unmet.append(Unmet(UnmetCode.OVERLOADED, text, broker=number))
 
 
 def level_all(
@@ -71,12 +97,17 @@ def level_all(
     With `filling`, only the brokers that may receive are to be brought there, and only what moves is reordered unless
     all may be.
     """
+    copied, moved = copied_of(layout)
+    spare(layout, solution, budget, measures, most)
+    also_copied, also_moved = copied_of(layout)
+    left = (most[0] - (also_copied - copied), most[1] - (also_moved - moved))
     table = LoadTable(layout, measures, layout.limits)
     reorders = _reorders(layout) if filling else Reorders.ALL
-    run = Levelling(table, movable(layout), budget, most, reorders=reorders)
+    run = Levelling(table, movable(layout), budget, left, reorders=reorders)
     run.level()
-    run.trim()
-    run.restore_orders()
+    # Where not all can be inside, as few as possible are outside.
+    table.step = STEP
+    run.finish()
     _store(table, run, solution, Reason.ADD if filling else Reason.LOADS)
     judged = table.receives if filling else table.counting
     solution.unmet.extend(_outside(table, np.flatnonzero(judged).tolist(), bounded=run.bounded))
@@ -89,6 +120,17 @@ def level_orders(layout: Layout, solution: Solution, budget: Budget, measures: M
     run.reorder()
     run.restore_orders()
     _store(table, run, solution, Reason.LOADS)
+
+
+def copied_of(layout: Layout) -> tuple[int, int]:
+    """Return the bytes and copies that the lists take so far."""
+    sizes = [
+        layout.size[partition]
+        for partition, (replicas, original) in enumerate(zip(layout.replicas, layout.original, strict=True))
+        for broker in replicas
+        if broker not in original
+    ]
+    return sum(sizes), len(sizes)
 
 
 def _reorders(layout: Layout) -> Reorders:

@@ -2,7 +2,7 @@
 
 Clusters from a seed (`bench/planner_clusters.py`) with 3 replicas, topics that differ in size by orders of magnitude,
 and 3 or 5 racks. Each plan is made in a process of its own and judged by code that does not know the planner. The goals
-are the fewest bytes that other planners copied on the same clusters (docs/planner.md). A plan that leaves a cluster
+are the fewest bytes that other planners copied on the same clusters (docs/planning.md). A plan that leaves a cluster
 less even than theirs, or a replica on a drained broker, has no figure.
 
 `python -m bench.planner CLUSTER.json drain 1 > PLAN.json` plans on one described cluster, seconds to stderr.

@@ -33,7 +33,7 @@ class Sizes:
 def describe(sizes: Sizes) -> Description:
     """Make a cluster: topics of very different sizes and rates, spread over racks, and not quite even.
 
-    The draws and their order are fixed: the figures of other planners in docs/planner.md are for these clusters.
+    The draws and their order are fixed: the figures of other planners in docs/planning.md are for these clusters.
     """
     draw = random.Random(sizes.seed)
     racks = [[each + 1 for each in range(sizes.brokers) if each % sizes.racks == rack] for rack in range(sizes.racks)]

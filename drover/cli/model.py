@@ -63,7 +63,6 @@ class _SavedBroker(msgspec.Struct, frozen=True, omit_defaults=True):
     network_out_bytes_per_s: BytesPerSecond | None = None
     cores: Cores | None = None
     max_replicas: Annotated[int, Meta(ge=0)] | None = None
-    tags: tuple[str, ...] = ()
 
 
 class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -94,7 +94,6 @@ class Broker:
     network_out_bytes_per_s: float | None = None
     cores: float | None = None
     max_replicas: int | None = None
-    tags: tuple[str, ...] = ()
 
     @property
     def may_receive(self) -> bool:

@@ -161,8 +161,8 @@ def _finish(partitions: Sequence[Description], brokers: int) -> None:
 
 
 def _processor(partition: Description) -> float:
-    write, read = partition["write_bytes_per_s"], partition["read_bytes_per_s"]
-    return CPU_WRITE * float(write) + CPU_OUT * (read + (REPLICAS - 1) * write)
+    write, read = float(partition["write_bytes_per_s"]), float(partition["read_bytes_per_s"])
+    return CPU_WRITE * write + CPU_OUT * (read + (REPLICAS - 1) * write)
 
 
 def _of_follower(partition: Description) -> float:
@@ -234,7 +234,7 @@ def describe_loads(sizes: LoadSizes) -> Description:
 
 @dataclass(frozen=True, slots=True)
 class LoadJudgement:
-    """What a plan costs, and how many loads of brokers it leaves more than 10 % above fair, or above 80 % of a capacity."""
+    """The cost of a plan, and how many loads of brokers are more than 10 % above fair, or above 80 % of a capacity."""
 
     copies: int
     copied_tb: float

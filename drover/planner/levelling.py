@@ -250,6 +250,9 @@ class Levelling:
             if not self.budget.spend(1):
                 return []
             found += self._best(*self._replicas_on(broker), likely, slopes)
+        if len(self.receivers) > MOST_RECEIVERS // 2 and len(found) > len(self.receivers):
+            # In a large cluster it takes long to look at everything that an underloaded broker could take.
+            return found
         under = np.any(table.low - table.share > LEAST_GAIN, axis=0)
         for broker in self.receivers[under[self.receivers]].tolist():
             if not self.budget.spend(1):
@@ -326,7 +329,7 @@ class Levelling:
             for best in np.argsort(-worth, kind="stable").tolist():
                 yield Change(worth[best], gains[best], int(row[best]), int(place[best]), int(broker[best]))
 
-        return _first_good(bounds, changes)
+        return _first_good(bounds, changes, 8 * TAKEN if len(self.receivers) > MOST_RECEIVERS // 2 else 2 * TAKEN)
 
     def _make(self, changes: Sequence[Change]) -> int:
         """Make changes, the best first, each as long as it still gains most of what it did; return how many."""
@@ -437,7 +440,7 @@ def _at(where: NDArray[Any], *arrays: Numbers) -> tuple[Numbers, ...]:
     return tuple(array[where] for array in arrays)
 
 
-def _first_good(bounds: Floats, changes: Callable[[Numbers], Iterable[Change]]) -> list[Change]:
+def _first_good(bounds: Floats, changes: Callable[[Numbers], Iterable[Change]], count: int = 2 * TAKEN) -> list[Change]:
     """Look at candidates by their bounds, in ever larger parts, until some are good; return a few of these."""
     flat = bounds.ravel()
     good = np.flatnonzero(flat > 0)
@@ -446,18 +449,18 @@ def _first_good(bounds: Floats, changes: Callable[[Numbers], Iterable[Change]]) 
         if len(good) > done + size:
             part = np.argpartition(-flat[good[done:]], size)
             good = np.concatenate([good[:done], good[done:][part]])
-        found = list(_distinct(changes(np.sort(good[done : done + size]))))
+        found = list(_distinct(changes(np.sort(good[done : done + size])), count))
         if found:
             return found
         done, size = done + size, size * 4
     return []
 
 
-def _distinct(changes: Iterable[Change]) -> Iterator[Change]:
+def _distinct(changes: Iterable[Change], count: int) -> Iterator[Change]:
     """Yield a few changes that are worth something, of different partitions."""
     seen: set[int] = set()
     for change in changes:
-        if change.worth <= 0 or len(seen) >= 2 * TAKEN:
+        if change.worth <= 0 or len(seen) >= count:
             return
         partitions = {change.partition, change.other} - {NOBODY}
         if not seen & partitions:

@@ -14,6 +14,8 @@ from drover.errors import DroverError
 
 COMMANDS = {
     "local": ("drover.cli.local:local", "Run a real Kafka cluster on this machine."),
+    "config": ("drover.cli.config:config", "Make, check and show the settings."),
+    "context": ("drover.cli.config:context", "Choose among several settings files."),
     "topics": ("drover.cli.setup:topics", "Create and check Drover's own topics."),
     "acls": ("drover.cli.setup:acls", "Print the ACLs that Drover needs."),
     "worker": ("drover.cli.services:worker", "Run a worker."),
@@ -96,7 +98,7 @@ class LazyGroup(click.Group):
 
 
 # Commands that are not about one managed cluster.
-WITHOUT_CLUSTER = frozenset({"local", "topics", "acls", "worker", "spark", "demo", "dead-letters"})
+WITHOUT_CLUSTER = frozenset({"local", "context", "topics", "acls", "worker", "spark", "demo", "dead-letters"})
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS)

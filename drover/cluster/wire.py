@@ -18,6 +18,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaError, RequestTimedOutError
 from kafka.net.compat import KafkaNetClient
 
+from drover.cluster.login import kafka_python_options
 from drover.cluster.recent_failures import has_failed_lately, servers_to_ask
 from drover.cluster.sockets import DIRECT, address_of, move_brokers, refusal, watch_handshakes
 from drover.errors import (
@@ -92,7 +93,7 @@ class Connection:
             "reconnect_backoff_max_ms": 1000,
             "max_in_flight_requests_per_connection": 100,
             "proxy_url": DIRECT,
-            **client_options,
+            **kafka_python_options(client_options),
         }
         self._client: KafkaAdminClient | None = None
         self._opening: asyncio.Future[KafkaAdminClient] | None = None
@@ -262,8 +263,8 @@ class Connection:
                     half_made.close()
                 if (refused := next(filter(None, map(refusal, failures)), None)) is not None:
                     raise ClusterAccessError(
-                        f"a broker of {self._bootstrap} {refused}: check security_protocol, ssl_cafile,"
-                        " sasl_mechanism, sasl_plain_username and the password of this cluster"
+                        f"a broker of {self._bootstrap} {refused}: check security_protocol, ssl_cafile and the"
+                        " settings that begin with sasl_ of this cluster"
                     ) from problem
                 if deadline.left_ms() == 0:
                     raise

@@ -1,0 +1,63 @@
+"""Log in at the log's Kafka with what is valid at that moment; aiokafka itself would keep the first password.
+
+aiokafka has no extension point for passwords. Its clients make every connection with one function, which this module
+replaces.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from aiokafka import client
+from aiokafka.abc import AbstractTokenProvider
+from aiokafka.conn import AIOKafkaConnection, create_conn
+from aiokafka.errors import AuthenticationFailedError, KafkaConnectionError
+
+from drover.logins import ChangingSecret, TokenError, TokenRefusedError, TokenSource
+
+PASSWORD = "sasl_plain_password"  # noqa: S105 - the name of an option
+TOKENS = "sasl_oauth_token_provider"
+
+
+class NoTokenError(KafkaConnectionError):  # type: ignore[misc]  # aiokafka ships no types
+    """There is no token for this connection now; the next one tries again."""
+
+
+class TokenDeniedError(AuthenticationFailedError):  # type: ignore[misc]  # aiokafka ships no types
+    """Whoever gives tokens refuses us."""
+
+
+class _Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no types
+    """A source of tokens as aiokafka wants it."""
+
+    def __init__(self, source: TokenSource) -> None:
+        self._source = source
+
+    async def token(self) -> str:
+        """Return a token. Raises `NoTokenError` or `TokenDeniedError`, which the client takes for its own."""
+        try:
+            return await asyncio.to_thread(self._source.token)
+        except TokenRefusedError as error:
+            raise TokenDeniedError(str(error)) from error
+        except TokenError as error:
+            raise NoTokenError(str(error)) from error
+
+
+def aiokafka_options(security: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keyword arguments of an aiokafka client for these security options."""
+    options = dict(security)
+    if TOKENS in options:
+        options[TOKENS] = _Tokens(options[TOKENS])
+    return options
+
+
+async def connect(host: str, port: int, **options: Any) -> AIOKafkaConnection:
+    """Connect to a broker with the password that is valid now."""
+    password = options.get(PASSWORD)
+    if isinstance(password, ChangingSecret):
+        options[PASSWORD] = await asyncio.to_thread(password.now)
+    return await create_conn(host, port, **options)
+
+
+# For every client of this process.
+client.create_conn = connect

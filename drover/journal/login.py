@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from aiokafka import client
+from aiokafka import client, conn
 from aiokafka.abc import AbstractTokenProvider
-from aiokafka.conn import AIOKafkaConnection, create_conn
-from aiokafka.errors import AuthenticationFailedError, KafkaConnectionError
+from aiokafka.conn import AIOKafkaConnection, OAuthAuthenticator, create_conn
+from aiokafka.errors import AuthenticationFailedError, KafkaConnectionError, SaslAuthenticationFailed
 
 from drover.logins import ChangingSecret, TokenError, TokenRefusedError, TokenSource
 
@@ -43,6 +43,16 @@ class _Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no
             raise NoTokenError(str(error)) from error
 
 
+class _Bearer(OAuthAuthenticator):  # type: ignore[misc]  # aiokafka ships no types
+    """OAUTHBEARER that hears a refusal; aiokafka's own takes what a broker says against a token for a success."""
+
+    async def step(self, payload: bytes | None) -> Any:
+        """Return what to send next, None at the end. Raises `SaslAuthenticationFailed` if the broker objects."""
+        if payload:
+            raise SaslAuthenticationFailed(f"the broker refuses the token: {payload.decode(errors='replace')}")
+        return await super().step(payload)
+
+
 def aiokafka_options(security: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of an aiokafka client for these security options."""
     options = dict(security)
@@ -61,3 +71,4 @@ async def connect(host: str, port: int, **options: Any) -> AIOKafkaConnection:
 
 # For every client of this process.
 client.create_conn = connect
+conn.OAuthAuthenticator = _Bearer

@@ -22,7 +22,7 @@ makes this file; a test compares both. [Operating](operating.md#settings) says h
 """
 
 # Defaults that another setting gives.
-_ELSEWHERE = {("log", "bootstrap"): "the only cluster's"}
+_ELSEWHERE: Mapping[tuple[str, ...], str] = {("log", "bootstrap"): "the only cluster's"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def settings_document() -> str:
 
 def _described(shape: Any, path: tuple[str, ...]) -> Iterator[Described]:
     types, texts = get_type_hints(shape), _texts(shape)
-    nested = []
+    nested: list[tuple[Any, tuple[str, ...]]] = []
     for declared in dataclasses.fields(shape):
         kind, place = types[declared.name], (*path, declared.name)
         section = section_shape(kind)
@@ -85,13 +85,17 @@ def _texts(shape: Any) -> Mapping[str, str]:
     texts = (
         {} if limits is None else {known.field: known.about for known in KNOWN if known.name == limits + known.field}
     )
-    for field, text in zip(definition.body, definition.body[1:], strict=False):
-        is_text = (
-            isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str)
-        )
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
-            texts[field.target.id] = " ".join(text.value.value.split())
+    for field, below in zip(definition.body, definition.body[1:], strict=False):
+        text = _text(below)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and text is not None:
+            texts[field.target.id] = text
     return texts
+
+
+def _text(statement: ast.stmt) -> str | None:
+    """Return the text that a statement consists of, if it does."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return " ".join(value.value.split()) if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
 
 
 def _kind(kind: Any) -> str:

@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 
 from drover.journal.login import connect
 from drover.local.certificates import make_certificates
@@ -37,10 +38,10 @@ def shown(context: ssl.SSLContext, files: Files) -> str:
                 waiting.remove(step)
             except ssl.SSLWantReadError:
                 continue
-    found = server.getpeercert()
-    assert found is not None
-    ((name,),) = found["subject"]
-    return str(name[1])
+    content = server.getpeercert(binary_form=True)
+    assert content is not None
+    (name,) = x509.load_der_x509_certificate(content).subject
+    return str(name.value)
 
 
 def test_a_renewed_certificate_is_shown_by_the_next_connection(files: Files, caplog: pytest.LogCaptureFixture) -> None:

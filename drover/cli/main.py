@@ -16,6 +16,7 @@ COMMANDS = {
     "local": ("drover.cli.local:local", "Run a real Kafka cluster on this machine."),
     "config": ("drover.cli.config:config", "Make, check and show the settings."),
     "context": ("drover.cli.config:context", "Choose among several settings files."),
+    "doctor": ("drover.cli.doctor:doctor", "Check connections, ACLs, topics, clocks and more, with remedies."),
     "topics": ("drover.cli.setup:topics", "Create and check Drover's own topics."),
     "acls": ("drover.cli.setup:acls", "Print the ACLs that Drover needs."),
     "worker": ("drover.cli.services:worker", "Run a worker."),

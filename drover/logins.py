@@ -3,6 +3,7 @@
 The settings make these values; `drover.journal.login` and `drover.cluster.login` hand them to the two clients.
 """
 
+import importlib
 from collections.abc import Callable
 from typing import Protocol, Self
 
@@ -53,3 +54,8 @@ class TokenSource(Protocol):
     def token(self) -> str:
         """Return a token that is valid for some time yet. Raises `TokenError`."""
         ...
+
+
+def kerberos_errors(mechanism: object) -> tuple[type[Exception], ...]:
+    """Return what Kerberos' library raises where this SASL mechanism uses it, which no client takes for its own."""
+    return (importlib.import_module("gssapi.exceptions").GSSError,) if mechanism == "GSSAPI" else ()

@@ -14,7 +14,7 @@ from kafka.net import manager as connecting
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.transport import KafkaSSLTransport
 
-from drover.cluster.login import NoTokenError
+from drover.cluster.login import NoCredentialsError
 from drover.cluster.recent_failures import note_failure
 
 DIRECT = "direct://"
@@ -115,8 +115,8 @@ def _reading_to_the_end(transport: Any) -> Any:
 
 def refusal(problem: Exception) -> str | None:
     """Return the reason of a permanent failure, such as a wrong password or certificate; None if a retry may help."""
-    if isinstance(problem, NoTokenError):
-        return f"cannot be shown a token ({problem.args[0]})"
+    if isinstance(problem, NoCredentialsError):
+        return str(problem.args[0])
     if isinstance(problem, SaslAuthenticationFailedError):
         return "refuses the user, the password, the token or the ticket"
     if isinstance(problem, UnsupportedSaslMechanismError):

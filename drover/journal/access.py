@@ -18,7 +18,7 @@ from aiokafka.errors import (
 
 from drover.errors import LogAccessError, LogUnavailableError
 from drover.journal.connection import LogConnection
-from drover.journal.login import NoTokenError, TokenDeniedError, aiokafka_options, connect
+from drover.journal.login import NoTicketError, NoTokenError, TokenDeniedError, aiokafka_options, connect
 
 TIMEOUT_MS = 2_000
 AUTHORIZATION_ERRORS = (
@@ -55,6 +55,8 @@ async def could_not_connect(connection: LogConnection, error: Exception) -> LogU
             return LogAccessError(f"there is no token for the log's Kafka: {denial}; check `[log.security]`")
         except NoTokenError as missing:
             return LogUnavailableError(f"there is no token for the log's Kafka: {missing}")
+        except NoTicketError as missing:
+            return LogAccessError(f"there is no Kerberos ticket for the log's Kafka at {address}: {missing}")
         except _AUTHENTICATION_ERRORS:
             return LogAccessError(f"the log's Kafka at {address} refuses {_login(connection)} in `[log.security]`")
         except ssl.SSLCertVerificationError as refusal:

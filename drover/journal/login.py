@@ -13,7 +13,7 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import AIOKafkaConnection, OAuthAuthenticator, create_conn
 from aiokafka.errors import AuthenticationFailedError, KafkaConnectionError, SaslAuthenticationFailed
 
-from drover.logins import ChangingSecret, TokenError, TokenRefusedError, TokenSource
+from drover.logins import ChangingSecret, TokenError, TokenRefusedError, TokenSource, kerberos_errors
 
 PASSWORD = "sasl_plain_password"  # noqa: S105 - the name of an option
 TOKENS = "sasl_oauth_token_provider"
@@ -25,6 +25,10 @@ class NoTokenError(KafkaConnectionError):  # type: ignore[misc]  # aiokafka ship
 
 class TokenDeniedError(AuthenticationFailedError):  # type: ignore[misc]  # aiokafka ships no types
     """Whoever gives tokens refuses us."""
+
+
+class NoTicketError(AuthenticationFailedError):  # type: ignore[misc]  # aiokafka ships no types
+    """Kerberos gives no ticket for the broker; the message says why."""
 
 
 class _Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no types
@@ -62,11 +66,14 @@ def aiokafka_options(security: Mapping[str, Any]) -> dict[str, Any]:
 
 
 async def connect(host: str, port: int, **options: Any) -> AIOKafkaConnection:
-    """Connect to a broker with the password that is valid now."""
+    """Connect to a broker with the password that is valid now. Raises `KafkaError` or `OSError`, like aiokafka."""
     password = options.get(PASSWORD)
     if isinstance(password, ChangingSecret):
         options[PASSWORD] = await asyncio.to_thread(password.now)
-    return await create_conn(host, port, **options)
+    try:
+        return await create_conn(host, port, **options)
+    except kerberos_errors(options.get("sasl_mechanism")) as error:
+        raise NoTicketError(str(error)) from error
 
 
 # For every client of this process.

@@ -52,11 +52,11 @@ async def could_not_connect(connection: LogConnection, error: Exception) -> LogU
                 host.strip("[]"), int(port), request_timeout_ms=TIMEOUT_MS, **aiokafka_options(connection.security)
             )
         except TokenDeniedError as denial:
-            return LogAccessError(f"there is no token for the log's Kafka: {denial}; check `[log.security]`")
+            return LogAccessError(f"there is no token for the log's Kafka: {denial.args[0]}; check `[log.security]`")
         except NoTokenError as missing:
-            return LogUnavailableError(f"there is no token for the log's Kafka: {missing}")
+            return LogUnavailableError(f"there is no token for the log's Kafka: {missing.args[0]}")
         except NoTicketError as missing:
-            return LogAccessError(f"there is no Kerberos ticket for the log's Kafka at {address}: {missing}")
+            return LogAccessError(f"there is no Kerberos ticket for the log's Kafka at {address}: {missing.args[0]}")
         except _AUTHENTICATION_ERRORS:
             return LogAccessError(f"the log's Kafka at {address} refuses {_login(connection)} in `[log.security]`")
         except ssl.SSLCertVerificationError as refusal:

@@ -178,27 +178,29 @@ class AwsTokens:
     """Amazon MSK's tokens: a request that AWS's own library signs with the credentials of this machine or role."""
 
     region: str
-    provider: Any = field(repr=False)
+    signer: Any = field(repr=False)
 
     def issue(self) -> Issued:
         """Sign a token. Raises `TokenError` if there are no credentials."""
         core = importlib.import_module("botocore.exceptions")
         try:
-            text, ends_ms = self.provider.generate_auth_token(self.region)
+            text, ends_ms = self.signer.generate_auth_token(self.region)
         except core.BotoCoreError as error:
             raise TokenError(f"AWS gives no credentials for a token: {error}") from error
+        except (AttributeError, ValueError) as error:  # what the library raises where there are none
+            raise TokenError("AWS gives no credentials for a token: it found none on this machine") from error
         return Issued(text, ends_ms / 1000 - time.time())
 
 
 def aws_tokens(section: str, region: str) -> TokenSource:
     """Return the tokens of Amazon MSK. Raises `ConfigurationError` if AWS's library is not installed."""
     try:
-        signer = importlib.import_module("aws_msk_iam_sasl_signer")
+        signer = importlib.import_module("aws_msk_iam_sasl_signer.MSKAuthTokenProvider")
     except ImportError as error:
         raise ConfigurationError(
             f"{section}.sasl_mechanism: AWS_MSK_IAM needs the extra msk: pip install 'kafka-drover[msk]'"
         ) from error
-    return KeptTokens(AwsTokens(region, signer.MSKAuthTokenProvider).issue)
+    return KeptTokens(AwsTokens(region, signer).issue)
 
 
 def checked(text: str) -> str:

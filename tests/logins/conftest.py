@@ -20,7 +20,8 @@ from tests.settings.endpoint import Endpoint, token_endpoint
 
 # Debian: krb5-kdc, krb5-admin-server, libkrb5-dev and the extra gssapi.
 HAS_KERBEROS = bool(shutil.which(KDC, path=f"{os.defpath}:/usr/sbin")) and find_spec("gssapi") is not None
-collect_ignore = [] if HAS_KERBEROS else ["test_kerberos.py"]
+HAS_AWS = find_spec("aws_msk_iam_sasl_signer") is not None
+collect_ignore = [*([] if HAS_KERBEROS else ["test_kerberos.py"]), *([] if HAS_AWS else ["test_msk.py"])]
 BROKERS = (1, 2, 3)
 _OAUTH = "org.apache.kafka.common.security.oauthbearer"
 

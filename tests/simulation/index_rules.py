@@ -117,7 +117,7 @@ def _queue_agrees(queue: QueueReconciler) -> None:
 def _starter_agrees(starter: Starter) -> None:
     state, waiting = starter.state, starter.waiting
     known = {*state.moves.pending, *state.moves.before_step}
-    assert set(starter._known) == known, "S7: what waits for a step"
+    assert set(starter._identities) == known, "S7: what waits for a step"
     # Until it is put into its group anew, a move stays in the one that it is in.
     places = {*waiting.keys(), *starter.unplaced, *starter.put_off, *starter.unsized}
     assert places == known, "S7: every move that waits comes back"

@@ -26,7 +26,7 @@ AT_ONCE = 100
 class QueueReconciler(Reconciler):
     """Takes entries while there is room; one whose partition was not observed yet holds up those behind it.
 
-    Entries that later ones may pass are kept apart, so that the choice of the next costs the same however many they are.
+    Entries that later ones may pass are kept apart, so that their number does not slow down the choice of the next one.
     """
 
     def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp, own_topics: OwnTopics) -> None:

@@ -103,7 +103,7 @@ class Room(View):
         return super().budget_taken(budget) + self._expected[budget]
 
     def is_waited_for(self, broker: int, start: Start) -> bool:
-        """Whether a step waits for room at a broker; a likely step to a dead one does not, so that its death is found."""
+        """Whether a step waits for room at a broker; a likely step to a dead one is tried, so that this is recorded."""
         return start.is_observed or broker in self._observed.live
 
     def throttle_entries(self, topic: str) -> int:

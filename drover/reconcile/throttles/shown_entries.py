@@ -1,4 +1,4 @@
-"""A topic's throttled replica lists as they were read, as sets: they are asked for single entries, again and again."""
+"""A topic's throttled replica lists as Kafka showed them, as sets, since single entries are looked up often."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -7,7 +7,7 @@ from drover.facts import EVERY_REPLICA, ThrottledReplicas
 
 
 @dataclass(frozen=True, slots=True)
-class FoundEntries:
+class ShownEntries:
     """The entries of both lists; `has_star` says that one of them throttles every replica."""
 
     leader: frozenset[str]
@@ -16,6 +16,6 @@ class FoundEntries:
 
     @classmethod
     def of(cls, lists: ThrottledReplicas) -> Self:
-        """Take over what was read."""
+        """Convert the lists that were read."""
         leader, follower = frozenset(lists.leader), frozenset(lists.follower)
         return cls(leader, follower, EVERY_REPLICA in leader or EVERY_REPLICA in follower)

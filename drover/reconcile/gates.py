@@ -139,7 +139,7 @@ class Gate:
     words: Callable[[Start, View], tuple[str, str, int]]
 
     def blocked(self, start: Start, view: View) -> Waiting | None:
-        """Return what the step waits for here; None if it may pass."""
+        """Return why the step waits here; None if it may pass."""
         if not self.is_shut(start, view):
             return None
         why, remedy, since_ms = self.words(start, view)
@@ -452,7 +452,7 @@ def first_shut(start: Start, view: View, gates: tuple[Gate, ...] = GATES) -> Gat
 
 
 def waiting_at(start: Start, view: View, gates: tuple[Gate, ...] = GATES) -> Waiting | None:
-    """Return what a step waits for, by the first gate that is shut; None if it may begin."""
+    """Return why a step waits, by the first gate that is shut; None if it may begin."""
     gate = first_shut(start, view, gates)
     return None if gate is None else gate.blocked(start, view)
 
@@ -479,7 +479,7 @@ def begins_nothing(state: ClusterState) -> bool:
 
 
 def plan_waits(state: ClusterState, plan: str) -> Waiting | None:
-    """Return what keeps every step of a plan from beginning; None if one may begin."""
+    """Return why every step of a plan waits; None if one may begin."""
     return waiting_at(Start(plan=plan, is_pending=True), View(state), PLAN_GATES)
 
 
@@ -489,7 +489,7 @@ def hold_of(state: ClusterState, direction: BrokerDirection) -> Waiting | None:
 
 
 def queue_closed(state: ClusterState) -> Waiting | None:
-    """Return what keeps every entry of the queue of KIP-236 from being taken; None if one may be."""
+    """Return why every entry of the queue of KIP-236 waits; None if one may be taken."""
     if waiting := waiting_at(_ANYTHING, View(state), (*CLUSTER_GATES, PARTITION_SLOTS)):
         return waiting
     # Moves that are blocked, or whose plan may not begin a step, wait for something else: they hold up no entry.
@@ -505,7 +505,7 @@ def queue_closed(state: ClusterState) -> Waiting | None:
 
 
 def entry_passed_over(key: TopicPartition, state: ClusterState) -> Waiting | None:
-    """Return what an entry of the queue waits for while later ones pass it; None if they may not."""
+    """Return why an entry of the queue waits while later ones pass it; None if they may not."""
     entry, active = state.queue[key], state.reassignments.get(key)
     if waiting := waiting_at(Start(key, entry.plan, entry.since_ms), View(state), OWN_PLAN_GATES):
         return waiting

@@ -16,7 +16,7 @@ from drover.state.cluster import ClusterState
 from drover.state.healing import Heal, HealChunk
 from drover.unreachable import unreachable_in_words
 
-# The author of what Drover does by itself.
+# The author of Drover's own plans and reports.
 BY = "drover"
 
 

@@ -110,7 +110,7 @@ class HealingReconciler(Reconciler):
             self._live, self._next_survey_ms = live, 0
         batch.emit_all(self._watch.events(self.state, brokers, started_ms, entry.ended_ms))
 
-    # -- what follows
+    # -- reconciling
 
     def reconcile(self, batch: BatchBuilder) -> None:
         """Raise alarms, set brakes, follow the running chunk, and begin the next or plan, unless frozen (X12)."""

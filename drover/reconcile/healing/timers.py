@@ -79,7 +79,7 @@ def wait_ms(state: HealingState, limits: HealingLimits, watched: Watched, now: T
             waits.append(watched.remaining_ms(broker, outage, limits.failure_interval_ms, now))
         if brake_key(BrakeReason.FLAPPING, broker) in state.healing_brakes:
             returns = state.recent_returns.get(broker, ())
-            # If the limit was raised above what is recorded, the brake is released after the next survey.
+            # If the limit was raised above the recorded returns, the brake is released after the next survey.
             if len(returns) >= limits.flapping_returns:
                 waits.append(returns[-limits.flapping_returns] + limits.flapping_window_ms - now.wall_ms)
     return min((wait for wait in waits if wait > 0), default=None)

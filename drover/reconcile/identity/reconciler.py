@@ -33,7 +33,7 @@ class IdentityReconciler(Reconciler):
 
     def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
         super().__init__(state, observed, now)
-        # Monotonic: an owner observes first what is under way.
+        # Monotonic; the first observations of an owner are for calls and moves under way.
         self._first_survey_ms = now.monotonic_ms + SURVEY_EVERY_MS
         # Since when (monotonic) each broker has been unreachable.
         self._since_ms: dict[int, int] = {}

@@ -162,18 +162,18 @@ class OrderCalls:
         """List the partitions to observe because of that."""
         return tuple(self._lost)
 
-    def look(self, key: TopicPartition, seen: CachedObservation) -> None:
+    def resolve(self, key: TopicPartition, seen: CachedObservation) -> None:
         """Resolve a lost call by an observation that began after its end; the old list must be observed twice."""
         intended, facts = self._state.intended_orders[key], seen.facts
         is_same = facts is not None and facts.topic_id == intended.topic_id
         if facts is not None and is_same and facts.replicas == intended.replicas and facts.move is None:
-            self._resolve(key, seen, _REORDERED)
+            self._settle(key, seen, _REORDERED)
         elif self._debounce.has_persisted(key, seen):
-            self._resolve(key, seen, _NO_EFFECT)
+            self._settle(key, seen, _NO_EFFECT)
         else:
             self._debounce.note(key, seen.ended_ms, unconfirmed=True)
 
-    def _resolve(self, key: TopicPartition, seen: CachedObservation, answer: Answer) -> None:
+    def _settle(self, key: TopicPartition, seen: CachedObservation, answer: Answer) -> None:
         self._debounce.forget(key)
         self._lost.discard(key)
         self._answers[key] = seen.ended_ms, answer

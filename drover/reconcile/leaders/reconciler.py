@@ -45,9 +45,9 @@ from drover.state.cluster import ClusterState
 
 # How many observed partitions may wait to be acted on, how few of them let further ones be observed (an observation
 # that is no longer fresh must be repeated), and how many are acted on in one batch.
-MAX_LOOKS, FEW_LOOKS, MAX_ACTS = 600, 300, 120
+MAX_READY, FEW_READY, MAX_ACTS = 600, 300, 120
 # How many waiting partitions are observed again at a time.
-MAX_WAITING_LOOKS = 100
+MAX_WAITING_OBSERVED = 100
 
 
 class LeadershipReconciler(Reconciler):
@@ -102,7 +102,7 @@ class LeadershipReconciler(Reconciler):
             case Observation():
                 for key in entry.partitions:
                     if self._order_calls.is_lost(key):
-                        self._order_calls.look(key, self.observed.partitions[key])
+                        self._order_calls.resolve(key, self.observed.partitions[key])
                     elif key in self._work.candidates or key in self.state.waiting:
                         self._work.seen(key)
                 self._see_live(batch)
@@ -161,7 +161,7 @@ class LeadershipReconciler(Reconciler):
         elif is_own or key in state.orders or not state.listed_for(key.topic).isdisjoint(event.replicas):
             self._work.candidates[key] = None
 
-    # -- what follows
+    # -- reconciling
 
     def reconcile(self, batch: BatchBuilder) -> None:
         """Record ended calls, read the survey, and act on ready partitions; none while frozen (R236-9)."""
@@ -184,7 +184,7 @@ class LeadershipReconciler(Reconciler):
 
     def _record_ends(self, batch: BatchBuilder) -> None:
         now_ms = batch.now.monotonic_ms
-        if self._ends.record(batch) and not any(self._may_look(key, now_ms) for key in self._work.candidates):
+        if self._ends.record(batch) and not any(self._may_observe(key, now_ms) for key in self._work.candidates):
             # A client may wait until a broker leads nothing: leaders are counted as soon as that may be so.
             self._next_survey_ms = 0
         self._work.moved(self._moved, now_ms)
@@ -340,33 +340,33 @@ class LeadershipReconciler(Reconciler):
         is_near = may_change and (is_survey_due or bool(self._work.candidates))
         waits = Urgency.WAITING if self.state.waiting or self.state.balance is not None else Urgency.IDLE
         return Attention(
-            partitions=() if moves is None else tuple(self._to_look_at(now_ms, may_change=may_change)),
+            partitions=() if moves is None else tuple(self._to_observe(now_ms, may_change=may_change)),
             survey=self._is_active and self._reader is None and now_ms >= self._next_survey_ms,
             due_ms=self._due_ms(now, may_change=may_change),
             urgency=Urgency.BUSY if is_near or self._order_calls.lost() else waits,
-            is_pressing=may_change and (is_survey_due or self._may_look_now(now_ms)),
+            is_pressing=may_change and (is_survey_due or self._may_observe_now(now_ms)),
         )
 
-    def _to_look_at(self, now_ms: int, *, may_change: bool) -> Iterator[TopicPartition]:
+    def _to_observe(self, now_ms: int, *, may_change: bool) -> Iterator[TopicPartition]:
         """Choose candidates, as many as there is room to act on, and waiting partitions once in a while."""
         yield from (key for key in self._order_calls.lost() if self.observed.call_ended_ms(key) <= now_ms)
         if not may_change:
             return
         ready = len(self._work.ready)
-        room = min(MAX_LOOKS - ready, self._room) if ready <= FEW_LOOKS else 0
-        may_look = (key for key in self._work.candidates if self._may_look(key, now_ms))
-        yield from islice(may_look, room)
+        room = min(MAX_READY - ready, self._room) if ready <= FEW_READY else 0
+        candidates = (key for key in self._work.candidates if self._may_observe(key, now_ms))
+        yield from islice(candidates, room)
         # A partition that waits for its own move is observed as that goes on, and by every survey.
         old = (
             key
             for key, wait in self.state.waiting.items()
             if wait.why is not LeaderWaitReason.BEING_MOVED
-            and self._may_look(key, now_ms)
+            and self._may_observe(key, now_ms)
             and self.observed.fresh(key, now_ms) is None
         )
-        yield from islice(old, min(MAX_WAITING_LOOKS, room))
+        yield from islice(old, min(MAX_WAITING_OBSERVED, room))
 
-    def _may_look(self, key: TopicPartition, now_ms: int) -> bool:
+    def _may_observe(self, key: TopicPartition, now_ms: int) -> bool:
         return (
             not self._is_busy(key)
             and not self.observed.is_calling(key)
@@ -386,8 +386,8 @@ class LeadershipReconciler(Reconciler):
             times.append(now_ms)
         return min((due for due in times if due is not None), default=None)
 
-    def _may_look_now(self, now_ms: int) -> bool:
+    def _may_observe_now(self, now_ms: int) -> bool:
         """Whether a candidate that may be acted on is to be observed at once."""
-        may_act = len(self._work.ready) <= FEW_LOOKS and self._room
-        few = islice(self._work.candidates, MAX_WAITING_LOOKS)
-        return bool(may_act) and any(self._may_look(key, now_ms) for key in few)
+        may_act = len(self._work.ready) <= FEW_READY and self._room
+        few = islice(self._work.candidates, MAX_WAITING_OBSERVED)
+        return bool(may_act) and any(self._may_observe(key, now_ms) for key in few)

@@ -56,7 +56,7 @@ class Worklist:
         """Whether a partition's pause is over."""
         return self._backoff.may_try(key, now_ms)
 
-    # -- what brokers' metadata may not show yet
+    # -- recent moves, which brokers' metadata may not show yet
 
     def moved(self, keys: Iterable[TopicPartition], now_ms: int) -> None:
         """Note moves that have just ended; times are monotonic, in ms."""

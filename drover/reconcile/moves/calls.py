@@ -95,7 +95,7 @@ def never_sent(reassignment: Reassignment, detail: str, cluster: str) -> tuple[R
 
 
 def _settled(reassignment: Reassignment, cluster: str) -> tuple[CallAccepted, ...]:
-    """Record, once, that nothing of a cancelled reassignment is under way in Kafka.
+    """Record, once, that no call of a cancelled reassignment is under way in Kafka.
 
     A list is sent only while Kafka lists no move, and this one has had no effect.
     """

@@ -26,7 +26,7 @@ ENDS_AT_ONCE = 1_000
 
 
 class GoneTopics(Reconciler):
-    """Ends what is pending or queued for an incarnation of a topic that does not exist any more.
+    """Ends pending and queued partitions of a topic's incarnation that no longer exists.
 
     One partition stands for its topic: a topic never loses partitions, so one that is gone shows that the incarnation
     is. Reassignments in flight are judged by `ReassignmentReconciler`.
@@ -36,7 +36,7 @@ class GoneTopics(Reconciler):
         super().__init__(state, observed, now)
         # Waiting partitions by topic; the topics in the order in which they are observed next.
         self._waiting: dict[str, dict[TopicPartition, None]] = {}
-        self._looked_ms: dict[str, int] = {}
+        self._observed_ms: dict[str, int] = {}
         self._debounce = Debounce()
         # Topics with the incarnations of them that are known to be gone.
         self._gone: dict[str, str] = {}
@@ -61,7 +61,7 @@ class GoneTopics(Reconciler):
             self._debounce.forget(key)
             if not of_topic:
                 del self._waiting[key.topic]
-                self._looked_ms.pop(key.topic, None)
+                self._observed_ms.pop(key.topic, None)
                 self._gone.pop(key.topic, None)
 
     def observe(self, entry: Input, batch: BatchBuilder) -> None:
@@ -76,7 +76,7 @@ class GoneTopics(Reconciler):
             if expected is None:
                 continue
             # The topic goes to the end of the line.
-            self._looked_ms[key.topic] = entry.ended_ms
+            self._observed_ms[key.topic] = entry.ended_ms
             self._waiting[key.topic] = self._waiting.pop(key.topic)
             if facts is not None and facts.topic_id == expected:
                 self._debounce.forget(key)
@@ -119,14 +119,14 @@ class GoneTopics(Reconciler):
         """Wake at once while partitions are left to end."""
         now_ms = now.monotonic_ms
         return Attention(
-            partitions=() if moves is None else tuple(self._to_look_at(now_ms)),
+            partitions=() if moves is None else tuple(self._to_observe(now_ms)),
             due_ms=now_ms if self._gone else None,
         )
 
-    def _to_look_at(self, now_ms: int) -> Iterator[TopicPartition]:
+    def _to_observe(self, now_ms: int) -> Iterator[TopicPartition]:
         """Choose one partition of each topic once in a while, and soon again one that was not there."""
         yield from (key for key in self._debounce.partitions() if self._expected(key) is not None)
         for topic, keys in islice(self._waiting.items(), TOPICS_AT_ONCE):
-            if self._looked_ms.get(topic, -EVERY_MS) + EVERY_MS > now_ms:
+            if self._observed_ms.get(topic, -EVERY_MS) + EVERY_MS > now_ms:
                 return
             yield next(iter(keys))

@@ -54,8 +54,8 @@ class HoldOff:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAgain:
+class ObserveAgain:
     """Observe again: the observation does not fit, and may be outdated."""
 
 
-NextCall = SendStep | SendCancel | SendOrder | GoBySteps | Arrived | Wait | HoldOff | LookAgain
+NextCall = SendStep | SendCancel | SendOrder | GoBySteps | Arrived | Wait | HoldOff | ObserveAgain

@@ -28,7 +28,7 @@ from drover.state.reassignment import Reassignment
 
 # Observations that cover all copies once: each takes this part of them. Kafka's list shows at once that a copy has
 # ended; a reason that holds one up may be observed some seconds later.
-LOOKS_TO_SEE_ALL = 30
+OBSERVATIONS_PER_ROUND = 30
 _AWAITING_A_STEP = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
 
 
@@ -281,14 +281,14 @@ class ReassignmentReconciler(Reconciler):
         )
         urgency = Urgency.WAITING if self.state.reassignments else Urgency.IDLE
         return Attention(
-            partitions=() if moves is None else tuple(self._to_look_at(moves, now_ms)),
+            partitions=() if moves is None else tuple(self._to_observe(moves, now_ms)),
             due_ms=min((due for due in times if due is not None), default=None),
             urgency=Urgency.BUSY if self.state.moves.in_flight else urgency,
         )
 
-    def _to_look_at(self, moves: Mapping[TopicPartition, Move], now_ms: int) -> Iterator[TopicPartition]:
+    def _to_observe(self, moves: Mapping[TopicPartition, Move], now_ms: int) -> Iterator[TopicPartition]:
         """Choose some copies at a time, and all reassignments that Kafka no longer lists or that are cancelled."""
-        room = 1 + len(self.state.moves.in_flight) // LOOKS_TO_SEE_ALL
+        room = 1 + len(self.state.moves.in_flight) // OBSERVATIONS_PER_ROUND
         yield from (key for key in self._debounce.partitions() if key in self.state.reassignments)
         for key in self.state.moves.in_flight:
             phase = self.state.reassignments[key].phase

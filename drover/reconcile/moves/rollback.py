@@ -42,8 +42,8 @@ from drover.reconcile.moves.next_calls import (
     Arrived,
     GoBySteps,
     HoldOff,
-    LookAgain,
     NextCall,
+    ObserveAgain,
     SendCancel,
     SendOrder,
     SendStep,
@@ -158,7 +158,7 @@ def taken(reassignment: Reassignment, seen: PartitionFacts, context: Context, ca
             return Verdict(_waiting(reassignment, seen, block, context))
         case HoldOff(why):
             return Verdict((RollbackSkipped(**name, why=why, isr=seen.isr),))
-        case LookAgain():
+        case ObserveAgain():
             return UNCONFIRMED
         case SendStep() | None:
             return NOTHING
@@ -219,7 +219,7 @@ def _has_been_reduced(reassignment: Reassignment, seen: PartitionFacts) -> bool:
     if brokers >= set(reassignment.destination) or reassignment.cancel_mode is not CancelMode.ROLLBACK:
         return False
     if brokers == set(reassignment.current):
-        # Confirmed steps have dropped what it lacks.
+        # Confirmed steps have dropped the replicas that it lacks.
         return False
     if seen.replicas == reassignment.restoring:
         return True

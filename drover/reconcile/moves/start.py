@@ -13,21 +13,21 @@ from drover.events.reassignments import Blocker
 from drover.events.traits import Completion
 from drover.facts import PartitionFacts
 from drover.reconcile.moves import corrections
-from drover.reconcile.moves.next_calls import LookAgain, SendStep, Wait
+from drover.reconcile.moves.next_calls import ObserveAgain, SendStep, Wait
 from drover.reconcile.moves.stepping import Situation, next_step
 from drover.state.phase import Phase
 from drover.state.reassignment import Block, Reassignment, Step
 from drover.unreachable import unreachable_in_words
 
 
-def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> SendStep | Wait | LookAgain:
+def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> SendStep | Wait | ObserveAgain:
     """Plan the next step towards the step target, and check every gate before it.
 
     Budgets and throttles are the caller's. A prepared reassignment is planned again by the same rules.
     """
     if seen.move is not None or seen.replicas != reassignment.current:
         if not context.persisted:
-            return LookAgain()
+            return ObserveAgain()
         if seen.move is not None and seen.is_endless:
             cause = corrections.in_both_lists(seen.move.never_ends)
             detail = f"{cause}: `drover repair` cancels it, and takes this reassignment back"

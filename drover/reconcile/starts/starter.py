@@ -39,7 +39,7 @@ from drover.reconcile.messages import BytesSampled, Input, Timestamp
 from drover.reconcile.moves.call_pace import CallPace
 from drover.reconcile.moves.context import context_of
 from drover.reconcile.moves.copy_sizes import CopySizes
-from drover.reconcile.moves.next_calls import LookAgain, SendStep, Wait
+from drover.reconcile.moves.next_calls import ObserveAgain, SendStep, Wait
 from drover.reconcile.moves.route import next_call
 from drover.reconcile.observations import FRESH_TO_START_MS, ObservationCache
 from drover.reconcile.starts.room import Room
@@ -62,7 +62,7 @@ from drover.state.reassignment import Reassignment, Step
 from drover.state.slot_share import share_of
 
 # How many waiting partitions are observed at a time: twice as many as there is room for, within these bounds.
-MIN_LOOKS, MAX_LOOKS = 20, 500
+MIN_OBSERVED, MAX_OBSERVED = 20, 500
 # How many moves are tried in vain in one pass, and how many are put into groups: the others follow in the next one.
 MAX_VAIN_TRIES, MAX_PLACED = 40, 300
 # A move that others have passed in so many passes gets the slots that it needs kept.
@@ -82,7 +82,7 @@ class _Pass:
     """One pass over the groups: how many steps it may begin and observations it may ask for, and the full budgets."""
 
     most_starts: int
-    most_looks: int
+    most_observed: int
     starts: int = 0
     vain: int = 0
     exhausted: dict[Gate, None] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class Starter(Reconciler):
         # Whether a waiting move is pending, and its number: another move of the same partition differs in them.
         self._identities: dict[TopicPartition, tuple[bool, int]] = {}
         self._trying: TopicPartition | None = None
-        self._looks: dict[TopicPartition, None] = {}
+        self._to_observe: dict[TopicPartition, None] = {}
         # In how many passes others have passed a move.
         self._passed: dict[TopicPartition, int] = {}
         # The number of the step after which an election was held, of moves between two steps.
@@ -236,7 +236,7 @@ class Starter(Reconciler):
             return
         self.waiting.remove(key)
         self.waiting.backlog.drop(key)
-        for flags in (self.unplaced, self.unsized, self._looks, self._unthrottled):
+        for flags in (self.unplaced, self.unsized, self._to_observe, self._unthrottled):
             if flags:
                 flags.pop(key, None)
         for figures in (self.put_off, self._sized_by, self._passed, self._elected, self._leaders):
@@ -297,13 +297,13 @@ class Starter(Reconciler):
         may_wait = self._sizes.is_read and len(pending) > min(limits.max_incoming, limits.max_outgoing)
         return may_wait and now_ms < by_ms
 
-    # -- what follows
+    # -- reconciling
 
     def reconcile(self, batch: BatchBuilder) -> None:
         """Start the steps that may start. While the cluster is frozen none starts (R236-9); steps under way go on."""
         self._is_behind = self._is_informed = False
         if begins_nothing(self.state):
-            self._looks = {}
+            self._to_observe = {}
             return
         now_ms = batch.now.monotonic_ms
         most_starts = min(self._pace.room, self._starts.room(now_ms))
@@ -314,8 +314,8 @@ class Starter(Reconciler):
         self.room.begin()
         self.waiting.shares.begin()
         kept = self._keep_slots()
-        most_looks = min(MAX_LOOKS, MIN_LOOKS + min(most_starts, 2 * max(0, self.room.partitions)))
-        this = _Pass(most_starts, most_looks)
+        most_observed = min(MAX_OBSERVED, MIN_OBSERVED + min(most_starts, 2 * max(0, self.room.partitions)))
+        this = _Pass(most_starts, most_observed)
         self._run(this, kept, batch)
         self._count_passed(this)
         self._is_behind = self._is_behind or bool(self.unplaced)
@@ -358,8 +358,8 @@ class Starter(Reconciler):
         Moves that were observed for this come first, so that no observation is wasted because the order has changed.
         """
         waiting, now_ms = self.waiting, batch.now.monotonic_ms
-        looked, self._looks = self._looks, {}
-        turns = ((turn, key) for key in looked if (turn := waiting.turn_of(key)) is not None)
+        asked, self._to_observe = self._to_observe, {}
+        turns = ((turn, key) for key in asked if (turn := waiting.turn_of(key)) is not None)
         for turn, key in sorted(turns):
             if self._is_over(this):
                 return
@@ -398,9 +398,9 @@ class Starter(Reconciler):
             self._try_one(start, turn, this, batch)
             return True
         if gate is None or gate is PARTITION_SLOTS:
-            self._is_informed = len(self._looks) >= (MIN_LOOKS if gate else this.most_looks)
+            self._is_informed = len(self._to_observe) >= (MIN_OBSERVED if gate else this.most_observed)
             if not self._is_informed and self._may_try(key, now_ms):
-                self._look(start)
+                self._ask_for(start)
             return not self._is_informed
         if gate in SLOT_GATES:
             this.lacking.append((turn, start))
@@ -419,9 +419,9 @@ class Starter(Reconciler):
     def _is_seen(self, key: TopicPartition, now_ms: int) -> bool:
         return self.observed.fresh(key, now_ms, FRESH_TO_START_MS) is not None
 
-    def _look(self, start: Start) -> None:
+    def _ask_for(self, start: Start) -> None:
         """Ask to observe a partition, and leave room for its step."""
-        self._looks[start.key] = None
+        self._to_observe[start.key] = None
         self.room.expect(start)
         if start.is_pending:
             self.waiting.shares.expect(self.state.reassignments[start.key].plan, start.copies)
@@ -480,7 +480,7 @@ class Starter(Reconciler):
             batch.emit_all(verdict.events)
         elif not self._elects(reassignment, seen.facts, context, batch):
             call = next_call(reassignment, seen.facts, context)
-            self._debounce.note(key, seen.ended_ms, unconfirmed=isinstance(call, LookAgain))
+            self._debounce.note(key, seen.ended_ms, unconfirmed=isinstance(call, ObserveAgain))
             if isinstance(call, Wait):
                 batch.emit_all(blocked_start(reassignment, call.block, self.state.name))
             elif isinstance(call, SendStep):
@@ -555,9 +555,9 @@ class Starter(Reconciler):
         """Observe the moves whose turn it is closely, and again those whose observation was unexpected."""
         again = () if moves is None else self._debounce.partitions()
         return Attention(
-            partitions=(*self._looks, *(key for key in again if key in self.state.reassignments)),
+            partitions=(*self._to_observe, *(key for key in again if key in self.state.reassignments)),
             due_ms=self._due_ms(now.monotonic_ms),
-            urgency=Urgency.BUSY if self._looks else Urgency.IDLE,
+            urgency=Urgency.BUSY if self._to_observe else Urgency.IDLE,
         )
 
     def _due_ms(self, now_ms: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Waiting moves, grouped by what they need, and the groups by the broker that the moves copy to.
+"""Waiting moves, grouped by their needs, and the groups by the broker that the moves copy to.
 
 A pass of the starter takes the groups into brokers with room, and the first moves of each. So it costs the same
 however many moves wait; more brokers and plans make more groups, and beyond `WINDOW` groups each pass takes others.
@@ -133,7 +133,7 @@ class WaitingList:
         return len(self._place)
 
     def put(self, start: Start, plan: str, number: int, *, repairs: bool = False) -> None:
-        """Put a move into its group; `number` is the order of acceptance, `start` what its next step needs."""
+        """Put a move into its group; `number` is the order of acceptance, `start` the needs of its next step."""
         key, tier = start.key, int(start.is_pending)
         name = MoveGroupKey(tier, plan, start._replace(key=NO_PARTITION, since_ms=0), repairs)
         item = (self.backlog.size(key) if tier else 0, -number, key)
@@ -164,7 +164,7 @@ class WaitingList:
                 del self._groups[broker]
 
     def start(self, key: TopicPartition) -> Start | None:
-        """Return what the next step of a move needs; None if it is in no group."""
+        """Return the needs of a move's next step; None if it is in no group."""
         place = self._place.get(key)
         return None if place is None else place[2]
 

@@ -19,8 +19,8 @@ _Written = OrderedDict[tuple[bool, str], tuple[bool, int]]
 class RecentWrites:
     """Tells which readings may be older than the last write of this owner, or of the one before it.
 
-    A reading that begins within `METADATA_LAG_MS` after a write counts only if it shows what was written. Shortly after
-    the owner began it must agree with the ledger, since the owner before may just have written that.
+    A reading that begins within `METADATA_LAG_MS` after a write counts only if it shows the written values. Shortly
+    after the owner began it must agree with the ledger, since the owner before may just have written that.
     """
 
     def __init__(self, state: ThrottlingState) -> None:

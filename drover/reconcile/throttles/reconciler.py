@@ -237,7 +237,7 @@ class ThrottlingReconciler(Reconciler):
             if wanted is not None:
                 _follow_ledger(wanted, event)
 
-    # -- what follows
+    # -- reconciling
 
     def reconcile(self, batch: BatchBuilder) -> None:
         """Intend writes where ledger and demand differ; ask for readings where they are missing."""

@@ -85,11 +85,11 @@ class UnmanagedReconciler(Reconciler):
         """Wait for watched partitions, and for moves of others to persist or to end."""
         waits = self.state.unmanaged or self._watched or self._unrecorded
         return Attention(
-            partitions=() if moves is None else tuple(self._to_look_at(now.monotonic_ms)),
+            partitions=() if moves is None else tuple(self._to_observe(now.monotonic_ms)),
             urgency=Urgency.WAITING if waits else Urgency.IDLE,
         )
 
-    def _to_look_at(self, now_ms: int) -> Iterator[TopicPartition]:
+    def _to_observe(self, now_ms: int) -> Iterator[TopicPartition]:
         """Choose the watched partitions whose last observation is old or was a mismatch."""
         yield from (key for key in self._debounce.partitions() if key in self._watched)
         yield from (key for key in self._watched if self.observed.fresh(key, now_ms) is None)

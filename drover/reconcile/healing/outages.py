@@ -1,6 +1,6 @@
 """Outages: brokers in replica lists that are not alive, and brokers that are back (R46-1)."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 from drover.brokers import Brokers
 from drover.events.healing import BrokerOutageEnded, BrokerOutageNoted, OutageEnd
@@ -18,7 +18,7 @@ class OutageWatch:
 
     def __init__(self) -> None:
         self._missing_since_ms: dict[int, int] = {}
-        self._assigned: Mapping[int, int] = {}
+        self._assigned: frozenset[int] = frozenset()
         self._surveyed_ms = -1
 
     @property
@@ -40,21 +40,15 @@ class OutageWatch:
         )
         return any(True for _ in waits)
 
-    def replicas_of(self, broker: int) -> int:
-        """Count the replicas that lists give a broker."""
-        return self._assigned.get(broker, 0)
-
     def brokers(self, live: Collection[int]) -> frozenset[int]:
         """List every broker that lives or has replicas."""
-        return frozenset((*live, *self._assigned))
+        return self._assigned.union(live)
 
     def take(self, survey: Survey) -> None:
-        """Remember how many replicas each broker has."""
-        assigned: dict[int, int] = {}
-        for facts in survey.partitions.values():
-            for broker in facts.replicas:
-                assigned[broker] = assigned.get(broker, 0) + 1
-        self._assigned, self._surveyed_ms = assigned, survey.started_ms
+        """Remember which brokers have replicas."""
+        # Many partitions have the same list.
+        self._assigned = frozenset().union(*{facts.replicas for facts in survey.partitions.values()})
+        self._surveyed_ms = survey.started_ms
 
     def events(
         self, state: HealingState, brokers: Brokers, started_ms: int, ended_ms: int
@@ -69,7 +63,7 @@ class OutageWatch:
                 back = OutageEnd.RETURNED if broker in brokers.live else OutageEnd.UNREACHABLE
                 why = back if was_away else OutageEnd.STILL_ALIVE
                 yield BrokerOutageEnded(cluster=state.name, broker=broker, why=why)
-        for broker in sorted(set(self._assigned) | set(state.absent_brokers)):
+        for broker in sorted(self._assigned.union(state.absent_brokers)):
             if broker not in living:
                 yield from self._missed(state, broker, started_ms, ended_ms)
 

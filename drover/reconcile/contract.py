@@ -22,6 +22,11 @@ from drover.state.cluster import ClusterState
 
 # A predecessor's call starts within 1 s of its intent and ends within 4 s: after that its outcome is on the cluster.
 TAKEOVER_WAIT_MS = 5000
+# The most partitions that one call names.
+MAX_PARTITIONS_PER_CALL = 1000
+# Why the outcome of a call is unknown, beside the driver's own words.
+OWNER_CHANGED = "the owner changed while the call was open"
+LEFT_OUT = "Kafka's answer leaves the partition out"
 
 
 class Urgency(IntEnum):

@@ -8,14 +8,11 @@ from drover.decide.verdict import event_name
 from drover.events.leadership import ElectionOutcome, LeaderElectionEnded
 from drover.events.partitions import TopicPartition
 from drover.facts import ELECTION_NOT_NEEDED, NONE, UNKNOWN_TOPIC_OR_PARTITION, CallResult
-from drover.reconcile.contract import TAKEOVER_WAIT_MS
+from drover.reconcile.contract import LEFT_OUT, MAX_PARTITIONS_PER_CALL, OWNER_CHANGED, TAKEOVER_WAIT_MS
 from drover.reconcile.leaders.call_groups import CallGroups
 from drover.reconcile.messages import ElectLeaders, LeadersElected, Timestamp
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
-
-MAX_PARTITIONS_PER_CALL = 1000
-OWNER_CHANGED = "the owner changed while the call was open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +117,7 @@ class Elections:
             return self._answered(key, result)
         if ended.results is None and not ended.lost:
             return ElectionEnd(key, ElectionOutcome.NOT_SENT, detail=ended.detail)
-        return ElectionEnd(
-            key, ElectionOutcome.UNKNOWN, detail=ended.detail or "Kafka's answer leaves the partition out"
-        )
+        return ElectionEnd(key, ElectionOutcome.UNKNOWN, detail=ended.detail or LEFT_OUT)
 
     def _answered(self, key: TopicPartition, result: CallResult) -> ElectionEnd:
         if result.code == NONE:

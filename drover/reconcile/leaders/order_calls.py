@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from drover.events.leadership import LeaderOrdersAnswered, LeaderOrdersIntended, OrderChange, OrderOutcome
 from drover.events.partitions import TopicPartition
 from drover.facts import NONE, PartitionFacts
-from drover.reconcile.contract import TAKEOVER_WAIT_MS
+from drover.reconcile.contract import MAX_PARTITIONS_PER_CALL, TAKEOVER_WAIT_MS
 from drover.reconcile.debounce import Debounce
 from drover.reconcile.gates import changes_nothing
 from drover.reconcile.leaders.call_groups import CallGroups
@@ -21,8 +21,6 @@ from drover.reconcile.messages import AlterPartitions, CallEnded, Timestamp
 from drover.reconcile.moves.calls import JUDGED
 from drover.reconcile.observations import CachedObservation, CallEffect, ObservationCache
 from drover.state.cluster import ClusterState
-
-MAX_PARTITIONS_PER_CALL = 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ answered within its four seconds has an unknown outcome.
 """
 
 from drover.events.partitions import TopicPartition
+from drover.reconcile.contract import MAX_PARTITIONS_PER_CALL
 from drover.reconcile.messages import AlterPartitions, CallEnded
 
-LARGEST, SMALLEST, FIRST_IN_ZOOKEEPER_MODE = 1000, 50, 100
+LARGEST, SMALLEST, FIRST_IN_ZOOKEEPER_MODE = MAX_PARTITIONS_PER_CALL, 50, 100
 # A call should take no longer than this, so that one which takes four times as long is still answered in time.
 GOAL_MS = 1000
 

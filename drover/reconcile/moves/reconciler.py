@@ -12,7 +12,15 @@ from drover.events.records import ReassignmentEvent
 from drover.facts import Move, Observation, PartitionFacts
 from drover.reconcile.backoff import Backoff
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import TAKEOVER_WAIT_MS, Attention, Changes, Reconciler, Urgency
+from drover.reconcile.contract import (
+    LEFT_OUT,
+    OWNER_CHANGED,
+    TAKEOVER_WAIT_MS,
+    Attention,
+    Changes,
+    Reconciler,
+    Urgency,
+)
 from drover.reconcile.debounce import Debounce
 from drover.reconcile.gates import CHANGE_GATES, lapse
 from drover.reconcile.messages import AlterPartitions, BytesSampled, CallEnded, Effect, Input, Timestamp
@@ -125,7 +133,7 @@ class ReassignmentReconciler(Reconciler):
             return
         if reassignment.call_open:
             # A predecessor's call, which has ended: partitions with an open call of this owner are not observed.
-            batch.emit_all(calls.lost(reassignment, "the owner changed while the call was open", state.name))
+            batch.emit_all(calls.lost(reassignment, OWNER_CHANGED, state.name))
             reassignment = state.reassignments[key]
         if reassignment.attempts and not self._backoff.may_try(key, now_ms):
             return
@@ -321,5 +329,5 @@ def _end_of(reassignment: Reassignment, ended: CallEnded) -> tuple[ReassignmentE
         return end(reassignment, ended.detail, ended.cluster)
     result = ended.results.get(reassignment.key)
     if result is None:
-        return calls.lost(reassignment, "Kafka's answer leaves the partition out", ended.cluster)
+        return calls.lost(reassignment, LEFT_OUT, ended.cluster)
     return calls.answered(reassignment, result, ended.cluster)

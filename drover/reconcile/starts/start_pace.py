@@ -2,8 +2,10 @@
 
 from collections import deque
 
+from drover.reconcile.contract import MAX_PARTITIONS_PER_CALL
+
 # As many as one call may name: a controller gets no more in a second than in one full request.
-MOST_STARTS, WINDOW_MS = 1000, 1000
+MOST_STARTS, WINDOW_MS = MAX_PARTITIONS_PER_CALL, 1000
 
 
 class StartPace:

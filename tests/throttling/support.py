@@ -8,7 +8,7 @@ from drover.facts import BrokerRates, ThrottledReplicas
 from drover.fold.evolve import apply
 from drover.reconcile.throttles.demand import Demand
 from drover.reconcile.throttles.ledger import Read, ThrottlePlan, plan_throttles
-from drover.reconcile.throttles.shown_entries import ShownEntries
+from drover.reconcile.throttles.shown_settings import ShownEntries
 from drover.state.cluster import ClusterState
 from tests.reassignment.support import CLUSTER, KEY, LIVE, accepted, intended, opened, queued, state_after
 

@@ -15,7 +15,7 @@ from drover.events.throttles import (
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.reconcile.throttles.demand import Demand
 from drover.reconcile.throttles.ledger import Read, ThrottlePlan, is_ready, plan_throttles
-from drover.reconcile.throttles.shown_entries import ShownEntries
+from drover.reconcile.throttles.shown_settings import ShownEntries
 from drover.state.cluster import ClusterState
 from drover.state.throttles import Interference
 from tests.reassignment.support import (

@@ -6,7 +6,7 @@ from drover.reconcile.observations import METADATA_LAG_MS
 from drover.reconcile.throttles.ledger import Read
 from drover.reconcile.throttles.readings import Readings
 from drover.reconcile.throttles.recent_writes import RecentWrites
-from drover.reconcile.throttles.shown_entries import ShownEntries
+from drover.reconcile.throttles.shown_settings import ShownEntries
 from drover.state.cluster import ClusterState
 
 LISTS = {"orders": ThrottledReplicas(("0:1",), ("0:4",))}

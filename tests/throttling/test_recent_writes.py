@@ -4,7 +4,7 @@ from drover.events.throttles import NO_ENTRIES, NO_RATES, Entries, Rates
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.reconcile.observations import METADATA_LAG_MS
 from drover.reconcile.throttles.recent_writes import RecentWrites
-from drover.reconcile.throttles.shown_entries import ShownEntries
+from drover.reconcile.throttles.shown_settings import ShownEntries
 from drover.state.cluster import ClusterState
 from drover.state.throttles import BrokerThrottle, TopicThrottle
 

@@ -28,7 +28,7 @@ from drover.events.throttles import (
 from drover.facts import BrokerRates
 from drover.fold.throttles import without
 from drover.reconcile.throttles.demand import Demand, TopicDemand, holds
-from drover.reconcile.throttles.shown_entries import ShownEntries
+from drover.reconcile.throttles.shown_settings import ShownEntries, shown_rates
 from drover.state.reassignment import Reassignment, Step
 from drover.state.throttles import BrokerThrottle, ThrottlingState, TopicThrottle
 
@@ -205,7 +205,7 @@ def _plan_brokers(
         if shown is None:
             read_brokers.append(broker)
         else:
-            events += _broker_events(state.name, broker, entry, rate, _rates(shown))
+            events += _broker_events(state.name, broker, entry, rate, shown_rates(shown))
     return events, read_brokers
 
 
@@ -215,17 +215,15 @@ def _broker_is_due(entry: BrokerThrottle | None, rate: int | None, shown: Broker
     if entry.refusal is not None:
         # Nothing was written: the demand may change at once, and another client may have set the rates.
         is_outdated = entry.intended != entry.wanted(rate) or entry.release != (rate is None)
-        return is_outdated or (shown is not None and _rates(shown) == entry.intended)
+        return is_outdated or (shown is not None and shown_rates(shown) == entry.intended)
     if entry.pending:
         # The write waits for its answer.
         return False
     return (
-        rate is None or entry.intended != entry.wanted(rate) or (shown is not None and _rates(shown) != entry.intended)
+        rate is None
+        or entry.intended != entry.wanted(rate)
+        or (shown is not None and shown_rates(shown) != entry.intended)
     )
-
-
-def _rates(shown: BrokerRates) -> Rates:
-    return Rates(shown.leader_bytes_per_second, shown.follower_bytes_per_second)
 
 
 def _broker_events(

@@ -7,7 +7,7 @@ from drover.reconcile.messages import ThrottlesRead
 from drover.reconcile.observations import FRESH_MS
 from drover.reconcile.throttles.ledger import Read
 from drover.reconcile.throttles.recent_writes import RecentWrites
-from drover.reconcile.throttles.shown_entries import ShownEntries
+from drover.reconcile.throttles.shown_settings import ShownEntries
 
 # How soon a reading that may be older than the last write is repeated.
 REREAD_MS = 200

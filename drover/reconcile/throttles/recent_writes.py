@@ -9,7 +9,7 @@ from collections import OrderedDict
 from drover.events.throttles import NO_ENTRIES, NO_RATES, Entries, Rates
 from drover.facts import BrokerRates
 from drover.reconcile.observations import METADATA_LAG_MS
-from drover.reconcile.throttles.shown_entries import ShownEntries
+from drover.reconcile.throttles.shown_settings import ShownEntries, shown_rates
 from drover.state.throttles import ThrottlingState, TopicThrottle
 
 # An entry of the leaders' list (True) or the followers', whether it was added, and until when brokers may not show it.
@@ -56,7 +56,7 @@ class RecentWrites:
 
     def shows_rates(self, broker: int, shown: BrokerRates, begun_ms: int) -> bool:
         """Whether the rates of a broker count, in a reading that began at this time."""
-        rates = Rates(shown.leader_bytes_per_second, shown.follower_bytes_per_second)
+        rates = shown_rates(shown)
         written, until_ms = self._rates.get(broker, (rates, 0))
         if begun_ms < until_ms:
             return rates == written

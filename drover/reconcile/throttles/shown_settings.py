@@ -1,9 +1,10 @@
-"""A topic's throttled replica lists as Kafka showed them, as sets, since single entries are looked up often."""
+"""Throttle settings as Kafka showed them: a topic's lists as sets, since single entries are looked up often."""
 
 from dataclasses import dataclass
 from typing import Self
 
-from drover.facts import EVERY_REPLICA, ThrottledReplicas
+from drover.events.throttles import Rates
+from drover.facts import EVERY_REPLICA, BrokerRates, ThrottledReplicas
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +20,8 @@ class ShownEntries:
         """Convert the lists that were read."""
         leader, follower = frozenset(lists.leader), frozenset(lists.follower)
         return cls(leader, follower, EVERY_REPLICA in leader or EVERY_REPLICA in follower)
+
+
+def shown_rates(shown: BrokerRates) -> Rates:
+    """Return a broker's rates as the ledger has them."""
+    return Rates(shown.leader_bytes_per_second, shown.follower_bytes_per_second)

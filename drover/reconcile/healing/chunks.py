@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from drover.brokers import Brokers, hidden_leaders
 from drover.cluster_model import closed_by_directories
+from drover.decide.plan_names import unused_plan_name
 from drover.events.healing import HealAssignment, HealChunkBegun, LeftPartition, LeftReason
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened, PlanThrottleSet, Priority
@@ -57,7 +58,7 @@ def begin_chunk(state: ClusterState, heal: Heal, chunk: HealChunk, seen: Seen, t
             taken.append(assignment)
         else:
             skipped.append(LeftPartition(assignment.topic, assignment.partition, *why))
-    plan = _plan_name(state, heal, chunk) if taken else None
+    plan = unused_plan_name(state, f"{heal.name}-{chunk.number}") if taken else None
     begun = HealChunkBegun(
         cluster=state.name,
         heal=heal.name,
@@ -76,14 +77,6 @@ def begin_chunk(state: ClusterState, heal: Heal, chunk: HealChunk, seen: Seen, t
         events.append(PlanThrottleSet(cluster=state.name, plan=plan, bytes_per_second=throttle))
     events += (_created(assignment, state, plan) for assignment in taken)
     return events
-
-
-def _plan_name(state: ClusterState, heal: Heal, chunk: HealChunk) -> str:
-    """Return a name that no plan has: a client may have used any name, this one included."""
-    name = f"{heal.name}-{chunk.number}"
-    while name in state.plans:
-        name += "-again"
-    return name
 
 
 def _created(assignment: HealAssignment, state: ClusterState, plan: str) -> ReassignmentCreated:

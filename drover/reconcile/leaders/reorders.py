@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from drover.decide.leaders import DROVER
 from drover.decide.order_endings import PLAN_PREFIX, is_reorder
+from drover.decide.plan_names import unused_plan_name
 from drover.decide.verdict import event_name
 from drover.events.leadership import LeaderOrderKept
 from drover.events.partitions import TopicPartition
@@ -48,7 +49,7 @@ class Reorders:
         if kept is None or kept.replicas != seen.replicas:
             yield LeaderOrderKept(**name, topic_id=seen.topic_id, canonical=wanted.canonical, replicas=seen.replicas)
         if not self._is_open(self._plan):
-            self._plan = self._new_plan()
+            self._plan = unused_plan_name(state, f"{PLAN_PREFIX}{state.next_number}")
             yield PlanOpened(cluster=state.name, plan=self._plan, by=DROVER, reason=self._reason())
         if wanted.elects:
             self._electing.add(key)
@@ -85,13 +86,6 @@ class Reorders:
     def _is_open(self, name: str) -> bool:
         plan = self._state.plans.get(name)
         return plan is not None and plan.status is PlanStatus.OPEN
-
-    def _new_plan(self) -> str:
-        """Name a plan; numbers are never used twice, but a client may have taken the name."""
-        name = f"{PLAN_PREFIX}{self._state.next_number}"
-        while name in self._state.plans:
-            name += "-again"
-        return name
 
     def _reason(self) -> str:
         listed = ", ".join(map(str, self._state.blacklist))

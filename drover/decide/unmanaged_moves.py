@@ -8,6 +8,7 @@ import heapq
 from collections.abc import Iterable, Mapping
 
 from drover.decide.late_calls import expired_calls
+from drover.decide.plan_names import unused_plan_name
 from drover.decide.replica_sets import without
 from drover.decide.verdict import DROVER, event_name
 from drover.events.partitions import TopicPartition
@@ -120,10 +121,7 @@ def _adopt(
 
 def _own_plan(state: ClusterState, why: str) -> str:
     """Name a plan of Drover's own; numbers are never used twice, but a client may have taken the name."""
-    name = f"drover-{why}-{state.next_number}"
-    while name in state.plans:
-        name += "-again"
-    return name
+    return unused_plan_name(state, f"drover-{why}-{state.next_number}")
 
 
 def _is_late(state: ClusterState, key: TopicPartition, move: Move, at_ms: int) -> bool:

@@ -179,8 +179,8 @@ THROTTLE_MUTANTS = (
     Mutant(
         "take-drovers-own-for-a-stray",
         "drover/decide/throttles.py",
-        "        if one.broker not in state.broker_throttles and one.broker in facts.live_brokers",
-        "        if one.broker in facts.live_brokers",
+        "        if rates.broker not in state.broker_throttles and rates.broker in facts.live_brokers",
+        "        if rates.broker in facts.live_brokers",
         layer="tests/shard/test_throttles_left_over.py",
     ),
     Mutant(

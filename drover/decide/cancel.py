@@ -25,8 +25,8 @@ from drover.state.reassignment import Reassignment
 def decide_cancel(command: Cancel, state: ClusterState, _facts: Facts) -> Decision:
     """Ask for the rollback or the stop of everything in the scope that has not ended (R236-1, R236-6, R455-9).
 
-    Entries in the queue are withdrawn. An accepted partition that is untouched ends at once, without a call. One that is
-    already being cancelled that way is unchanged. A rollback overrules a stop; a rollback cannot be stopped.
+    Entries in the queue are withdrawn. An accepted partition that is untouched ends at once, without a call. One that
+    is already being cancelled that way is unchanged. A rollback overrules a stop; a rollback cannot be stopped.
     """
     if command.queued is not None:
         return _withdraw_queued(command.queued, state)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Raw, Struct, msgpack
 
-from drover.fold.known import KnownCommands
+from drover.fold.decided_commands import DecidedCommands
 from drover.fold.log import Damage, ShardFold
 from drover.fold.snapshot import Manifest, decode_record, encode_fold, restore
 from drover.spark.tables.handlers import CapabilityTables
@@ -31,7 +31,7 @@ _decoder = msgpack.Decoder(ShardCarry)
 
 def packed(fold: ShardFold, memories: Memories) -> bytes:
     """Turn a shard's fold, which must not be used any more, and its memories into bytes."""
-    fold.known = KnownCommands()
+    fold.decided_commands = DecidedCommands()
     image = encode_fold(fold)
     return msgpack.encode(ShardCarry(image.manifest(0, 0), image.chunks, fold.damage, _raw(memories)))
 

@@ -127,7 +127,7 @@ class ShardPart:
         damage = fold.damage
         folded = fold.fold_on(offset, payload)
         if fold.damage is not None and fold.damage is not damage:
-            put_unreadable(fold.buffer, LOG, fold.shard, offset, fold.damage.what)
+            put_unreadable(fold.buffer, LOG, fold.shard, offset, fold.damage.detail)
         elif folded is not None and folded.record is None:
             put_unreadable(fold.buffer, LOG, fold.shard, offset, _why(payload))
         elif folded is not None and folded.record is not None:

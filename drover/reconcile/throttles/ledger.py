@@ -240,7 +240,7 @@ def _broker_events(
         yield from _events_after_refusal(cluster, broker, entry, rate, seen)
         return
     # When others did it is recorded by the fold, and decides nothing.
-    after = entry if seen == entry.intended else entry.as_found(seen, rate, at_ms=0)
+    after = entry if seen == entry.intended else entry.changed_to(seen, rate, at_ms=0)
     rates = after.wanted(rate)
     if rate is None:
         if rates == seen and after.others is not None:

@@ -1,7 +1,7 @@
-"""What is carried of a shard from one part of the log to the next: its fold, and what tables need beyond the state.
+"""The state that a shard carries from one part of the log to the next: its fold, and the memories of its tables.
 
-Its size is that of the state, which holds nothing that has ended for long. Known commands are left out: no table needs
-them.
+Its size is that of the state, which keeps what has ended only for a while. Decided commands are left out, since no
+table needs them.
 """
 
 from collections.abc import Mapping, Sequence

@@ -7,14 +7,13 @@ from msgspec.structs import replace
 
 from drover.decide.decision import Decision, Facts, refuse
 from drover.decide.unseen import NAMED_AT_MOST, with_unseen_remark
+from drover.decide.verdict import DROVER
 from drover.events.brokers import BlacklistSet
 from drover.events.commands import BalanceLeaders, Blacklist, Demote, Restore
 from drover.events.leadership import LeaderBalanceBegun, ListedBroker
 from drover.events.refusals import RefusalCode
 from drover.state.cluster import ClusterState
 from drover.state.leaders import LeadershipState, Listing
-
-DROVER = "drover"
 
 
 def decide_blacklist(command: Blacklist, state: ClusterState, facts: Facts) -> Decision:

@@ -129,7 +129,7 @@ def _fault_of_lists(command: Command) -> str | None:
 
 def _fault_of_request(command: RequestRefused) -> str | None:
     if command.by != INTAKE_BY:
-        return f"{command.__struct_config__.tag} is what the intake of ZooKeeper says"
+        return f"only the intake of ZooKeeper may send {command.__struct_config__.tag}"
     return _fault_of_text("path", command.path, MAX_REASON_BYTES) or _fault_of_text(
         "detail", command.detail, MAX_DETAIL_BYTES
     )

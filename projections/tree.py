@@ -175,8 +175,8 @@ class Tree:
             except StoreDeniedError as error:
                 others = ", ".join(exposed[path])
                 raise ConfigurationError(
-                    f"{path} may be written by {others}, and Drover may not change its ACL: whoever writes there "
-                    "commands Drover. Remove it as a ZooKeeper administrator, or choose another zookeeper.root"
+                    f"{path} may be written by {others}, and Drover may not change its ACL: a writer there could "
+                    "command Drover. Remove it as a ZooKeeper administrator, or choose another zookeeper.root"
                 ) from error
         if exposed:
             await self._remove_requests()

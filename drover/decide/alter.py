@@ -73,12 +73,12 @@ def _throttle_remarks(
         return ()
     if is_set or _has_this_throttle(command, state):
         return (rate_remark(name, rate, command.throttle_may_rise_to),)
-    said = f"the throttle of {rate:,} bytes per second was not set: nothing was added to plan {name}"
+    remark = f"the throttle of {rate:,} bytes per second was not set: nothing was added to plan {name}"
     others = {moving.plan for key in unchanged if (moving := state.reassignments.get(key)) is not None} - {name}
     if others:
         commands = " and ".join(f"`drover throttle set {other} {rate}`" for other in sorted(others))
-        said += f"; what it names is being moved by plan {', '.join(sorted(others))}: {commands}"
-    return (said,)
+        remark += f"; the partitions are being moved by plan {', '.join(sorted(others))}: {commands}"
+    return (remark,)
 
 
 def _unregistered_remarks(command: Alter, accepted: Sequence[TopicPartition], facts: Facts) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ def decide_broker_failed(command: BrokerFailed, state: ClusterState, facts: Fact
     alive = _alive_remarks(command.broker, facts)
     earlier_ms = state.failed_brokers.get(command.broker)
     if earlier_ms is not None:
-        since = f"broker {command.broker} had been reported as failed already, and that report's time stands"
+        since = f"broker {command.broker} was reported as failed before: the time of that report holds"
         return Decision(remarks=(since, *alive))
     if len(state.failed_brokers) >= MAX_FAILED_BROKERS:
         detail = (
@@ -101,4 +101,4 @@ def _bounded(at_ms: int, facts: Facts) -> tuple[int, tuple[str, ...]]:
     if facts.appended_ms is None or at_ms <= facts.appended_ms:
         return at_ms, ()
     ahead_s = (at_ms - facts.appended_ms) / 1000
-    return facts.appended_ms, (f"the time is {ahead_s:.3f} s in the future by Kafka's clock: that clock's was taken",)
+    return facts.appended_ms, (f"the time is {ahead_s:.3f} s in the future by Kafka's clock: Kafka's time was taken",)

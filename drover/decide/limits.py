@@ -40,7 +40,7 @@ def decide_limits(command: ChangeLimits, state: ClusterState, _facts: Facts) -> 
         if limit.name in state.changed_limits
     )
     if not (changed or back):
-        return Decision(remarks=("nothing changes: `drover limits show` tells what holds",))
+        return Decision(remarks=("nothing changes: `drover limits show` lists the limits in force",))
     event = LimitsChanged(
         cluster=state.name, by=command.by, reason=command.reason, changed=tuple(changed), reset=tuple(back)
     )

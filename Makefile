@@ -36,7 +36,7 @@ types: install ## Check types
 unit: install ## Run the tests that need no cluster (ARGS=... is passed on to pytest)
 	$(BIN)/pytest -m 'not cluster and not story' $(ARGS)
 
-pythons: install ## Run those tests on every Python from 3.11 to 3.13 that can be found
+pythons: install ## Run those tests on every Python from 3.11 to 3.14 that can be found
 	.ci/pythons $(ARGS)
 
 browser: install ## Get the browser that the tests of the page drive, pinned by its hash

@@ -33,8 +33,12 @@ def healthcheck(invocation: Invocation, process: str) -> None:
     if process == "spark":
         answer = _answer_of_job(settings)
     else:
-        addresses = {"worker": settings.worker, "project": settings.zookeeper, "web": settings.web}
-        answer = _answer_of(*addresses[process].address)
+        addresses = {
+            "worker": settings.worker.address,
+            "project": settings.zookeeper.address,
+            "web": settings.web.address,
+        }
+        answer = _answer_of(*addresses[process])
     if answer is not None:
         raise Failure(f"{process}: {answer}", ExitCode.FAILED)
     say(f"{process}: alive")

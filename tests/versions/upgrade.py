@@ -16,9 +16,10 @@ from drover.client.history import open_log, read_log
 from drover.events.clusters import ClusterTraitsSeen
 from drover.events.partitions import TopicPartition
 from drover.events.traits import Traits
-from drover.jars import class_path, ensure, find_java, kafka_set
+from drover.jars import KAFKA_VERSION, class_path, ensure, find_java, kafka_set
 from drover.journal.reader import LogReader
 from drover.local.layout import CONTROLLER_ID
+from drover.traits import known_traits, version_of
 from tests.integration.support import Installation, own_installation, wait_for
 from tests.versions.asked import accepted, alive, in_sync, traits, unthrottled
 
@@ -73,9 +74,10 @@ async def upgrade(made: Installation, to: str) -> tuple[Traits, ...]:
 
 
 def _raise_level(bootstrap: str, kafka: str) -> None:
-    release = kafka.rpartition(".")[0]
-    arguments = ("--bootstrap-server", bootstrap, "upgrade", "--release-version", release)
-    environment = {**os.environ, "CLASSPATH": class_path(ensure(kafka_set(kafka)))}
+    """Raise the level to that of a version; the tool is of the default version, the only one whose tools are locked."""
+    level = version_of(known_traits(kafka.rpartition(".")[0])).supported_metadata_version
+    arguments = ("--bootstrap-server", bootstrap, "upgrade", "--feature", f"metadata.version={level}")
+    environment = {**os.environ, "CLASSPATH": class_path(ensure(kafka_set(KAFKA_VERSION)))}
     subprocess.run((str(find_java()), FEATURES, *arguments), env=environment, check=True)
 
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "acls": ("drover.cli.setup:acls", "Print the ACLs that Drover needs."),
     "worker": ("drover.cli.services:worker", "Run a worker."),
     "project": ("drover.cli.services:project", "Write the state to ZooKeeper."),
+    "healthcheck": ("drover.cli.healthcheck:healthcheck", "Say whether a process of Drover on this machine is alive."),
     "describe": ("drover.cli.describe:describe", "Show replicas, leaders, sizes, disks and balance."),
     "plan": ("drover.cli.plan:plan", "Propose moves: drain, add, replace, balance and more."),
     "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
@@ -96,7 +97,7 @@ class LazyGroup(click.Group):
 
 
 # Commands that are not about one managed cluster.
-WITHOUT_CLUSTER = frozenset({"local", "topics", "acls", "worker", "spark", "demo", "dead-letters"})
+WITHOUT_CLUSTER = frozenset({"local", "topics", "acls", "worker", "spark", "demo", "dead-letters", "healthcheck"})
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS)

@@ -15,7 +15,7 @@ from drover.jars import class_path, ensure, find_java
 from drover.testing.commands import Finished
 from tests.integration.support import LOOK_S, Installation, wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.story]
+pytestmark = [pytest.mark.cluster, pytest.mark.story, pytest.mark.timeout(900)]
 
 STOCK_TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 # With so few bytes per second, a copy of these topics takes longer than a test.

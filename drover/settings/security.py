@@ -1,6 +1,5 @@
 """How to reach one Kafka: `[log.security]` and `[clusters.NAME.security]`, and what the clients are told of them."""
 
-import importlib
 import ipaddress
 import logging
 import os
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from drover.errors import ConfigurationError
+from drover.extras import Extra, require
 from drover.logins import ChangingSecret, Secret, TokenSource
 from drover.settings.credentials import (
     ClientCertificate,
@@ -208,7 +208,7 @@ class Security:
                 # Amazon MSK takes its tokens by OAUTHBEARER, too.
                 return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": self._token_source(section)}
             case "GSSAPI":
-                _check_kerberos(section)
+                require(Extra.GSSAPI, f"{section}.sasl_mechanism = GSSAPI")
                 return {"sasl_mechanism": "GSSAPI", "sasl_kerberos_service_name": self.kerberos_service_name}
             case _:
                 return {
@@ -328,14 +328,3 @@ def _keeps_secrets(url: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _check_kerberos(section: str) -> None:
-    """Raise `ConfigurationError` if Kerberos' library is not installed."""
-    try:
-        importlib.import_module("gssapi")
-    except (ImportError, OSError) as error:
-        raise ConfigurationError(
-            f"{section}.sasl_mechanism: GSSAPI needs Kerberos' libraries and the extra gssapi: "
-            "pip install 'kafka-drover[gssapi]'"
-        ) from error

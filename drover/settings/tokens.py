@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from drover.errors import ConfigurationError
+from drover.extras import Extra, require
 from drover.logins import Secret, TokenError, TokenRefusedError, TokenSource
 
 TIMEOUT_S = 8.0
@@ -194,12 +194,8 @@ class AwsTokens:
 
 def aws_tokens(section: str, region: str) -> TokenSource:
     """Return the tokens of Amazon MSK. Raises `ConfigurationError` if AWS's library is not installed."""
-    try:
-        signer = importlib.import_module("aws_msk_iam_sasl_signer.MSKAuthTokenProvider")
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{section}.sasl_mechanism: AWS_MSK_IAM needs the extra msk: pip install 'kafka-drover[msk]'"
-        ) from error
+    require(Extra.MSK, f"{section}.sasl_mechanism = AWS_MSK_IAM")
+    signer = importlib.import_module("aws_msk_iam_sasl_signer.MSKAuthTokenProvider")
     return KeptTokens(AwsTokens(region, signer).issue)
 
 

@@ -7,6 +7,7 @@ import asyncio
 import base64
 import re
 import struct
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -51,7 +52,7 @@ class RecordingKafka(ScriptedKafka):
             self._connections.discard(writer)
             writer.close()
 
-    def _answer(self, key: int) -> object:
+    def _answer(self, key: int) -> Any:
         if key == API_VERSIONS:
             known = [(one, 0, newest) for one, newest in {**VERSIONS, HANDSHAKE: 1, AUTHENTICATE: 0}.items()]
             return ApiVersionsResponse(error_code=0, api_keys=known, throttle_time_ms=0)

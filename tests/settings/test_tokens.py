@@ -209,3 +209,14 @@ def test_other_mechanisms_are_told_to_java_too(monkeypatch: pytest.MonkeyPatch) 
         Security("SASL_SSL", "AWS_MSK_IAM")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     assert Security("SASL_SSL", "AWS_MSK_IAM").aws_region == "eu-west-1"
+
+
+@pytest.mark.parametrize(("mechanism", "extra"), [("AWS_MSK_IAM", "msk"), ("GSSAPI", "gssapi")])
+def test_a_way_to_log_in_whose_library_is_not_installed_names_the_extra(
+    mechanism: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("drover.extras.is_installed", lambda _: False)
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    security = Security("SASL_SSL", mechanism)  # type: ignore[arg-type]  # one of its words
+    with pytest.raises(ConfigurationError, match=rf"log\.security\.sasl_mechanism = {mechanism} needs .*\[{extra}\]"):
+        security.client_options(SECTION)

@@ -29,6 +29,7 @@ from drover.errors import (
     OutcomeUnknownError,
 )
 from drover.facts import NONE, NOT_CONTROLLER
+from drover.reasons import reason_of
 from drover.threads import deliver, in_daemon_thread
 from drover.time_limits import time_limit
 
@@ -187,7 +188,7 @@ class Connection:
         except (KafkaError, OSError) as problem:
             if isinstance(problem, NotSentError) and broker is None:
                 self._replace(client)  # all brokers that it knows are gone: start again from the bootstrap servers
-            raise self._fault(request, repr(problem), changed=changes and exchange.was_sent) from problem
+            raise self._fault(request, reason_of(problem), changed=changes and exchange.was_sent) from problem
 
     async def _refresh(self, client: KafkaAdminClient, deadline: Deadline) -> None:
         """Ask a broker for the controller; if that fails, the next request reports the fault."""
@@ -220,8 +221,8 @@ class Connection:
                 if not is_ours and self._may_try_again(deadline):
                     continue  # another caller with an earlier deadline had started it
                 raise ClusterUnavailableError(
-                    f"Drover cannot connect to any broker of {self._bootstrap} ({problem!r}): check that the cluster"
-                    " runs and that its bootstrap servers and security options are right"
+                    f"Drover cannot connect to any broker of {self._bootstrap} ({reason_of(problem)}): check that the"
+                    " cluster runs and that its bootstrap servers and security options are right"
                 ) from problem
         return self._client
 
@@ -308,7 +309,7 @@ class _Exchange:
 
     async def run(self) -> Any:
         """Send the request to the first broker that accepts a connection; only reads are retried on the next one."""
-        problem: object = "the cluster's metadata lists no broker"
+        problem = "the cluster's metadata lists no broker"
         cluster = self._manager.cluster
         if self._broker is not None and cluster.broker_metadata(self._broker) is None:
             await self._manager.wait_for(self._manager.call_soon(cluster.refresh_metadata), self._deadline.left_ms())
@@ -316,7 +317,7 @@ class _Exchange:
             try:
                 connection = await self._connected(broker)
             except KafkaError as error:
-                problem = error
+                problem = reason_of(error)
                 continue
             with self._lock:
                 if self._abandoned or self._deadline.left_ms() == 0:
@@ -329,8 +330,8 @@ class _Exchange:
             except (KafkaConnectionError, RequestTimedOutError) as error:
                 if not self._repeatable:
                     raise
-                problem = error
-        raise NotSentError(f"no broker could be reached, last problem: {problem!r}")
+                problem = reason_of(error)
+        raise NotSentError(f"no broker could be reached, last problem: {problem}")
 
     def _candidates(self) -> list[int]:
         """Return the brokers to try: healthy ones first, the controller first among them."""

@@ -19,6 +19,7 @@ from aiokafka.errors import (
 from drover.errors import LogAccessError, LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.login import NoTicketError, NoTokenError, TokenDeniedError, aiokafka_options, connect
+from drover.reasons import reason_of
 
 TIMEOUT_MS = 2_000
 AUTHORIZATION_ERRORS = (
@@ -31,7 +32,7 @@ _AUTHENTICATION_ERRORS = (AuthenticationFailedError, SaslAuthenticationFailed, U
 
 def unreachable(connection: LogConnection, error: Exception) -> LogUnavailableError:
     """Return the error for a failed request to the log's Kafka, with the settings to check."""
-    reason = str(error) or type(error).__name__
+    reason = reason_of(error)
     if isinstance(error, AUTHORIZATION_ERRORS):
         return LogAccessError(
             f"the log's Kafka at {connection.bootstrap} does not authorize {connection.user} ({reason}): "

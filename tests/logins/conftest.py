@@ -34,6 +34,14 @@ class OAuthCluster:
     endpoint: Endpoint
     bootstrap: str
 
+    def of_endpoint(self) -> dict[str, str]:
+        """Return the settings of a client that gets its tokens from the endpoint."""
+        return {
+            "sasl_oauth_token_endpoint": f'"{self.endpoint.url}/token"',
+            "sasl_oauth_client_id": '"drover"',
+            "sasl_oauth_client_secret": '"hunter2"',
+        }
+
     def settings_file(self, file: Path, security: Mapping[str, str]) -> Path:
         """Write settings in which this cluster is managed and holds the log."""
         lines = [

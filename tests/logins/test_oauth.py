@@ -20,14 +20,6 @@ pytestmark = [pytest.mark.cluster, pytest.mark.story, pytest.mark.timeout(600)]
 SECTION = "clusters.default.security"
 
 
-def of_endpoint(oauth: OAuthCluster) -> dict[str, str]:
-    return {
-        "sasl_oauth_token_endpoint": json.dumps(f"{oauth.endpoint.url}/token"),
-        "sasl_oauth_client_id": '"drover"',
-        "sasl_oauth_client_secret": '"hunter2"',
-    }
-
-
 def of_file(oauth: OAuthCluster, directory: Path, token: str) -> dict[str, str]:
     file = directory / "token"
     file.write_text(f"{token}\n")
@@ -43,7 +35,7 @@ async def drover(config: Path, *arguments: str) -> tuple[int, str, str]:
 @pytest.mark.parametrize("way", ["endpoint", "file", "command"])
 async def test_the_log_and_the_cluster_take_the_token(way: str, oauth: OAuthCluster, tmp_path: Path) -> None:
     security: Mapping[str, str] = {
-        "endpoint": lambda: of_endpoint(oauth),
+        "endpoint": lambda: oauth.of_endpoint(),
         "file": lambda: of_file(oauth, tmp_path, oauth.endpoint.token("drover")),
         "command": lambda: {
             "sasl_oauth_token_command": json.dumps([sys.executable, "-c", f"print({oauth.endpoint.token('drover')!r})"])
@@ -87,7 +79,7 @@ async def test_kafka_s_own_properties_do_the_same(oauth: OAuthCluster, tmp_path:
 async def test_what_is_wrong_is_one_clear_sentence(wrong: str, said: str, oauth: OAuthCluster, tmp_path: Path) -> None:
     security = {
         "issuer": of_file(oauth, tmp_path, oauth.endpoint.token("drover")[:-8] + "AAAAAAAA"),
-        "secret": {**of_endpoint(oauth), "sasl_oauth_client_secret": '"another"'},
+        "secret": {**oauth.of_endpoint(), "sasl_oauth_client_secret": '"another"'},
         "file": {"sasl_oauth_token_file": json.dumps(str(tmp_path / "gone"))},
     }[wrong]
     config = oauth.settings_file(tmp_path / "drover.toml", security)

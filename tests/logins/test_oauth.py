@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -34,13 +33,12 @@ async def drover(config: Path, *arguments: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("way", ["endpoint", "file", "command"])
 async def test_the_log_and_the_cluster_take_the_token(way: str, oauth: OAuthCluster, tmp_path: Path) -> None:
-    security: Mapping[str, str] = {
-        "endpoint": oauth.of_endpoint,
-        "file": lambda: of_file(oauth, tmp_path, oauth.endpoint.token("drover")),
-        "command": lambda: {
-            "sasl_oauth_token_command": json.dumps([sys.executable, "-c", f"print({oauth.endpoint.token('drover')!r})"])
-        },
-    }[way]()
+    security = oauth.of_endpoint()
+    if way == "file":
+        security = of_file(oauth, tmp_path, oauth.endpoint.token("drover"))
+    if way == "command":
+        program = f"print({oauth.endpoint.token('drover')!r})"
+        security = {"sasl_oauth_token_command": json.dumps([sys.executable, "-c", program])}
     config = oauth.settings_file(tmp_path / "drover.toml", security)
     code, output, errors = await drover(config, "topics", "init")
     assert code == 0, errors

@@ -97,8 +97,8 @@ HEALING_MUTANTS = (
     Mutant(
         "forget-the-first-report",
         "drover/fold/healing.py",
-        "    known = state.absent_brokers.get(event.broker, Absence(at_ms))",
-        "    known = Absence(at_ms)",
+        "    absence = state.absent_brokers.get(event.broker, Absence(at_ms))",
+        "    absence = Absence(at_ms)",
         layer="tests/healing/test_timers.py",
     ),
     Mutant(

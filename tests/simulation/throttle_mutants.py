@@ -57,7 +57,7 @@ THROTTLE_MUTANTS = (
     Mutant(
         "forget-the-baseline",
         LEDGER,
-        "baseline = event.found if known is None else known.baseline",
+        "baseline = event.found if entry is None else entry.baseline",
         "baseline = event.found",
     ),
     Mutant(
@@ -144,8 +144,8 @@ THROTTLE_MUTANTS = (
     Mutant(
         "forget-what-a-refused-list-holds",
         "drover/fold/throttles.py",
-        "    present = known.present if event.refused and known is not None else NO_ENTRIES",
-        "    present = known.present if not event.refused and known is not None else NO_ENTRIES",
+        "    present = topic.present if event.refused and topic is not None else NO_ENTRIES",
+        "    present = topic.present if not event.refused and topic is not None else NO_ENTRIES",
         layer="tests/shard/test_refused_lists.py",
     ),
     Mutant(
@@ -179,8 +179,8 @@ THROTTLE_MUTANTS = (
     Mutant(
         "take-drovers-own-for-a-stray",
         "drover/decide/throttles.py",
-        "        if one.broker not in state.broker_throttles and one.broker in facts.live_brokers",
-        "        if one.broker in facts.live_brokers",
+        "        if rates.broker not in state.broker_throttles and rates.broker in facts.live_brokers",
+        "        if rates.broker in facts.live_brokers",
         layer="tests/shard/test_throttles_left_over.py",
     ),
     Mutant(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from drover.decide.leader_order import deprioritise
-from drover.decide.leaders import DROVER
+from drover.decide.verdict import DROVER
 from drover.events.leadership import LeaderBalanceBegun, LeaderBalanceEnded
 from drover.facts import PartitionFacts
 from drover.reconcile.gates import changes_nothing

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from drover.decide.leaders import DROVER
 from drover.decide.order_endings import PLAN_PREFIX, is_reorder
 from drover.decide.plan_names import unused_plan_name
-from drover.decide.verdict import event_name
+from drover.decide.verdict import DROVER, event_name
 from drover.events.leadership import LeaderOrderKept
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened

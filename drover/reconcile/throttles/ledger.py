@@ -238,7 +238,7 @@ def _broker_events(
         yield from _events_after_refusal(cluster, broker, entry, rate, seen)
         return
     # The fold records when others changed it; here the time has no effect.
-    after = entry if seen == entry.intended else entry.as_found(seen, rate, at_ms=0)
+    after = entry if seen == entry.intended else entry.changed_to(seen, rate, at_ms=0)
     rates = after.wanted(rate)
     if rate is None:
         if rates == seen and after.others is not None:

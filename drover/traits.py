@@ -43,6 +43,7 @@ _RELEASES = {
     27: _Release("4.1", Completion.TARGET),
     29: _Release("4.2", Completion.TARGET),
     30: _Release("4.3", Completion.ADDED_UNLESS_SHRINKING),
+    33: _Release("4.4", Completion.ADDED_UNLESS_SHRINKING),
 }
 # In ZooKeeper mode only 3.9 was run; 3.7 and 3.8 have the same controller.
 _ZOOKEEPER_MODE, _KNOWN_FETCH_VERSIONS = "3", range(16, 18)
@@ -82,6 +83,11 @@ def version_of(traits: Traits) -> BrokerVersion:
     return BrokerVersion(level, level, _KNOWN_FETCH_VERSIONS[-1], int(traits.with_elr))
 
 
+def is_known_release(kafka: str) -> bool:
+    """Whether a release, named as in `3.9`, was seen running with KRaft."""
+    return any(release.name == kafka for release in _RELEASES.values())
+
+
 def known_traits(kafka: str, *, zookeeper_mode: bool = False, with_elr: bool = False) -> Traits:
     """Return the traits of a release in the table, named as in `3.9`."""
     return _traits_of_broker(version_of(Traits(kafka=kafka, zookeeper_mode=zookeeper_mode, with_elr=with_elr)))
@@ -100,7 +106,9 @@ def _traits_of_broker(broker: BrokerVersion) -> Traits:
         )
     release = _RELEASES.get(level)
     if release is None:
-        return Traits(kafka=f"of an unknown release (metadata.version {level})")
+        # Only what its features say is relied on.
+        name = f"newer than {_RELEASES[max(_RELEASES)].name}" if level > max(_RELEASES) else "of an unknown release"
+        return Traits(kafka=f"{name} (metadata.version {level})", with_elr=broker.elr_version > 0)
     controllers = _controllers_of(level, broker.metadata_version or 0)
     is_known = len({controller.completion for controller in controllers}) == 1
     return Traits(

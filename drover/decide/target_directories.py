@@ -1,4 +1,4 @@
-"""Remarks on an alter about the log directories of brokers that get new replicas: Kafka accepts such lists."""
+"""Remarks on an alter about the log directories of brokers that get new replicas."""
 
 from collections.abc import Collection, Iterator
 
@@ -11,7 +11,7 @@ from drover.planner.disks import DiskCode
 from drover.state.cluster import ClusterState
 
 _CONSEQUENCE = {
-    DiskCode.CORDONED: "Kafka copies there all the same; cancel it if that is not meant",
+    DiskCode.CORDONED: "Kafka 4.3 copies there all the same, and 4.4 refuses it; cancel it if that is not meant",
     DiskCode.FAILED: "a copy that Kafka puts there waits until it is repaired and the broker restarted",
 }
 

@@ -49,6 +49,10 @@ COMMANDS = {
     "recover": ("drover.cli.log:recover", "Let a shard go on whose log is damaged."),
     "schema": ("drover.cli.setup:schema", "Print the wire contract as JSON Schema."),
     "demo": ("drover.cli.local:demo", "Watch moves, a rollback and a takeover on a real Kafka."),
+    "kafka-reassign-partitions": (
+        "drover.cli.stock_tool:kafka_reassign_partitions",
+        "Do what the flags of Kafka's own tool ask for.",
+    ),
     "dead-letters": ("drover.cli.log:dead_letters", "Show the records that could not be read as commands."),
 }
 

@@ -21,9 +21,13 @@ def directory_remarks(
 ) -> tuple[str, ...]:
     """Say which brokers that get new replicas are cordoned (KIP-1066) or have a log directory that has failed.
 
-    `facts.directories` are what the brokers last described; nothing is said of one that has described nothing.
+    `facts.directories` are the brokers' last descriptions; a broker without one gets no remark.
     """
-    if not any(directory.is_cordoned or directory.code for found in facts.directories.values() for directory in found):
+    if not any(
+        directory.is_cordoned or directory.code
+        for directories in facts.directories.values()
+        for directory in directories
+    ):
         return ()
     receiving = facts.directories.keys() & set(_receiving(command, frozenset(accepted), state, facts))
     remarks = [

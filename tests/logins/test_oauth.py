@@ -35,7 +35,7 @@ async def drover(config: Path, *arguments: str) -> tuple[int, str, str]:
 @pytest.mark.parametrize("way", ["endpoint", "file", "command"])
 async def test_the_log_and_the_cluster_take_the_token(way: str, oauth: OAuthCluster, tmp_path: Path) -> None:
     security: Mapping[str, str] = {
-        "endpoint": lambda: oauth.of_endpoint(),
+        "endpoint": oauth.of_endpoint,
         "file": lambda: of_file(oauth, tmp_path, oauth.endpoint.token("drover")),
         "command": lambda: {
             "sasl_oauth_token_command": json.dumps([sys.executable, "-c", f"print({oauth.endpoint.token('drover')!r})"])

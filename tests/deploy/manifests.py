@@ -38,11 +38,15 @@ def helm(*arguments: str) -> str:
     return done.stdout
 
 
+def template(*arguments: str) -> str:
+    """What the chart makes; helm is told the oldest Kubernetes that the chart is for, since it has none to ask."""
+    chart = str(CHART.relative_to(ROOT))
+    return helm("template", "drover", chart, "--kube-version", "1.27.0", "--namespace", "drover", *arguments)
+
+
 def made() -> str:
     """The manifests of the chart as it is."""
-    return HEADER.format(digest=digest()) + helm(
-        "template", "drover", str(CHART.relative_to(ROOT)), "--namespace", "drover", "--values", str(VALUES)
-    )
+    return HEADER.format(digest=digest()) + template("--values", str(VALUES))
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ def test_the_lock_has_spark_s_connector_of_pyspark_s_version_and_what_it_needs()
     spark = {(jar.name, jar.version) for jar in jar_set("spark")}
     assert spark == {
         ("spark-sql-kafka-0-10_2.13", importlib.metadata.version("pyspark")),
-        ("spark-token-provider-kafka-0-10_2.13", "4.0.0"),
+        ("spark-token-provider-kafka-0-10_2.13", importlib.metadata.version("pyspark")),
         ("kafka-clients", "3.9.2"),
         ("commons-pool2", "2.13.1"),
     }

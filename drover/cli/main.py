@@ -14,6 +14,9 @@ from drover.errors import DroverError
 
 COMMANDS = {
     "local": ("drover.cli.local:local", "Run a real Kafka cluster on this machine."),
+    "config": ("drover.cli.config:config", "Make, check and show the settings."),
+    "context": ("drover.cli.config:context", "Choose among several settings files."),
+    "doctor": ("drover.cli.doctor:doctor", "Check connections, ACLs, topics, clocks and more, with remedies."),
     "topics": ("drover.cli.setup:topics", "Create and check Drover's own topics."),
     "acls": ("drover.cli.setup:acls", "Print the ACLs that Drover needs."),
     "worker": ("drover.cli.services:worker", "Run a worker."),
@@ -101,7 +104,9 @@ class LazyGroup(click.Group):
 
 
 # Commands that are not about one managed cluster.
-WITHOUT_CLUSTER = frozenset({"local", "topics", "acls", "worker", "spark", "demo", "dead-letters", "healthcheck"})
+WITHOUT_CLUSTER = frozenset(
+    {"local", "context", "topics", "acls", "worker", "spark", "demo", "dead-letters", "healthcheck"}
+)
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS)

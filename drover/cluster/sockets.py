@@ -14,6 +14,7 @@ from kafka.net import manager as connecting
 from kafka.net.inet import KafkaNetSocket
 from kafka.net.transport import KafkaSSLTransport
 
+from drover.cluster.login import NoCredentialsError
 from drover.cluster.recent_failures import note_failure
 
 DIRECT = "direct://"
@@ -114,8 +115,10 @@ def _reading_to_the_end(transport: Any) -> Any:
 
 def refusal(problem: Exception) -> str | None:
     """Return the reason of a permanent failure, such as a wrong password or certificate; None if a retry may help."""
+    if isinstance(problem, NoCredentialsError):
+        return str(problem.args[0])
     if isinstance(problem, SaslAuthenticationFailedError):
-        return "refuses the user or the password"
+        return "refuses the user, the password, the token or the ticket"
     if isinstance(problem, UnsupportedSaslMechanismError):
         return "does not support this sasl_mechanism"
     cause = problem.__context__  # kafka-python raises an error of its own while it handles the original one

@@ -14,7 +14,7 @@ LOWER_EVERY_MS, RECOVER_EVERY_MS = 10_000, 60_000
 # A replica that is out of sync for a shorter time is no cause: its broker may restart, or a move may be ending.
 LAGGING_FOR_MS = 10_000
 MOST_HALVINGS = 3
-# So many partitions are named in an event.
+# At most so many partitions are named in an event.
 MOST_NAMED = 500
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from drover.brokers import Brokers, hidden_leaders
 from drover.cluster_model import closed_by_directories
 from drover.decide.plan_names import unused_plan_name
+from drover.decide.verdict import DROVER
 from drover.events.healing import HealAssignment, HealChunkBegun, LeftPartition, LeftReason
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened, PlanThrottleSet, Priority
@@ -16,9 +17,6 @@ from drover.inventory import LogDirectory
 from drover.state.cluster import ClusterState
 from drover.state.healing import Heal, HealChunk
 from drover.unreachable import unreachable_in_words
-
-# The author of Drover's own plans and reports.
-BY = "drover"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ def begin_chunk(state: ClusterState, heal: Heal, chunk: HealChunk, seen: Seen, t
         return [begun]
     names = ", ".join(map(str, heal.brokers))
     reason = f"broker {names} is away: chunk {chunk.number} of {heal.chunks}"
-    opened = PlanOpened(cluster=state.name, plan=plan, by=BY, reason=reason, priority=Priority.HIGH)
+    opened = PlanOpened(cluster=state.name, plan=plan, by=DROVER, reason=reason, priority=Priority.HIGH)
     events: list[AnyEvent] = [begun, opened]
     if throttle is not None:
         events.append(PlanThrottleSet(cluster=state.name, plan=plan, bytes_per_second=throttle))

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from drover.decide.cancellation import Asking, cancel
+from drover.decide.verdict import DROVER
 from drover.events.healing import (
     BrokerOutageEnded,
     HealChunkEnded,
@@ -24,7 +25,7 @@ from drover.reconcile.contract import Attention, Reconciler, Urgency
 from drover.reconcile.gates import calls_nothing, changes_nothing
 from drover.reconcile.healing import timers
 from drover.reconcile.healing.brokers_to_heal import BrokersToHeal, gather_brokers_to_heal
-from drover.reconcile.healing.chunks import BY, Seen, begin_chunk, keys_of, next_chunk
+from drover.reconcile.healing.chunks import Seen, begin_chunk, keys_of, next_chunk
 from drover.reconcile.healing.heal_plan import HealPlan, heal_events, left_event
 from drover.reconcile.healing.outages import OutageWatch
 from drover.reconcile.healing.reports import ReportWatch
@@ -210,7 +211,7 @@ class HealingReconciler(Reconciler):
             active = state.reassignments.get(key)
             # A deferred rollback is tried again by itself.
             if active is not None and active.plan == running.plan and not active.is_cancelled and active.asked is None:
-                cancellation = cancel(active, CancelMode.ROLLBACK, Asking(BY, why), state.name)
+                cancellation = cancel(active, CancelMode.ROLLBACK, Asking(DROVER, why), state.name)
                 if not isinstance(cancellation, Refusal):
                     batch.emit_all(cancellation)
 

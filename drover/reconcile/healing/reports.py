@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from drover.brokers import Brokers
+from drover.decide.verdict import DROVER
 from drover.events.brokers import BrokerReturnRecorded
-from drover.reconcile.healing.chunks import BY
 from drover.state.healing import ALIVE_ENDS_REPORT_MS, HealingState
 
 
@@ -37,6 +37,6 @@ class ReportWatch:
                     broker=broker,
                     failed_at_ms=failed_at_ms,
                     returned_at_ms=at_ms,
-                    by=BY,
+                    by=DROVER,
                     reason=f"it has been seen alive for {ALIVE_ENDS_REPORT_MS // 1000} s",
                 )

@@ -11,7 +11,7 @@ from drover.state.reassignment import Reassignment
 
 # Kafka keeps a topic's throttled replicas in one string of at most 32,767 bytes; an entry takes up to 15.
 MAX_ENTRIES_PER_TOPIC = 2000
-# On the leader side, of moves that wait.
+# At most so many leader-side entries are of waiting moves.
 MAX_ENTRIES_AHEAD = 1000
 # Where moves end together, others follow at once: their entries stay this long after the topic's last move has ended.
 KEPT_IDLE_MS = 5000

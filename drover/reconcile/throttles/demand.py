@@ -1,8 +1,8 @@
 """An index of the throttles that moves in flight need; events update it, so that no batch scans all moves.
 
 Per step: leader side the current list, follower side the replicas being added (TV-134, TV-141, TV-142). Where plans
-disagree a broker gets the lowest rate asked (X14). With the entries of a move go those of others of its topic that
-still wait (`drover.reconcile.throttles.ahead`).
+disagree a broker gets the lowest rate asked (X14). Entries of waiting moves are added with those of a move of the same
+topic that begins (`drover.reconcile.throttles.ahead`).
 """
 
 from bisect import bisect_left
@@ -142,7 +142,7 @@ class Demand:
         self.topics: dict[str, TopicDemand] = {}
         self.changed_brokers: set[int] = set()
         self.changed_topics: set[str] = set()
-        # Until when (monotonic) topics in which nothing moves keep the entries of moves that wait, the earliest first.
+        # Until when (monotonic) topics without a move in flight keep entries of waiting moves, the earliest first.
         self._idle: dict[str, int] = {}
         # Waiting moves by topic, in the order of acceptance; some may have begun since.
         self._waiting: dict[str, dict[TopicPartition, None]] = {}
@@ -157,7 +157,7 @@ class Demand:
         return frozenset(self._plans)
 
     def rate(self, broker: int) -> int | None:
-        """Return the lowest rate asked for on a broker; None if none is."""
+        """Return the lowest rate asked for on a broker; None without one."""
         if broker not in self._rates:
             rates = (self._state.rate_of(name) for name in self._plans.get(broker, ()))
             self._rates[broker] = min((rate for rate in rates if rate is not None), default=None)

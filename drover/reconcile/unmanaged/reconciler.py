@@ -41,7 +41,7 @@ class UnmanagedReconciler(Reconciler):
             self._record_moves(entry.moves, entry.ended_ms, batch)
 
     def follow(self, changes: Changes) -> None:
-        """Follow which of the listed moves become Drover's, and which cease to be."""
+        """Follow listed moves that become Drover's, or cease to be."""
         moves, in_flight = self.observed.moves, self.state.moves.in_flight
         for key in changes.partitions if moves else ():
             if key in moves:

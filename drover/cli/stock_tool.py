@@ -30,6 +30,7 @@ from drover.events.records import Outcome
 from drover.events.refusals import RefusalCode
 from drover.facts import Move
 from drover.settings.settings import Settings
+from drover.settings.sources import find_file
 from drover.state.cluster import ClusterState
 
 CALL_TIMEOUT_MS = 30_000
@@ -142,7 +143,27 @@ def kafka_reassign_partitions(invocation: Invocation, **options: Any) -> None:
     Example: drover kafka-reassign-partitions --execute --reassignment-json-file plan.json --throttle 50000000
     """
     action = _action_of(options)
+    choose_cluster(invocation)
     _ACTIONS[action](invocation, options)
+
+
+def choose_cluster(invocation: Invocation) -> None:
+    """Use the settings of a configured cluster that has one of the brokers of `--bootstrap-server`, if there is one.
+
+    A script names its cluster by brokers; the settings have the name by which workers know it, and where its log is.
+    """
+    if invocation.bootstrap_server is None or invocation.config is not None or find_file(None) is None:
+        return
+    brokers = _addresses(invocation.bootstrap_server)
+    clusters = replace(invocation, bootstrap_server=None, command_config=None, cluster=None).settings().clusters
+    matching = [name for name, cluster in clusters.items() if brokers & _addresses(cluster.bootstrap)]
+    if len(matching) == 1:
+        invocation.cluster = invocation.cluster or matching[0]
+        invocation.bootstrap_server = invocation.command_config = None
+
+
+def _addresses(bootstrap: str) -> frozenset[str]:
+    return frozenset(address.strip() for address in bootstrap.split(","))
 
 
 def _action_of(options: Mapping[str, Any]) -> str:

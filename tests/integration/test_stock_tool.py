@@ -53,6 +53,7 @@ class Tool:
 
     async def run(self, *arguments: str) -> Finished:
         """Run it; what it prints has TOPIC where its topic is, and no stack trace."""
+        arguments = ("--bootstrap-server", self.drover.cluster.bootstrap, *arguments)
         if self.is_stock:
             done = await self._run_stock(arguments)
         else:
@@ -65,7 +66,7 @@ class Tool:
 
     async def _run_stock(self, arguments: Sequence[str]) -> Finished:
         process = await asyncio.create_subprocess_exec(
-            str(find_java()), "-Xmx256M", STOCK_TOOL, "--bootstrap-server", self.drover.cluster.bootstrap, *arguments,
+            str(find_java()), "-Xmx256M", STOCK_TOOL, *arguments,
             env={**os.environ, "CLASSPATH": class_path(ensure("kafka"))},
             stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -34,14 +34,14 @@ async def drover(config: Path, *arguments: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("way", ["endpoint", "file", "command"])
 async def test_the_log_and_the_cluster_take_the_token(way: str, oauth: OAuthCluster, tmp_path: Path) -> None:
-    security: Mapping[str, str] = {
+    ways: Mapping[str, Callable[[], Mapping[str, str]]] = {
         "endpoint": oauth.of_endpoint,
         "file": lambda: of_file(oauth, tmp_path, oauth.endpoint.token("drover")),
         "command": lambda: {
             "sasl_oauth_token_command": json.dumps([sys.executable, "-c", f"print({oauth.endpoint.token('drover')!r})"])
         },
-    }[way]()
-    config = oauth.settings_file(tmp_path / "drover.toml", security)
+    }
+    config = oauth.settings_file(tmp_path / "drover.toml", ways[way]())
     code, output, errors = await drover(config, "topics", "init")
     assert code == 0, errors
     code, output, errors = await drover(config, "describe", "-o", "json")

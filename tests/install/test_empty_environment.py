@@ -1,7 +1,9 @@
 """The wheel in an empty environment, without extras: what every role needs is there, and what is not is named."""
 
+import asyncio
 import os
 import subprocess
+import sys
 import urllib.request
 import venv
 from pathlib import Path
@@ -9,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from drover.extras import LIBRARIES
+from drover.local import local_cluster
+from drover.local.layout import WORKER
 from tests.architecture.repository import ROOT
 from tests.docker.packages import UV, build, site_of, uv
 
@@ -125,3 +129,40 @@ def test_every_module_of_the_core_can_be_imported_and_pandas_3_may_stand_beside_
     resolved = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert resolved.returncode == 0, resolved.stderr
     assert " - " not in resolved.stderr, "nothing of Drover's would be replaced"
+
+
+@pytest.mark.cluster
+async def test_a_worker_of_the_core_drains_a_broker_of_a_real_cluster(environment: Path, tmp_path: Path) -> None:
+    async with local_cluster(tmp_path / ".local" / "cluster", 4, 3) as cluster:
+        said = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(environment),
+            "DROVER_CONFIG": str(cluster.config_of(WORKER)),
+            "DROVER_WORKER__ALLOW_DROVER_TOPICS": "true",
+        }
+
+        async def run(program: str, *words: str) -> str:
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *words,
+                cwd=tmp_path,
+                env=said,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+            )
+            output, _ = await process.communicate()
+            assert process.returncode == 0, output.decode()
+            return output.decode()
+
+        core = str(environment / "bin" / "drover")
+        await run(core, "topics", "init")
+        await run(sys.executable, "-m", "drover", "local", "seed", "orders", "--partitions", "6", "--megabytes", "1")
+        worker = await asyncio.create_subprocess_exec(core, "worker", "--listen", "127.0.0.1:0", cwd=tmp_path, env=said)
+        try:
+            drain = ("plan", "drain", "1", "--include-internal", "--plan", "core", "--apply", "--reason", "a test")
+            await run(core, *drain, "--follow")
+            assert "reassignment-completed" in await run(core, "history", "--plan", "core")
+            assert "Verified" in await run(core, "replay", "--verify")
+        finally:
+            worker.terminate()
+            assert await worker.wait() == 0

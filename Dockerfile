@@ -1,25 +1,63 @@
-# Drover from its lock file, as a user without rights. The worker by default; any other command can be given.
-# How to renew the digests: docs/operating.md, Docker.
-FROM python:3.13.9-slim-bookworm@sha256:b685a4fa58bb19d1814d78a1ec0f0208f351452724f78b20212c984d6e124a34 AS build
+# Two images: `core` (docker build .), which has no Java and no Spark, and `spark` (docker build --target spark .).
+# The dependencies come from the lock file and before the sources, so that an edit builds only the wheel again.
+# How to renew the digests: docs/install.md, Images.
+FROM python:3.13.9-slim-bookworm@sha256:b685a4fa58bb19d1814d78a1ec0f0208f351452724f78b20212c984d6e124a34 AS dependencies
 COPY .ci/uv.txt .ci/build.txt ./
 RUN pip install --no-cache-dir --require-hashes -r uv.txt
-ENV UV_PROJECT_ENVIRONMENT=/opt/drover UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy
+ENV UV_PROJECT_ENVIRONMENT=/opt/drover UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy UV_NO_CACHE=1
 WORKDIR /source
-COPY pyproject.toml uv.lock README.md LICENSE ./
+COPY pyproject.toml uv.lock ./
+RUN uv sync --frozen --no-dev --no-install-project
+
+FROM dependencies AS spark-dependencies
+RUN uv sync --frozen --no-dev --no-install-project --extra spark --extra local --extra plots
+
+FROM dependencies AS wheel
+COPY README.md LICENSE NOTICE ./
 COPY agents agents
 COPY drover drover
 COPY events events
 COPY projections projections
 COPY spark spark
-RUN uv sync --frozen --no-dev --no-install-project \
-    && uv pip install --no-deps --python /opt/drover --build-constraints /build.txt .
+RUN uv build --wheel --build-constraints /build.txt --out-dir /wheel
 
-FROM python:3.13.9-slim-bookworm@sha256:b685a4fa58bb19d1814d78a1ec0f0208f351452724f78b20212c984d6e124a34
-COPY --from=build /opt/drover /opt/drover
-RUN useradd --uid 10001 --create-home drover
+FROM dependencies AS installed
+RUN --mount=from=wheel,source=/wheel,target=/wheel uv pip install --no-deps --python /opt/drover /wheel/*.whl
+
+FROM spark-dependencies AS spark-installed
+RUN --mount=from=wheel,source=/wheel,target=/wheel uv pip install --no-deps --python /opt/drover /wheel/*.whl
+# Spark's connector, verified, and the Java that Spark starts: the container fetches and makes nothing.
+ENV DROVER_CACHE_DIR=/opt/drover-cache
+RUN /opt/drover/bin/drover spark jars && /opt/drover/bin/python -m drover.spark.java_home
+
+FROM python:3.13.9-slim-bookworm@sha256:b685a4fa58bb19d1814d78a1ec0f0208f351452724f78b20212c984d6e124a34 AS base
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Drover" \
+    org.opencontainers.image.description="Moves Apache Kafka partition replicas safely" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.version="${VERSION}" \
+    org.opencontainers.image.revision="${REVISION}"
+RUN useradd --uid 10001 --create-home drover && install --directory --owner 10001 /var/lib/drover-spark
 USER 10001
-ENV PATH=/opt/drover/bin:$PATH
-HEALTHCHECK --interval=5s --timeout=3s --start-period=60s --retries=3 \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8150/readyz', timeout=2)"]
+# Inside, everything listens on every address; what reaches the container is decided outside.
+ENV PATH=/opt/drover/bin:$PATH \
+    DROVER_WORKER__LISTEN=0.0.0.0:8150 \
+    DROVER_WEB__LISTEN=0.0.0.0:8160 \
+    DROVER_ZOOKEEPER__LISTEN=0.0.0.0:8161 \
+    DROVER_SPARK__DIRECTORY=/var/lib/drover-spark
+EXPOSE 8150 8160 8161
+# Of the worker; another role is checked by its own name.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["drover", "healthcheck", "worker"]
 ENTRYPOINT ["drover"]
 CMD ["worker"]
+
+FROM base AS spark
+COPY --from=spark-installed /opt/drover-cache /opt/drover-cache
+COPY --from=spark-installed /opt/drover /opt/drover
+ENV DROVER_CACHE_DIR=/opt/drover-cache
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["drover", "healthcheck", "spark"]
+CMD ["spark", "run"]
+
+FROM base AS core
+COPY --from=installed /opt/drover /opt/drover

@@ -10,7 +10,9 @@ export UV_SYSTEM_CERTS ?= $(if $(wildcard /etc/ssl/certs/ca-certificates.crt /et
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help install test stories lint types unit pythons browser format demo bench picture soak soak-faults soak-hostile soak-workers mutants clean
+HELM := v3.22.0
+
+.PHONY: help install test stories lint types unit pythons browser helm manifests sbom format demo bench picture soak soak-faults soak-hostile soak-workers mutants clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -36,11 +38,20 @@ types: install ## Check types
 unit: install ## Run the tests that need no cluster (ARGS=... is passed on to pytest)
 	$(BIN)/pytest -m 'not cluster and not story' $(ARGS)
 
-pythons: install ## Run those tests on every Python from 3.11 to 3.13 that can be found
+pythons: install ## Run those tests on every Python from 3.11 to 3.14 that can be found
 	.ci/pythons $(ARGS)
 
 browser: install ## Get the browser that the tests of the page drive, pinned by its hash
 	$(BIN)/python -m tests.web.browser
+
+helm: ## Build helm, with Go, which `make manifests` and a test of the chart use
+	GOBIN='$(CURDIR)/.tools' go install helm.sh/helm/v3/cmd/helm@$(HELM)
+
+manifests: install ## Make deploy/kubernetes/drover.yaml of the Helm chart
+	$(BIN)/python -m tests.deploy.manifests
+
+sbom: install ## Write dist/sbom.cdx.json: every package and every jar, with version and hash (CycloneDX)
+	$(BIN)/python -m tests.install.sbom
 
 format: install ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .
@@ -73,5 +84,5 @@ soak-workers: install ## Let whole workers play SEEDS=200 random stories in virt
 	$(BIN)/python -m tests.runtime.random_story $(or $(FIRST_SEED),1000) $(or $(SEEDS),200)
 
 clean: ## Remove .venv and every cache (downloaded jars stay in the user's cache)
-	rm -rf .venv .pythons .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf .venv .pythons .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -265,7 +265,7 @@ class ShardHost:
             "the log of a shard is damaged: the shard stops, the others go on; see docs/recovery.md",
             shard=number,
             offset=damage.offset,
-            why=damage.what,
+            why=damage.detail,
         )
         self._metrics.shard_damaged(number, is_damaged=True)
         if self.is_replayed:

@@ -1,4 +1,4 @@
-"""PURE: a planner's model of a live cluster, made of what one look at the cluster and Drover's own state say."""
+"""PURE: a planner's model of a live cluster, made from one observation of it and Drover's own state."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -15,16 +15,15 @@ Rates = Mapping[TopicPartition, float]
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """Inputs of a model that the cluster itself cannot tell.
+    """Inputs of a model that the cluster itself does not show.
 
-    `excluded` are brokers that shall get nothing, `own_topics` Drover's own topics, which count as internal. `moving`
-    is what Drover's log says: partitions that it moves, or will move, and that a new plan must leave alone. So is
-    `held`: brokers that something else works on. `dead` brokers count as such whatever the cluster shows.
-    `destinations` are brokers that are to have a replica of a partition that moves or will move, so that what they
-    still have to copy is not planned for twice; `targets` are the lists at which Drover's moves end. `rates` are what
-    is appended, in bytes per second. `demoted` are brokers that should not lead, by topic; those that should lead
-    nothing are in `demoted_everywhere`. `emptied` and `filled` are the brokers that open plans empty and fill, with the
-    plan's name and author.
+    `excluded` are brokers that must receive no replicas, `own_topics` Drover's own topics, which count as internal.
+    `moving` are the partitions that Drover is moving or will move by its log; a new plan leaves them alone, as it does
+    the brokers that are `held`. `dead` brokers count as dead whatever the cluster shows. `destinations` are the brokers
+    that are to get a replica of a moving partition, so that the bytes still to be copied are planned for only once;
+    `targets` are the lists at which Drover's moves end. `rates` are bytes appended per second. `demoted` are brokers
+    that should not lead, by topic; brokers that should lead nothing are in `demoted_everywhere`. `emptied` and `filled`
+    are the brokers that open plans empty and fill, with the plan's name and author.
     """
 
     excluded: Collection[int] = frozenset()
@@ -42,13 +41,13 @@ class Knowledge:
 
 
 def rates_between(earlier: Inventory, later: Inventory) -> dict[TopicPartition, float]:
-    """Return the bytes per second that were appended between two looks, by what the leaders' disks hold.
+    """Return the bytes per second that were appended between two observations, by the leaders' sizes on disk.
 
-    A partition that has lost segments meanwhile counts as one that nothing was written to; one without a leader, or
-    that is not in both, is left out.
+    A partition whose leader has deleted segments meanwhile may count as idle. A partition without a leader, or missing
+    from one of the observations, is left out.
     """
     elapsed_s = (later.seen_ms - earlier.seen_ms) / 1000
-    assert elapsed_s > 0, "the second look comes later"
+    assert elapsed_s > 0, "the second observation is later"
     rates: dict[TopicPartition, float] = {}
     for partition, facts in later.partitions.items():
         before = _leaders_bytes(earlier, partition, facts.leader)
@@ -59,16 +58,16 @@ def rates_between(earlier: Inventory, later: Inventory) -> dict[TopicPartition, 
 
 
 def hidden_topics(inventory: Inventory) -> tuple[str, ...]:
-    """Name the topics that lie on disks and were not shown: their user may not describe them, or they are just gone."""
+    """Name the topics that have replicas on disk but were not described: without the ACL for it, or just deleted."""
     shown = {partition.topic for partition in inventory.partitions}
     return tuple(sorted({partition.topic for partition in inventory.replica_bytes} - shown))
 
 
 def model_of(inventory: Inventory, knowledge: Knowledge) -> ClusterModel:
-    """Make the model.
+    """Return the planner's model of a cluster.
 
-    The size of a copy is that of the leader's, or of the largest where the leader's is unknown. A broker with a log
-    directory that has failed is failing.
+    A partition is as large as its leader's replica, or as its largest one where the leader's size is unknown. A broker
+    with a failed log directory is failing.
     """
     arriving, replicas = _arriving(inventory, knowledge)
     topics = _demoted_topics(knowledge)
@@ -76,12 +75,12 @@ def model_of(inventory: Inventory, knowledge: Knowledge) -> ClusterModel:
     return ClusterModel.of(
         (
             replace(
-                _broker(found, knowledge, topics.get(found.broker, ())),
-                arriving_bytes=arriving[found.broker],
-                arriving_replicas=replicas[found.broker],
-                unregistered=found.broker in unregistered,
+                _broker(registered, knowledge, topics.get(registered.broker, ())),
+                arriving_bytes=arriving[registered.broker],
+                arriving_replicas=replicas[registered.broker],
+                unregistered=registered.broker in unregistered,
             )
-            for found in inventory.brokers.values()
+            for registered in inventory.brokers.values()
         ),
         (_partition(key, facts, inventory, knowledge) for key, facts in inventory.partitions.items()),
         inventory.kafka_cluster_id,
@@ -90,28 +89,28 @@ def model_of(inventory: Inventory, knowledge: Knowledge) -> ClusterModel:
 
 def _demoted_topics(knowledge: Knowledge) -> dict[int, tuple[str, ...]]:
     """Return by broker the topics that it should not lead."""
-    found: dict[int, list[str]] = {}
+    demoted: dict[int, list[str]] = {}
     for topic in sorted(knowledge.demoted):
         for broker in knowledge.demoted[topic]:
-            found.setdefault(broker, []).append(topic)
-    return {broker: tuple(topics) for broker, topics in found.items()}
+            demoted.setdefault(broker, []).append(topic)
+    return {broker: tuple(topics) for broker, topics in demoted.items()}
 
 
-def _broker(found: RegisteredBroker, knowledge: Knowledge, demoted: tuple[str, ...]) -> Broker:
-    directories = found.directories or ()
+def _broker(registered: RegisteredBroker, knowledge: Knowledge, demoted: tuple[str, ...]) -> Broker:
+    directories = registered.directories or ()
     return Broker(
-        id=found.broker,
-        rack=found.rack,
-        alive=(found.is_alive or found.is_unreachable) and found.broker not in knowledge.dead,
-        excluded=found.broker in knowledge.excluded,
-        held=found.broker in knowledge.held,
+        id=registered.broker,
+        rack=registered.rack,
+        alive=(registered.is_alive or registered.is_unreachable) and registered.broker not in knowledge.dead,
+        excluded=registered.broker in knowledge.excluded,
+        held=registered.broker in knowledge.held,
         failing=any(directory.code for directory in directories),
         log_dirs=tuple(_directory(directory) for directory in directories),
-        demoted=found.broker in knowledge.demoted_everywhere,
+        demoted=registered.broker in knowledge.demoted_everywhere,
         demoted_topics=demoted,
-        unreachable=found.is_unreachable,
-        emptied_by=knowledge.emptied.get(found.broker),
-        filled_by=knowledge.filled.get(found.broker),
+        unreachable=registered.is_unreachable,
+        emptied_by=knowledge.emptied.get(registered.broker),
+        filled_by=knowledge.filled.get(registered.broker),
     )
 
 
@@ -120,12 +119,12 @@ def closed_by_directories(broker: int, directories: Iterable[LogDirectory]) -> t
     return tuple(closed_by_disks(Broker(broker, log_dirs=tuple(map(_directory, directories)))))
 
 
-def _directory(found: LogDirectory) -> LogDir:
-    return LogDir(found.path, found.total_bytes, found.usable_bytes, found.is_cordoned, found.code)
+def _directory(directory: LogDirectory) -> LogDir:
+    return LogDir(directory.path, directory.total_bytes, directory.usable_bytes, directory.is_cordoned, directory.code)
 
 
 def _arriving(inventory: Inventory, knowledge: Knowledge) -> tuple[Counter[int], Counter[int]]:
-    """Sum up by broker what moves, now or later, have still to copy to it: bytes, and replicas not in its list yet."""
+    """Sum up by broker the bytes that moves, also future ones, have still to copy to it, and its new replicas."""
     arriving: Counter[int] = Counter()
     replicas: Counter[int] = Counter()
     for key, facts in inventory.partitions.items():
@@ -161,7 +160,7 @@ def _partition(key: TopicPartition, facts: PartitionFacts, inventory: Inventory,
 
 
 def _target(key: TopicPartition, facts: PartitionFacts, knowledge: Knowledge) -> tuple[int, ...] | None:
-    """Return where a partition goes in the end: by Drover's log, or else by what Kafka shows."""
+    """Return the list at which a partition's move ends: by Drover's log, or else by Kafka's own listing."""
     target = knowledge.targets.get(key)
     return target if target is not None or facts.move is None else facts.move.target
 

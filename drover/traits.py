@@ -1,8 +1,8 @@
 """How a Kafka cluster behaves where versions differ: traits as values, and the rule that finds them.
 
-Nothing in Drover asks for a version. It asks for a trait, and a trait is read from what the brokers say of themselves
-(KIP-35's API versions with KIP-584's features). Where they say something that nobody has seen running yet, or do not
-agree, each trait has its careful reading: the one with which Drover promises least.
+Drover asks for traits, never for a version. A trait is read from the brokers' own answers (KIP-35's API versions with
+KIP-584's features). Where these are new to Drover, or differ between brokers, each trait has its careful reading: the
+one with which Drover promises least.
 """
 
 from collections.abc import Collection
@@ -13,11 +13,11 @@ from drover.events.traits import Completion, Retarget, Traits
 
 @dataclass(frozen=True, slots=True)
 class BrokerVersion:
-    """What one broker says of itself in its ApiVersions response.
+    """The fields of one broker's ApiVersions response that tell releases apart.
 
     `supported_metadata_version` is the highest level of the feature `metadata.version` that its software knows, and
-    `metadata_version` the level in force, which every controller knows, too; None where it does not say, as in
-    ZooKeeper mode. `fetch_version` is the highest version of Fetch, by which releases are told apart there.
+    `metadata_version` the level in force, which every controller knows, too; None if the response has none, as in
+    ZooKeeper mode. `fetch_version` is the highest version of Fetch, which tells releases apart there.
     `elr_version` is that of `eligible.leader.replicas.version`, 0 when it is off or unknown.
     """
 
@@ -34,7 +34,7 @@ class _Release:
     elects_unclean: bool = True
 
 
-# By the highest level of `metadata.version` that the release supports; docs/kafka-versions.md says what was run.
+# By the highest level of `metadata.version` that the release supports; docs/kafka-versions.md lists the tested ones.
 _RELEASES = {
     19: _Release("3.7", Completion.ADDED, elects_unclean=False),
     20: _Release("3.8", Completion.TARGET, elects_unclean=False),
@@ -43,6 +43,7 @@ _RELEASES = {
     27: _Release("4.1", Completion.TARGET),
     29: _Release("4.2", Completion.TARGET),
     30: _Release("4.3", Completion.ADDED_UNLESS_SHRINKING),
+    33: _Release("4.4", Completion.ADDED_UNLESS_SHRINKING),
 }
 # In ZooKeeper mode only 3.9 was run; 3.7 and 3.8 have the same controller.
 _ZOOKEEPER_MODE, _KNOWN_FETCH_VERSIONS = "3", range(16, 18)
@@ -58,36 +59,41 @@ LATEST = Traits(
 
 
 def traits_of(brokers: Collection[BrokerVersion]) -> Traits | None:
-    """Find the traits of a cluster by what its live brokers say; None if none of them said anything.
+    """Return the traits of a cluster by the answers of its live brokers; None without any answer.
 
     Brokers that do not agree are being upgraded: a controller may be any of them, so the careful readings hold. If only
     some are in ZooKeeper mode, the cluster is being migrated to KRaft.
     """
-    found = sorted({_traits_of_one(broker) for broker in brokers}, key=lambda traits: traits.kafka)
-    if len(found) < 2:
-        return found[0] if found else None
-    modes = {traits.zookeeper_mode for traits in found}
+    distinct = sorted({_traits_of_broker(broker) for broker in brokers}, key=lambda traits: traits.kafka)
+    if len(distinct) < 2:
+        return distinct[0] if distinct else None
+    modes = {traits.zookeeper_mode for traits in distinct}
     return Traits(
-        kafka=" and ".join(dict.fromkeys(traits.kafka for traits in found)),
+        kafka=" and ".join(dict.fromkeys(traits.kafka for traits in distinct)),
         zookeeper_mode=modes == {True},
         migrates=len(modes) > 1,
     )
 
 
 def version_of(traits: Traits) -> BrokerVersion:
-    """Return what a broker of a known release with these traits says of itself; the reverse of `traits_of`."""
+    """Return the answer of a broker of a known release with these traits; the reverse of `traits_of`."""
     if traits.zookeeper_mode:
         return BrokerVersion(None, None, _KNOWN_FETCH_VERSIONS[-1])
     level = next(level for level, release in _RELEASES.items() if release.name == traits.kafka)
     return BrokerVersion(level, level, _KNOWN_FETCH_VERSIONS[-1], int(traits.with_elr))
 
 
+def is_known_release(kafka: str) -> bool:
+    """Whether a release, named as in `3.9`, was seen running with KRaft."""
+    return any(release.name == kafka for release in _RELEASES.values())
+
+
 def known_traits(kafka: str, *, zookeeper_mode: bool = False, with_elr: bool = False) -> Traits:
-    """Return the traits of a release that was seen running, named as in `3.9`."""
-    return _traits_of_one(version_of(Traits(kafka=kafka, zookeeper_mode=zookeeper_mode, with_elr=with_elr)))
+    """Return the traits of a release in the table, named as in `3.9`."""
+    return _traits_of_broker(version_of(Traits(kafka=kafka, zookeeper_mode=zookeeper_mode, with_elr=with_elr)))
 
 
-def _traits_of_one(broker: BrokerVersion) -> Traits:
+def _traits_of_broker(broker: BrokerVersion) -> Traits:
     level = broker.supported_metadata_version
     if level is None:
         is_known = broker.fetch_version in _KNOWN_FETCH_VERSIONS
@@ -100,16 +106,18 @@ def _traits_of_one(broker: BrokerVersion) -> Traits:
         )
     release = _RELEASES.get(level)
     if release is None:
-        return Traits(kafka=f"of an unknown release (metadata.version {level})")
+        # Only what its features say is relied on.
+        name = f"newer than {_RELEASES[max(_RELEASES)].name}" if level > max(_RELEASES) else "of an unknown release"
+        return Traits(kafka=f"{name} (metadata.version {level})", with_elr=broker.elr_version > 0)
     controllers = _controllers_of(level, broker.metadata_version or 0)
-    is_known = len({one.completion for one in controllers}) == 1
+    is_known = len({controller.completion for controller in controllers}) == 1
     return Traits(
         kafka=release.name if is_known else f"{release.name} (metadata.version of {controllers[0].name} or before)",
         completion=release.completion if is_known else Completion.TARGET,
         is_known=is_known,
         with_elr=broker.elr_version > 0,
         takes_dead_destinations=True,
-        elects_unclean=all(one.elects_unclean for one in controllers),
+        elects_unclean=all(controller.elects_unclean for controller in controllers),
     )
 
 

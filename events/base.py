@@ -1,4 +1,4 @@
-"""What every event has: the cluster it is about, and an explicit string tag that never changes."""
+"""The base of every event: the cluster it is about, and an explicit string tag that never changes."""
 
 from msgspec import Struct
 
@@ -20,7 +20,7 @@ class PartitionEvent(Event, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def key(self) -> TopicPartition:
         """The partition whose reassignment this is about."""
-        # What `TopicPartition(...)` does, without its function in Python: every event of a log is asked for this.
+        # `TopicPartition(...)` without its Python function, because this runs for every event of a log.
         return tuple.__new__(TopicPartition, (self.topic, self.partition))
 
 

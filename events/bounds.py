@@ -1,6 +1,6 @@
-"""How long the texts of a command may be, and of which characters: one rule for every door.
+"""The bounds of a command's texts and lists, and the characters they may have, wherever the command comes from.
 
-Whatever arrives is cut to these lengths before anything keeps, logs or counts it. docs/security.md lists the numbers.
+Texts are cut to these lengths before they are kept, logged or counted. docs/security.md lists the numbers.
 """
 
 import re
@@ -28,26 +28,26 @@ MAX_REPLICAS = 256
 MAX_BROKERS = 10_000
 MAX_TOPICS = 1000
 MAX_LIMITS = 100
-# The intake of ZooKeeper asks in this name, under ids that begin so; nobody else does.
+# The author and the prefix of the ids of commands from ZooKeeper's intake, reserved for it.
 INTAKE_BY = "zookeeper"
 INTAKE_ID_PREFIX = "znode-"
-# What is wrong with a record, in words for a person.
+# The description of a fault of a record.
 MAX_DETAIL_BYTES = 500
 
-# C0 and C1 controls, separators of lines, halves of surrogates, and what Unicode says is not shown (its property
-# Default_Ignorable_Code_Point, with the marks that turn the direction of text): two names must not look alike. Joiners
-# and variation selectors are left out, since words of some languages, and emoji, are written with them.
+# C0 and C1 controls, line separators, surrogates, and characters that are not shown (Unicode's property
+# Default_Ignorable_Code_Point, with the marks that turn the direction of text), so that different texts look different.
+# Joiners and variation selectors are left out, since some languages and emoji need them.
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
 )
-# In the name of somebody they are not needed.
+# Names of authors do without them.
 _JOINERS = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
 
 def fault_of(command: Command) -> str | None:
-    """Say which text or list of a command is out of bounds; None if nothing is."""
+    """Say which text or list of a command is out of bounds; None if all are within them."""
     return (
         _fault_of_text("by", command.by, MAX_BY_BYTES)
         or _fault_of_by(command.by)
@@ -58,16 +58,16 @@ def fault_of(command: Command) -> str | None:
 
 
 def visible(text: str) -> str:
-    """Write what nobody sees, or what would mislead, as its escape: a terminal shows the text as it is.
+    """Write invisible and misleading characters as escapes, so that a terminal shows the text as it is.
 
-    Line feeds stay. Whatever reaches a person passes through here, wherever it comes from: what was written before the
-    bounds above existed is in the log for ever.
+    Line feeds stay. Every text for a person passes through here, since a log may hold texts from before the bounds
+    above.
     """
     return _UNSEEN.sub(_escaped, text) if _UNSEEN.search(text) else text
 
 
-def _escaped(found: re.Match[str]) -> str:
-    character = found[0]
+def _escaped(match: re.Match[str]) -> str:
+    character = match[0]
     if character == "\n":
         return character
     code = ord(character)
@@ -75,8 +75,8 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def shortened(text: str, most_bytes: int = MAX_DETAIL_BYTES) -> str:
-    """Cut a text to so many bytes of UTF-8, and put `?` for characters that nobody sees or that would mislead."""
-    # A character has at least one byte: the rest need not be looked at.
+    """Cut a text to `most_bytes` of UTF-8, and replace invisible and misleading characters with `?`."""
+    # A character has at least one byte, so the rest would be cut off anyway.
     seen = _UNSEEN.sub("?", text[: most_bytes + 1])
     encoded = seen.encode()
     if len(encoded) <= most_bytes:
@@ -85,7 +85,7 @@ def shortened(text: str, most_bytes: int = MAX_DETAIL_BYTES) -> str:
 
 
 def shortened_name(name: str) -> str:
-    """Cut the name of somebody to what `by` may have, and put `?` for what it may not have."""
+    """Cut the name of an author to the bounds of `by`, and replace the characters that `by` may not have with `?`."""
     return shortened(_JOINERS.sub("?", name), MAX_BY_BYTES)
 
 
@@ -117,8 +117,8 @@ def _fault_of_name(command: Command) -> str | None:
     return None
 
 
-def _fault_of_count(names: str, what: str, count: int, most: int) -> str | None:
-    return f"{names} {count} {what}, at most {most} are allowed" if count > most else None
+def _fault_of_count(names: str, noun: str, count: int, most: int) -> str | None:
+    return f"{names} {count} {noun}, at most {most} are allowed" if count > most else None
 
 
 def _fault_of_lists(command: Command) -> str | None:
@@ -129,7 +129,7 @@ def _fault_of_lists(command: Command) -> str | None:
 
 def _fault_of_request(command: RequestRefused) -> str | None:
     if command.by != INTAKE_BY:
-        return f"{command.__struct_config__.tag} is what the intake of ZooKeeper says"
+        return f"only the intake of ZooKeeper may send {command.__struct_config__.tag}"
     return _fault_of_text("path", command.path, MAX_REASON_BYTES) or _fault_of_text(
         "detail", command.detail, MAX_DETAIL_BYTES
     )
@@ -146,7 +146,7 @@ def _fault_of_targets(command: Alter) -> str | None:
         longest = max(len(target.replicas or ()), len(target.original_replicas or ()))
         if longest > MAX_REPLICAS:
             return _fault_of_count("a replica list names", "brokers", longest, MAX_REPLICAS)
-    return _fault_of_topics(one.topic for one in command.partitions)
+    return _fault_of_topics(target.topic for target in command.partitions)
 
 
 def _fault_of_cancel(command: Cancel) -> str | None:
@@ -154,13 +154,13 @@ def _fault_of_cancel(command: Cancel) -> str | None:
     if command.partitions is not None and len(command.partitions) > MAX_PARTITIONS:
         return _too_many_partitions(len(command.partitions))
     too_many = _fault_of_count("topics names", "topics", len(topics), MAX_TOPICS)
-    return too_many or _fault_of_topics((*(one.topic for one in command.partitions or ()), *topics))
+    return too_many or _fault_of_topics((*(partition.topic for partition in command.partitions or ()), *topics))
 
 
 def _fault_of_repair(command: Repair) -> str | None:
     if command.partitions is not None and len(command.partitions) > MAX_PARTITIONS:
         return _too_many_partitions(len(command.partitions))
-    return _fault_of_topics(one.topic for one in command.partitions or ())
+    return _fault_of_topics(partition.topic for partition in command.partitions or ())
 
 
 def _fault_of_leaders(command: Demote | Restore | BalanceLeaders) -> str | None:
@@ -176,7 +176,7 @@ def _fault_of_throttles(command: RestoreThrottles) -> str | None:
     return (
         _fault_of_count("brokers names", "brokers", len(command.brokers), MAX_BROKERS)
         or _fault_of_count("topics names", "topics", len(command.topics), MAX_TOPICS)
-        or _fault_of_topics(one.topic for one in command.topics)
+        or _fault_of_topics(leftover.topic for leftover in command.topics)
     )
 
 

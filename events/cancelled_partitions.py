@@ -1,8 +1,8 @@
-"""How a record holds the events of commands: nothing in it is said for each partition that can be said once.
+"""The recorded form of the events of commands: content that many partitions share is written once.
 
-An event that a command caused refers to the command's outcome, in the same record, which says who asked and why. What
-a cancel does to many partitions is one entry of the record (`CancelledPartitions`), however many they are. In memory
-every event stands for itself: `shortened_batch` and `whole_batch` are each other's inverse, and the codec calls them.
+An event that a command caused refers to the command's outcome, in the same record, which has the author and the reason.
+The events of a cancel of many partitions are one entry of the record (`CancelledPartitions`). In memory every event is
+complete: `shortened_batch` and `whole_batch` are each other's inverse, and the codec calls them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,12 +25,13 @@ from drover.events.reassignments import (
 )
 from drover.events.records import AnyEvent, Batch, Cancelled, CancelledPartitions, Outcome
 
-# Fewer are written as they are: a record of a small cancel is read by people as well.
+# Fewer are written as they are, since people read the record of a small cancel, too.
 FEWEST_GATHERED = 10
 _REFERRING = (RollbackRequested, StopRequested, CancelWithdrawn, ReplacementWithdrawn)
 _REFERRING_TYPES = frozenset(_REFERRING)
 _CANCELLING_TYPES = frozenset({RollbackRequested, StopRequested, QueueEntryRemoved})
-_Who = tuple[str, str]
+# An author and a reason.
+_Origin = tuple[str, str]
 _Command = tuple[str, str]
 # The first outcome of each command, and the partitions that it accepts.
 _Accepted = dict[_Command, tuple[Outcome, frozenset[TopicPartition]]]
@@ -48,7 +49,7 @@ class DanglingReferenceError(Exception):
 
 def as_recorded(event: AnyEvent) -> AnyEvent:
     """Return an event as its record holds it; the outcome of the command that it names is in the same record."""
-    # Asked of every event; `isinstance` takes ten times as long with structs.
+    # By type, because this runs for every event and `isinstance` takes ten times as long with structs.
     if type(event) not in _REFERRING_TYPES:
         return event
     assert isinstance(event, _REFERRING)
@@ -56,13 +57,13 @@ def as_recorded(event: AnyEvent) -> AnyEvent:
 
 
 def recorded_size(outcome: Outcome, events: Sequence[AnyEvent]) -> int:
-    """Return how many bytes a decision takes in its record."""
+    """Return the bytes that a decision takes in its record."""
     (outcome,), events, cancelled = _shortened((outcome,), events)
     return len(msgspec.msgpack.encode((outcome, events, cancelled)))
 
 
 def shortened_batch(batch: Batch) -> Batch:
-    """Leave out of its events what the outcomes say, and gather those of cancels; the inverse of `whole_batch`."""
+    """Return a batch in its recorded form; the inverse of `whole_batch`."""
     if _CANCELLING_TYPES.isdisjoint(map(type, batch.events)) and not _refers(batch.events):
         return batch
     outcomes, events, cancelled = _shortened(batch.outcomes, batch.events)
@@ -70,52 +71,52 @@ def shortened_batch(batch: Batch) -> Batch:
 
 
 def whole_batch(batch: Batch) -> Batch:
-    """Put the events of cancelled partitions back, and into all of them who asked and why.
+    """Return a recorded batch with every event complete.
 
     Raises `DanglingReferenceError` where an event refers to a command that has no outcome in the record.
     """
     if not batch.cancelled and not _refers(batch.events):
         return batch
     events = tuple(_with_cancelled(batch)) if batch.cancelled else batch.events
-    said = _said(batch.outcomes)
+    origins = _origins_of(batch.outcomes)
     return replace(
         batch,
         outcomes=_with_accepted(batch) if batch.cancelled else batch.outcomes,
-        events=tuple(_whole(event, said) for event in events),
+        events=tuple(_whole(event, origins) for event in events),
         cancelled=(),
     )
 
 
 def _refers(events: Sequence[AnyEvent]) -> bool:
-    # Few records have such events, and this looks through those of every record.
+    # By type, because this looks at every event of a log, and few are such events.
     return not _REFERRING_TYPES.isdisjoint(map(type, events))
 
 
-def _said(outcomes: Iterable[Outcome]) -> dict[_Command, _Who]:
-    """Return what the first outcome of each command says; a later one is of its repetition."""
-    said: dict[_Command, _Who] = {}
+def _origins_of(outcomes: Iterable[Outcome]) -> dict[_Command, _Origin]:
+    """Return author and reason by the first outcome of each command; a later one is of a repetition."""
+    origins: dict[_Command, _Origin] = {}
     for outcome in outcomes:
-        said.setdefault((outcome.cluster, outcome.id), (outcome.by, outcome.reason))
-    return said
+        origins.setdefault((outcome.cluster, outcome.id), (outcome.by, outcome.reason))
+    return origins
 
 
-def _as_said(event: AnyEvent, said: dict[_Command, _Who]) -> AnyEvent:
+def _without_origin(event: AnyEvent, origins: dict[_Command, _Origin]) -> AnyEvent:
     if not isinstance(event, _REFERRING) or event.command is None:
         return event
-    if said.get((event.cluster, event.command)) != (event.by, event.reason):
+    if origins.get((event.cluster, event.command)) != (event.by, event.reason):
         return event
     return replace(event, by="", reason="")
 
 
-def _whole(event: AnyEvent, said: dict[_Command, _Who]) -> AnyEvent:
+def _whole(event: AnyEvent, origins: dict[_Command, _Origin]) -> AnyEvent:
     if not isinstance(event, _REFERRING) or event.command is None or event.by:
         return event
-    who = said.get((event.cluster, event.command))
-    if who is None:
+    origin = origins.get((event.cluster, event.command))
+    if origin is None:
         raise DanglingReferenceError(
             f"{event.key} refers to command {event.command}, which has no outcome in the record"
         )
-    by, reason = who
+    by, reason = origin
     return replace(event, by=by, reason=reason)
 
 
@@ -123,7 +124,7 @@ def _whole(event: AnyEvent, said: dict[_Command, _Who]) -> AnyEvent:
 
 
 class _Group:
-    """Events of cancelled partitions that follow each other and differ in nothing but the partition and its list."""
+    """Consecutive events of cancelled partitions that differ only in the partition and its list."""
 
     def __init__(self, cluster: str, command: str | None, mode: CancelMode | None, effect: Cancelled) -> None:
         self.name = (cluster, command, mode, effect)
@@ -162,19 +163,21 @@ _MODES = {RollbackRequested: CancelMode.ROLLBACK, StopRequested: CancelMode.STOP
 def _shortened(
     outcomes: Sequence[Outcome], events: Sequence[AnyEvent]
 ) -> tuple[tuple[Outcome, ...], tuple[AnyEvent, ...], tuple[CancelledPartitions, ...]]:
-    said, accepted = _said(outcomes), _accepted_of(outcomes)
+    origins, accepted = _origins_of(outcomes), _accepted_of(outcomes)
     left: list[AnyEvent] = []
     cancelled: list[CancelledPartitions] = []
     for group in _grouped(events, accepted):
         if isinstance(group, _Group) and len(group.partitions) >= FEWEST_GATHERED:
             cancelled.append(group.entry(len(left)))
         else:
-            left += (_as_said(one, said) for one in (group.events if isinstance(group, _Group) else (group,)))
+            left += (
+                _without_origin(event, origins) for event in (group.events if isinstance(group, _Group) else (group,))
+            )
     return _without_accepted(outcomes, cancelled), tuple(left), tuple(cancelled)
 
 
 def _accepted_of(outcomes: Iterable[Outcome]) -> _Accepted:
-    """Return the partitions that cancels accept, if they are in order: then a reader can put them back."""
+    """Return the partitions that cancels accept, if they are in order, so that a reader can restore them."""
     accepted: _Accepted = {}
     for outcome in outcomes:
         keys = [partition.key for partition in outcome.accepted]
@@ -185,7 +188,7 @@ def _accepted_of(outcomes: Iterable[Outcome]) -> _Accepted:
 
 
 def _grouped(events: Sequence[AnyEvent], accepted: _Accepted) -> Iterator[AnyEvent | _Group]:
-    """Yield the events in their order, those of cancelled partitions in groups of neighbours."""
+    """Yield the events in order, and consecutive ones of cancelled partitions as groups."""
     group: _Group | None = None
     place = 0
     while place < len(events):
@@ -207,7 +210,7 @@ def _grouped(events: Sequence[AnyEvent], accepted: _Accepted) -> Iterator[AnyEve
 def _group_of(
     event: AnyEvent, following: AnyEvent | None, accepted: _Accepted
 ) -> tuple[tuple[str, str | None, CancelMode | None, Cancelled] | None, _Ending | None]:
-    """Return what an event has in common with its neighbours, and the end that follows it; None if it stands alone."""
+    """Return the name of an event's group, None if it stands alone, and the end that follows it."""
     if type(event) is QueueEntryRemoved:
         is_plain = event.why is QueueExit.WITHDRAWN and not event.detail
         return ((event.cluster, None, None, Cancelled.UNQUEUED) if is_plain else None), None
@@ -260,7 +263,7 @@ def _events_of(entry: CancelledPartitions) -> Iterator[AnyEvent]:
 
 
 def _accepted_by(cancelled: Iterable[CancelledPartitions]) -> dict[_Command, set[tuple[str, int]]]:
-    """Return the partitions that entries name of each command."""
+    """Return by command the partitions that the entries name."""
     named: dict[_Command, set[tuple[str, int]]] = {}
     for entry in cancelled:
         if entry.command is not None:
@@ -270,14 +273,16 @@ def _accepted_by(cancelled: Iterable[CancelledPartitions]) -> dict[_Command, set
 
 
 def _without_accepted(outcomes: Sequence[Outcome], cancelled: Sequence[CancelledPartitions]) -> tuple[Outcome, ...]:
-    """Leave out of the first outcome of each cancel the partitions that the entries name."""
+    """Drop from the first outcome of each cancel the partitions that the entries name."""
     named = _accepted_by(cancelled)
 
     def shortened(outcome: Outcome) -> Outcome:
         keys = named.pop((outcome.cluster, outcome.id), None)
         if keys is None:
             return outcome
-        return replace(outcome, accepted=tuple(one for one in outcome.accepted if one.key not in keys))
+        return replace(
+            outcome, accepted=tuple(partition for partition in outcome.accepted if partition.key not in keys)
+        )
 
     return tuple(map(shortened, outcomes))
 
@@ -289,7 +294,7 @@ def _with_accepted(batch: Batch) -> tuple[Outcome, ...]:
         keys = named.pop((outcome.cluster, outcome.id), None)
         if keys is None:
             return outcome
-        every = sorted((*keys, *(one.key for one in outcome.accepted)))
+        every = sorted((*keys, *(partition.key for partition in outcome.accepted)))
         return replace(outcome, accepted=tuple(PartitionReference(*key) for key in every))
 
     return tuple(map(whole, batch.outcomes))

@@ -1,8 +1,8 @@
-"""Bytes to messages and back: the only place that encodes or decodes.
+"""Messages from bytes and to bytes; all encoding and decoding of the contract is here.
 
-Commands come from anybody: the size is bounded before decoding, and the depth by it, since the decoder follows the
-types of the contract only, builds nothing else, and stops skipping at Python's recursion limit. Records come from
-Drover alone: what cannot be read there was written by a newer Drover, or is damaged.
+Commands come from any client. Their size is bounded before decoding, and so is their depth: the decoder builds only the
+types of the contract, and skips nested values only up to Python's recursion limit. Records come from Drover alone: an
+unreadable one was written by a newer Drover, or is damaged.
 """
 
 import hashlib
@@ -33,14 +33,14 @@ _progress_decoder: msgspec.msgpack.Decoder[Sample] = msgspec.msgpack.Decoder(Sam
 
 
 class UndecodableError(Exception):
-    """A record that this reader does not understand; the message says what was found."""
+    """A record that this reader does not understand; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """A payload that is no command; the fields are what could be read of it all the same, cut to what is kept.
+    """A payload that is no command, with its readable fields, cut to their bounds.
 
-    `type` is one of the contract's or None.
+    `type` is a type of the contract, or None.
     """
 
     detail: str
@@ -51,7 +51,7 @@ class Malformed:
 
 
 class _Glimpse(msgspec.Struct, frozen=True):
-    """What is worth reading of a malformed command; every field may be of any type."""
+    """The fields to read from a malformed command; each may be of any type."""
 
     id: object = None
     cluster: object = None
@@ -59,22 +59,22 @@ class _Glimpse(msgspec.Struct, frozen=True):
     type: object = None
 
 
-# What may become a label of a metric, or part of the log, although the command is not one.
+# Types that may become a label of a metric, or part of the log, even for a malformed command.
 _KNOWN_TYPES = frozenset(str(kind.__struct_config__.tag) for kinds in TYPES_BY_TOPIC for kind in kinds)
 _glimpse_from_msgpack = msgspec.msgpack.Decoder(_Glimpse)
 _glimpse_from_json = msgspec.json.Decoder(_Glimpse)
 
 
 def encode_record(record: Record) -> bytes:
-    """Encode a record of the event log as msgpack; what events and outcomes both say is written once."""
+    """Encode a record of the event log as msgpack, in its recorded form (`cancelled_partitions`)."""
     return _record_encoder.encode(shortened_batch(record) if isinstance(record, Batch) else record)
 
 
 def decode_record(payload: bytes) -> Record:
     """Decode a record of the event log.
 
-    Raises `UndecodableError` for a newer schema version, an unknown tag, damaged bytes and an event whose command is
-    not there: no reader may guess.
+    Raises `UndecodableError` for a newer schema version, an unknown tag, damaged bytes, and an event that refers to a
+    missing command, so that no reader guesses.
     """
     try:
         record = _records_decoder.decode(payload)
@@ -85,7 +85,7 @@ def decode_record(payload: bytes) -> Record:
             f"record has schema version {record.schema}, this reader knows up to {SCHEMA_VERSION}: upgrade Drover"
         )
     try:
-        # Asked of every record; `isinstance` takes ten times as long with structs.
+        # By type, because this runs for every record and `isinstance` takes ten times as long with structs.
         return whole_batch(record) if type(record) is Batch else record
     except DanglingReferenceError as error:
         raise UndecodableError(f"record not understood: {error}") from error
@@ -110,10 +110,10 @@ def encode_command(command: Command, *, as_json: bool = False) -> bytes:
 
 
 def command_digest(command: Command) -> bytes:
-    """Identify a command's whole content, independent of how it was encoded (R5); 16 bytes.
+    """Return 16 bytes that identify a command's whole content, however it was encoded (R5).
 
-    A field that is left out and one that is given at its default are the same. A field that is added to the contract
-    later changes no digest, so that a retry across an upgrade is still recognised.
+    A field at its default counts as left out. A field that is added to the contract later changes no digest, so that a
+    retry across an upgrade is still recognised.
     """
     return hashlib.blake2b(
         _with_narrow_header(msgspec.msgpack.encode(command, order="deterministic")), digest_size=16
@@ -121,10 +121,10 @@ def command_digest(command: Command) -> bytes:
 
 
 def _with_narrow_header(packed: bytes) -> bytes:
-    """Write the header of a map as narrow as its entries allow.
+    """Return a msgpack map with the narrowest header that its entries allow.
 
-    msgspec chooses its width by the number of fields that a type has, whether or not they are left out: with the
-    sixteenth every command would have got another digest.
+    msgspec chooses the width by the number of fields of the type, even those that are left out: a sixteenth field would
+    change the digests of commands that do not use it.
     """
     entries = int.from_bytes(packed[1:3], "big")
     return bytes([0x80 | entries]) + packed[3:] if packed[0] == _MAP_16 and entries < 16 else packed
@@ -136,7 +136,7 @@ def chain_hash(payload: bytes) -> bytes:
 
 
 def decode_command(payload: bytes, content_type: str | None = None) -> AnyCommand | Malformed:
-    """Read a command in msgpack or JSON; what cannot be read comes back as a value that says why.
+    """Decode a command in msgpack or JSON; an unreadable one is returned as `Malformed`, with the reason.
 
     `content_type` is the record's header, if any; where it names neither, JSON is recognised by its first character.
     """
@@ -156,13 +156,13 @@ def decode_command(payload: bytes, content_type: str | None = None) -> AnyComman
 
 
 def clusters_of(batch: Batch) -> tuple[str, ...]:
-    """Name every cluster a batch touches, sorted; they travel as record headers."""
+    """Return the names of all clusters in a batch, sorted, for the record's headers."""
     names = {event.cluster for event in batch.events} | {outcome.cluster for outcome in batch.outcomes}
     return tuple(sorted(names))
 
 
 def record_headers(record: Record) -> tuple[tuple[str, bytes], ...]:
-    """Repeat what readers filter by as Kafka headers: kind, schema, token, epoch and each cluster touched."""
+    """Return the Kafka headers by which readers filter: kind, schema, token, epoch and each cluster."""
     schema = ("schema", str(record.schema).encode())
     match record:
         case Genesis():

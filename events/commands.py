@@ -114,7 +114,7 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
     drops_unregistered: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what no partition of it could be decided for."""
+        """Refuse an empty list, a partition twice, and a bound that is below the throttle."""
         if not self.partitions:
             raise ValueError("partitions is empty")
         keys = {target.key for target in self.partitions}
@@ -165,7 +165,7 @@ class Throttle(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, t
     may_rise_to: Rate | None = None
 
     def __post_init__(self) -> None:
-        """Refuse no rate, a rate beside `clear`, and a bound that is none."""
+        """Refuse a missing rate, a rate beside `clear`, and a bound without a plan or below the rate."""
         if (self.bytes_per_second is None) != self.clear:
             raise ValueError("exactly one of bytes_per_second and clear must be given")
         if self.may_rise_to is not None and self.plan is None:
@@ -183,9 +183,9 @@ class RestoreThrottles(Command, frozen=True, forbid_unknown_fields=True, kw_only
         """Refuse an empty scope, and two entries for one broker or topic."""
         if not self.brokers and not self.topics:
             raise ValueError("neither brokers nor topics is given")
-        if len({one.broker for one in self.brokers}) != len(self.brokers):
+        if len({rates.broker for rates in self.brokers}) != len(self.brokers):
             raise ValueError("brokers names a broker twice")
-        if len({one.topic for one in self.topics}) != len(self.topics):
+        if len({entries.topic for entries in self.topics}) != len(self.topics):
             raise ValueError("topics names a topic twice")
 
 
@@ -203,7 +203,7 @@ class ChangeLimits(Command, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     plan: Identifier | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a change of nothing, and a reset of a plan's limits."""
+        """Refuse an empty change, and a reset of a plan's limits."""
         if not (self.values or self.reset or self.reset_all):
             raise ValueError("values, reset or reset_all must be given")
         if self.reset and self.reset_all:
@@ -365,7 +365,7 @@ class HealCommand(Command, frozen=True, forbid_unknown_fields=True, kw_only=True
     rollback: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse an action without its broker, and a rollback of nothing."""
+        """Refuse an action without its broker, and a rollback without `stop`."""
         if self.broker is None and self.action != "stop":
             raise ValueError(f"{self.action} needs a broker")
         if self.rollback and self.action != "stop":
@@ -383,7 +383,7 @@ class RequestRefused(Command, frozen=True, forbid_unknown_fields=True, kw_only=T
     detail: Words
 
 
-# Which types may arrive on which command topic; a command that is added is added here.
+# The types of each command topic; a new command is added here.
 OnAlter = Alter | Throttle | ChangeLimits | RestoreThrottles | RequestRefused
 Withholding = Freeze | Unfreeze | PausePlan | ResumePlan | HoldBroker | ReleaseBroker
 OnCancel = Cancel | Repair | Withholding
@@ -398,7 +398,7 @@ TYPES_BY_TOPIC: tuple[tuple[type[Command], ...], ...] = tuple(
 
 
 def is_cluster_name(name: str) -> bool:
-    """Tell whether a command could name this cluster."""
+    """Whether a command may name this cluster."""
     try:
         convert(name, ClusterName)
     except ValidationError:

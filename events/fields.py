@@ -1,4 +1,4 @@
-"""The kinds of fields that commands have: their forms and bounds, checked when a command is decoded."""
+"""The types of commands' fields: their forms and bounds, checked when a command is decoded."""
 
 from typing import Annotated
 
@@ -18,10 +18,10 @@ Milliseconds = Annotated[int, Meta(ge=0, le=2**53)]
 # The last moment of the year 9999: no later one can be written as a date.
 LAST_MS = 253_402_300_799_999
 LimitName = Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9._-]{0,127}\Z")]
-# Which values a limit takes is decided with the command.
+# The values that a limit takes are checked when the command is decided.
 GivenLimit = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | bool | Annotated[str, Meta(max_length=256)] | None
 
-# Maintenance windows as text, see `drover.windows`; whether they can be read is decided with the command.
+# Maintenance windows as text, see `drover.windows`; they are parsed when the command is decided.
 Windows = Annotated[str, Meta(max_length=256)]
 
 Rate = Annotated[int, Meta(ge=1, le=2**63 - 1)]

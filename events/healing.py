@@ -120,7 +120,7 @@ class HealAssignment(Struct, frozen=True, omit_defaults=True):
 
     @property
     def copied_bytes(self) -> int:
-        """Return what is copied; an unknown size counts as nothing."""
+        """Return the bytes to copy; an unknown size counts as 0."""
         added = [broker for broker in self.target if broker not in self.original]
         return (self.size_bytes or 0) * len(added)
 

@@ -1,4 +1,4 @@
-"""Throttles that no reassignment needs, as a command names them: with the values that were seen and may be deleted."""
+"""Throttles that no reassignment needs, as a command names them: with their values, which may be deleted."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ class LeftoverRates(Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     follower: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse nothing."""
+        """Refuse an entry without values."""
         if self.leader is None and self.follower is None:
             raise ValueError("neither leader nor follower is given")
 
@@ -28,6 +28,6 @@ class LeftoverEntries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     follower: tuple[ThrottledReplica, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse nothing."""
+        """Refuse an entry without values."""
         if not self.leader and not self.follower:
             raise ValueError("neither leader nor follower is given")

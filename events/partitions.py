@@ -1,4 +1,4 @@
-"""The one name of a partition, used as key everywhere."""
+"""The name of a partition, the key for it everywhere."""
 
 from typing import NamedTuple
 

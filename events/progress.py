@@ -1,7 +1,7 @@
 """Samples of moving partitions, projections and workers: telemetry on its own topic, never folded into the state.
 
-Whoever may write to that topic can send anything, so each number has the bounds of what it stands for: a sample with
-another one is as good as unreadable. No table holds more than 63 bits, and no calendar a year of five digits.
+A client with write access can send any numbers, so each field has bounds; a sample beyond them counts as unreadable.
+Tables hold at most 63 bits, and dates at most four digits of a year.
 """
 
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""The three kinds of record on the event log, and what a batch says about each command it decided."""
+"""The three kinds of record on the event log, and the outcome of each command in a batch."""
 
 from enum import StrEnum
 from typing import Literal
@@ -153,7 +153,7 @@ WaitingEvent = QueueEntryAdded | QueueEntryRemoved
 UnmanagedEvent = UnmanagedMoveSeen | UnmanagedMoveEnded
 AnyEvent = (
     ClusterEvent
-    # One line per family; a capability that is added adds its own.
+    # One line per family; a new capability adds its own.
     | AdaptationEvent
     | BrokerEvent
     | PlanEvent

@@ -1,4 +1,4 @@
-"""Why something that was asked for is not done: one closed list, with Kafka's own names where Kafka has one."""
+"""The reasons for refusals: one closed list, with Kafka's own names where Kafka has one."""
 
 from enum import StrEnum
 

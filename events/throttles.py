@@ -1,4 +1,4 @@
-"""Events of the throttle ledger: what was there, what Drover set, and what it put back."""
+"""Events of the throttle ledger: the values from before, those that Drover set, and those that it put back."""
 
 from msgspec import Struct
 

@@ -28,7 +28,7 @@ class TopicNames:
 
     @property
     def snapshots(self) -> str:
-        """What each shard's fold was at some offset: makes starting quick, and holds nothing that the log does not."""
+        """The snapshots of each shard's fold, which make a start faster; all of it can be derived from the log."""
         return f"{self.prefix}.snapshots"
 
     @property
@@ -38,7 +38,7 @@ class TopicNames:
 
     @property
     def dead_letters(self) -> str:
-        """What could not be read as a command."""
+        """The records of command topics that are not commands."""
         return f"{self.prefix}.dead-letters"
 
     @property
@@ -47,7 +47,7 @@ class TopicNames:
         return _own_topics(self)
 
 
-# These are asked for with every command, of one Drover.
+# Cached, because these are needed with every command.
 @lru_cache(maxsize=64)
 def _command_topics(prefix: str) -> tuple[str, ...]:
     return tuple(f"{prefix}.{kind}" for kind in COMMAND_KINDS)
@@ -75,8 +75,8 @@ def murmur2(data: bytes) -> int:
     return value ^ value >> 15
 
 
-# Asked for twice a command, and a shard sees few names: hashing one took an eighth of the time of a decision.
+# Cached, because it is called twice per command with few names, and a hash takes an eighth of the time of a decision.
 @lru_cache(maxsize=4096)
 def shard_of(cluster: str, shards: int) -> int:
-    """Name the one shard a cluster lives in: what a Java producer picks for the cluster's name as record key."""
+    """Return a cluster's shard: the partition that a Java producer picks with the cluster's name as record key."""
     return (murmur2(cluster.encode()) & 0x7FFFFFFF) % shards

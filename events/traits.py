@@ -1,4 +1,4 @@
-"""The behaviours of a Kafka cluster in which versions differ, as the log holds them; `drover.traits` finds them."""
+"""The behaviours of a Kafka cluster in which versions differ, as the log holds them; `drover.traits` derives them."""
 
 from enum import StrEnum
 
@@ -49,7 +49,7 @@ class Traits(Struct, frozen=True, omit_defaults=True):
     migrates: bool = False
 
     def __str__(self) -> str:
-        """Name the release, the mode, and what follows for an operator."""
+        """The release, the mode, and the behaviour that an operator sees."""
         if self.migrates:
             return f"Kafka {self.kafka}, which is being migrated from ZooKeeper to KRaft: {MIGRATION}"
         mode = "in ZooKeeper mode" if self.zookeeper_mode else "with KRaft"

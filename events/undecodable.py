@@ -2,6 +2,6 @@
 
 import msgspec
 
-# `ValidationError` is a `DecodeError`. Text that is not UTF-8 and values that are nested too deeply raise faults of
-# Python's: to catch the first alone would let any flipped bit end whoever reads.
+# `ValidationError` is a `DecodeError`. Text that is not UTF-8 and values that are nested too deeply raise exceptions of
+# Python's own.
 UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)

@@ -1,4 +1,4 @@
-"""Faults of a message in words for a person: not the decoder's own, and places as people count them."""
+"""Faults of a message in plain words, with places as people count them, instead of the decoder's words."""
 
 import json
 import re
@@ -10,7 +10,7 @@ _KINDS = {
     "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
     "object": "a map", "bytes": "bytes", "null": "null", "None": "null",
 }  # fmt: skip
-_SAID: tuple[tuple[re.Pattern[str], str], ...] = (
+_PHRASES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"Object missing required field `(.+)`"), r"the field {0} is missing"),
     (
         re.compile(r"Object contains unknown field `after`"),
@@ -30,29 +30,29 @@ _EXPECTED = re.compile(r"Expected `(.+?)`, got `(.+?)`")
 
 
 def said_of(error: Exception) -> str:
-    """Turn what a decoder says into a sentence: what is wrong, and where."""
-    found = _PLACE.match(str(error))
-    assert found is not None, "the pattern takes every text"
-    what, place = found.groups()
+    """Turn a decoder's message into a sentence that says what is wrong, and where."""
+    match = _PLACE.match(str(error))
+    assert match is not None, "the pattern takes every text"
+    message, place = match.groups()
     where = _where(place or "")
-    return f"{where}: {_what(what)}" if where else _what(what)
+    return f"{where}: {_in_words(message)}" if where else _in_words(message)
 
 
 def fault_of_json(payload: bytes) -> str | None:
-    """Say what JSON readers pass over or misname: a byte order mark, a name that appears twice, half of a character.
+    """Name a fault of JSON that decoders miss or misname: a byte order mark, a repeated name, half of a character.
 
-    None if there is nothing of that. What is no JSON at all is left to the decoder.
+    None without such a fault, and for a payload that is no JSON, which the decoder names.
     """
     mark = mark_of(payload)
     if mark is not None:
         return mark
     try:
-        said = json.loads(payload.decode(), object_pairs_hook=_once)
+        value = json.loads(payload.decode(), object_pairs_hook=_once)
     except _TwiceError as error:
         return f"{error} appears twice in one map: which one was meant?"
     except (ValueError, RecursionError):
         return None
-    half = _half_of_a_character(said)
+    half = _half_of_a_character(value)
     return None if half is None else f"\\u{ord(half):04x} is half of a character: write both halves, or the character"
 
 
@@ -69,42 +69,42 @@ class _TwiceError(Exception):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        # A map may have a hundred thousand names: each is looked at once.
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        # One pass, because a map may have a hundred thousand names.
         seen: set[str] = set()
         for name, _ in pairs:
             if name in seen:
                 raise _TwiceError(name)
             seen.add(name)
-    return found
+    return mapping
 
 
-def _half_of_a_character(said: object) -> str | None:
-    waiting = [said]
+def _half_of_a_character(message: object) -> str | None:
+    waiting = [message]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            half = re.search("[\ud800-\udfff]", one)
+        value = waiting.pop()
+        if isinstance(value, str):
+            half = re.search("[\ud800-\udfff]", value)
             if half is not None:
                 return half[0]
-        elif isinstance(one, dict):
-            waiting += [*one.keys(), *one.values()]
-        elif isinstance(one, list):
-            waiting += one
+        elif isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            waiting += value
     return None
 
 
-def _what(said: str) -> str:
-    expected = _EXPECTED.fullmatch(said)
+def _in_words(message: str) -> str:
+    expected = _EXPECTED.fullmatch(message)
     if expected is not None:
         wanted, got = expected.groups()
         return f"it must be {_kinds(wanted)}, and is {_kinds(got)}"
-    for pattern, words in _SAID:
-        found = pattern.fullmatch(said)
-        if found is not None:
-            return words.format(*found.groups())
-    return said
+    for pattern, words in _PHRASES:
+        match = pattern.fullmatch(message)
+        if match is not None:
+            return words.format(*match.groups())
+    return message
 
 
 def _kinds(names: str) -> str:

@@ -28,7 +28,8 @@ def changes(
     """Return the operations that give each wanted path its bytes (None: no node), in an order that ZooKeeper accepts.
 
     Deletions come first, the deepest first, then creations, the highest first. The operations of a path must be in one
-    transaction. `under_way` are the nodes after the transaction before (`left_by`); if that fails, all is read anew.
+    transaction. `under_way` are the nodes after the transaction in flight (`left_by`); if that fails, the tree is read
+    again.
     """
     going: list[tuple[Operation, ...]] = []
     coming: list[tuple[Operation, ...]] = []
@@ -57,7 +58,7 @@ def flat(parts: Iterable[tuple[Operation, ...]]) -> list[Operation]:
 
 def fits(operations: Sequence[Operation], base: str) -> bool:
     """Whether ZooKeeper accepts these operations, below `base`, in one transaction with the position."""
-    # Those of a usual group fit, because their documents were weighed.
+    # The operations of a usual group fit, because their documents were weighed.
     if len(operations) <= MOST_OPERATIONS:
         return True
     return POSITION_BYTES + sum(len(base) + size_of(operation) for operation in operations) <= MOST_REQUEST_BYTES

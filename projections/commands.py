@@ -39,10 +39,10 @@ CANCEL = "/admin/cancel_reassignment_in_progress"
 FREEZE = "/admin/reassign_cancel"
 BLACKLIST = "/config/brokers/<default>"
 ERROR_SUFFIX = ".error"
-# What one decision can say something about; the same as `drover alter` puts into one command.
+# The most partitions and bytes of one command, as with `drover alter`.
 MOST_PARTITIONS = 5000
 MOST_BYTES = 512_000
-# What an error node names one by one.
+# The most refusals in an error node, and the most characters that it quotes.
 MOST_REFUSALS = 100
 MOST_WORDS = 500
 _encoder = msgspec.json.Encoder(order="sorted")
@@ -58,7 +58,7 @@ class Fault(NamedTuple):
     detail: str
 
 
-# The answers to what is written over a document of Drover's. A plan node that is not empty ignores writes (R455-12),
+# The answers to writes over a document of Drover's. A plan node that is not empty ignores writes (R455-12),
 # and a queue is written while its node is not there (R236-12); here both are answered.
 BUSY = {
     PLAN: Fault(
@@ -108,8 +108,8 @@ class _UnreadableError(Exception):
 def identity_of(path: str, node: Examined) -> str:
     """Return the id of a version of a node, which becomes the id of its command.
 
-    The time is part of it since another ensemble begins to count its transactions anew, and the path since one
-    transaction may write several nodes. Of a node that may not be read nobody tells the version.
+    The time is part of it because another ensemble counts its transactions from the start, and the path because one
+    transaction may write several nodes. The version of an unreadable node is unknown.
     """
     place = f"{crc32(path.encode()):x}"
     if node.data is None:
@@ -118,7 +118,7 @@ def identity_of(path: str, node: Examined) -> str:
 
 
 def earlier_identity_of(node: Examined) -> str:
-    """Name a version of a node as it was before its path was part of that: logs have outcomes under such ids."""
+    """Return the id of a version of a node without its path; older logs have outcomes under such ids."""
     return f"{INTAKE_ID_PREFIX}{node.czxid:x}-{node.mzxid:x}-{node.mtime_ms:x}"
 
 
@@ -134,7 +134,7 @@ def command_of(path: str, node: Examined, cluster: str) -> AnyCommand | Fault:
     The content of a cancel or freeze node does not matter, only its existence (R236-5, R236-9).
     """
     if node.data is None:
-        # Nor is it told which node it is: it could not be carried out once.
+        # Its version is unknown, too, so a command could be carried out more than once.
         return Fault(RefusalCode.DENIED, "the node's ACL does not let Drover read it: write it with one that does")
     envelope = _envelope(path, node, cluster)
     if path == CANCEL:
@@ -153,12 +153,12 @@ def command_of(path: str, node: Examined, cluster: str) -> AnyCommand | Fault:
         if len(targets) > MOST_PARTITIONS:
             detail = f"{len(targets)} partitions, at most {MOST_PARTITIONS} are taken at once: split it"
             return Fault(RefusalCode.TOO_LARGE, detail)
-        # R455-12: what comes by the old path is taken only when nothing is in progress.
+        # R455-12: a plan at the old path is accepted only when nothing is in progress.
         alter = Alter(**envelope, partitions=targets, only_when_idle=is_legacy, queue=path == QUEUE)
         fault = fault_of_command(alter)
         if fault is not None:
             return Fault(RefusalCode.MALFORMED, fault)
-        # A request names a topic once, and the command with each of its partitions.
+        # The command is larger than the request, since it repeats the topic's name for each partition.
         size_bytes = len(encode_command(alter))
         detail = f"as a command it has {size_bytes} bytes, but at most {MAX_COMMAND_BYTES} are allowed: split it"
         return alter if size_bytes <= MAX_COMMAND_BYTES else Fault(RefusalCode.TOO_LARGE, detail)

@@ -13,7 +13,7 @@ from drover.projections.store import StoreUnavailableError
 from drover.projections.tree import Tree
 
 READINGS = 20
-# Reads the log to its current end, and returns a feed with all events of the cluster, and the cluster's shard.
+# Reads the log to its current end; returns a feed with all events of the cluster, and the cluster's shard.
 FeedReader = Callable[[str], Awaitable[tuple[Feed, int]]]
 
 
@@ -48,7 +48,7 @@ async def read_feed(connection: LogConnection, cluster: str) -> tuple[Feed, int]
 
 
 async def load_quietly(tree: Tree) -> None:
-    """Load a tree while it is not being written. Raises `StoreUnavailableError` if it is written all the time."""
+    """Load a tree while it is not being written. Raises `StoreUnavailableError` if it is written continuously."""
     for _ in range(READINGS):
         await tree.load()
         position, _ = await tree.read_position()
@@ -68,7 +68,7 @@ async def compare(read: FeedReader, tree: Tree) -> Comparison:
 async def _compare_loaded(read: FeedReader, tree: Tree) -> Comparison:
     feed, _ = await read(tree.cluster)
     position = tree.position
-    if position is None and not feed.waiting and not tree.known:
+    if position is None and not feed.waiting and not tree.nodes:
         # The log has no events of this cluster, so there is no tree.
         return Comparison(tree.cluster, 0, 0, ())
     if position is None:
@@ -78,18 +78,18 @@ async def _compare_loaded(read: FeedReader, tree: Tree) -> Comparison:
     if feed.place != position.place and not (feed.last is None and position.place == feed.place):
         wrong = Difference(POSITION_PATH, f"names {position.place}, which is no place between events of this log")
         return Comparison(tree.cluster, 0, len(feed.waiting), (wrong,))
-    found = differences(feed, tree)
+    differing = differences(feed, tree)
     if position.building:
-        found = (Difference(POSITION_PATH, "says that the tree is being made anew"), *found)
-    return Comparison(tree.cluster, len(tree.known), len(feed.waiting), found)
+        differing = (Difference(POSITION_PATH, "says that the tree is being made anew"), *differing)
+    return Comparison(tree.cluster, len(tree.nodes), len(feed.waiting), differing)
 
 
 def differences(feed: Feed, tree: Tree) -> tuple[Difference, ...]:
     """Compare the loaded nodes with every document at the feed's place."""
     wanted = feed.everything()
     differing = []
-    for path in sorted({*wanted, *tree.known, *PARENTS}):
-        node, data = tree.known.get(path), wanted.get(path)
+    for path in sorted({*wanted, *tree.nodes, *PARENTS}):
+        node, data = tree.nodes.get(path), wanted.get(path)
         if node is None:
             differing.append(Difference(path, "is missing"))
         elif data is None:

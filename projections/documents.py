@@ -22,7 +22,7 @@ PLAN_LIMIT_BYTES = 280_000
 TOPIC_LIMIT_BYTES = 80_000
 CHUNK_LIMIT_BYTES = 60_000
 SMALL_LIMIT_BYTES = 16_000
-# Kafka's topic znode has had this version since it holds adding and removing replicas and the topic's id.
+# The version of Kafka's topic znode with adding and removing replicas and the topic's id.
 TOPIC_VERSION = 3
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -84,7 +84,8 @@ def topics(view: ClusterView, scope: Scope) -> Iterator[Document]:
         elif listed.size > TOPIC_LIMIT_BYTES:
             yield (path, _refused(TOPIC_LIMIT_BYTES, f"{REASSIGNMENTS}/{topic}"))
         else:
-            # X16: what the log knows to be in sync has left `adding` with its step; within a step both spellings agree.
+            # X16: replicas that are in sync by the log have left `adding` with their step; within a step both names
+            # agree.
             adding, removing = _object(listed.adding), _object(listed.removing)
             content: dict[str, Any] = {
                 "version": TOPIC_VERSION,
@@ -146,18 +147,18 @@ def blacklist(view: ClusterView, scope: Scope) -> Iterator[Document]:
 
 
 def leaders(view: ClusterView, scope: Scope) -> Iterator[Document]:
-    """Yield the entries of the list beyond KIP-491: scope, end, by whom and why; and a balance under way."""
+    """Yield the entries of the list beyond KIP-491, with scope, end, author and reason, and a balance under way."""
     if scope.blacklist:
         state = view.state
-        listed = [{"broker": broker, **_told(state.listings[broker])} for broker in state.blacklist]
-        balance = {} if state.balance is None else {"balance": _told(state.balance)}
+        listed = [{"broker": broker, **_without_empty(state.listings[broker])} for broker in state.blacklist]
+        balance = {} if state.balance is None else {"balance": _without_empty(state.balance)}
         data = _encode({"version": 1, "listed": listed, **balance}, SMALL_LIMIT_BYTES, "drover leaders show")
         yield ("/drover/leaders", data if listed or balance else None)
 
 
-def _told(struct: msgspec.Struct) -> dict[str, Any]:
-    said_of = msgspec.structs.asdict(struct)
-    return {name: value for name, value in said_of.items() if value is not None and value is not False}
+def _without_empty(struct: msgspec.Struct) -> dict[str, Any]:
+    fields = msgspec.structs.asdict(struct)
+    return {name: value for name, value in fields.items() if value is not None and value is not False}
 
 
 def plans(view: ClusterView, scope: Scope) -> Iterator[Document]:

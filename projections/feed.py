@@ -35,9 +35,10 @@ from drover.projections.view import CHUNK_PARTITIONS, ClusterView, Scope, chunk_
 # One event changes at most its reassignment (twice), its topic's three nodes, its pieces, plans and the single nodes;
 # only those that end a heal's plan change more, see `_most_operations`.
 EVENT_OPERATIONS = 14
-# One by which nothing comes or goes: its reassignment (twice), its topic's three nodes, a plan and the cancel node.
+# An event by which no partition comes or goes: its reassignment (twice), its topic's three nodes, a plan and the cancel
+# node.
 EVOLVING_OPERATIONS = 7
-# The bytes of a document without the texts of people in it, and the most bytes per character of those (escapes).
+# The bytes of a document without people's texts, and the most bytes per character of these texts (escapes).
 DOCUMENT_BYTES = 500
 CHARACTER_BYTES = 6
 # The bytes of a partition's entry without the topic's name, and those of each replica in a list.
@@ -124,7 +125,7 @@ class Feed:
             return None
         start, scope, count = self.place, Scope(), 0
         first_ms = self.waiting[0].at_ms
-        # Lower bounds of the remaining operations and bytes; computed anew only when they seem to be used up.
+        # Lower bounds of the remaining operations and bytes; computed again only when they seem to be used up.
         operations, left = MOST_OPERATIONS, MOST_BYTES
         while self.waiting:
             event = self.waiting[0].event
@@ -193,7 +194,7 @@ def _weigh_next(view: ClusterView, scope: Scope, event: AnyEvent) -> int:
     """Return an upper estimate of the bytes of the large documents that another event would add to the scope."""
     total = 0
     if type(event) in SPEAKING:
-        # Its own words, since they may become a document's.
+        # Its own words may become part of a document.
         total += _weigh_words(getattr(event, "reason", ""), getattr(event, "detail", ""))
     if isinstance(event, HealChunkPlanned):
         total += _weigh_heal_chunk(event.assignments)

@@ -1,7 +1,7 @@
 """Commands from nodes: find requests of operators, send them as commands, and write answers beside them.
 
-A request stays until the log has its outcome. A successor, even after a kill at any time, therefore sees in the nodes
-which requests are open, and in the log which are done. The order of requests is the order in the log (X5).
+A request stays until the log has its outcome. After a kill at any time, a successor therefore sees the open requests in
+the nodes, and the decided ones in the log. The order of requests is the order in the log (X5).
 """
 
 import asyncio
@@ -61,24 +61,24 @@ RETRY_S = 2.0
 GONE_S = 0.2
 MOST_OUTCOMES = 10_000
 MOST_ERRORS = 100
-# How many are read at a time; the others wait for the next look.
+# The most requests that are read at a time; the others wait for the next look.
 MOST_REQUESTS = 100
-# What comes first is sent first, and what comes later waits until that has its outcome.
+# The paths of a stage wait until the commands of earlier stages have their outcomes.
 STAGES = (frozenset({FREEZE, BLACKLIST}), frozenset({REQUESTS, PLAN, QUEUE}), frozenset({CANCEL}))
 
 Submit = Callable[[AnyCommand], Awaitable[None]]
 
 
 class _Recorded(NamedTuple):
-    """The outcome of a command, and the place behind the cluster's last event of its record; None: it has none."""
+    """The outcome of a command, and the place behind the cluster's last event in its record; None without an event."""
 
     outcome: Outcome
     at_ms: int
     place: Place | None
 
 
-class _Found(Enum):
-    """The verdict about a path."""
+class _Change(Enum):
+    """The change of a path by an operator."""
 
     NOTHING = "nothing"
     WRITTEN = "written"
@@ -87,10 +87,10 @@ class _Found(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What stood there at one moment; paths are below the chroot.
+    """The nodes at one moment; paths are below the chroot.
 
     `later` is the position afterwards, `is_still` says that it did not move meanwhile. `requests` are in the order of
-    their numbers, `errors` the answers to some; `is_whole` says that none had to be left for the next time.
+    their numbers, `errors` the answers to some; `is_whole` says that no request was left for the next look.
     """
 
     position: Position
@@ -102,17 +102,17 @@ class _Seen:
     is_still: bool
     is_whole: bool
 
-    def judge(self, path: str) -> _Found:
-        """Return the verdict about a path; if a projector may just have written it, leave it for the next time."""
+    def judge(self, path: str) -> _Change:
+        """Return the change of a path; none for now if a projector may just have written it."""
         node, mark = self.nodes.get(path), self.position.standing.get(path)
-        # No projector touched it meanwhile: a document that comes to stand there once more has another mark.
+        # With the same mark before and after, no projector has touched it: a new document has another mark.
         is_still = self.is_still or (mark is not None and self.later.standing.get(path) == mark)
         if node is None:
-            return _Found.REMOVED if mark is not None and is_still else _Found.NOTHING
+            return _Change.REMOVED if mark is not None and is_still else _Change.NOTHING
         if is_marked(mark, node.data):
-            return _Found.NOTHING
+            return _Change.NOTHING
         is_certain = is_still or node.mzxid <= self.mzxid or path not in SHARED
-        return _Found.WRITTEN if is_certain else _Found.NOTHING
+        return _Change.WRITTEN if is_certain else _Change.NOTHING
 
 
 class Intake:
@@ -129,9 +129,9 @@ class Intake:
         self._look_s = look_s
         self._outcomes: dict[str, _Recorded] = {}
         self._asked: set[str] = set()
-        # What the log was told of because it became no command.
-        self._told: dict[str, None] = {}
-        # Versions of nodes that hold what others do not let Drover remove, by path; and how many were passed over.
+        # The nodes whose refusal was sent to the log, because they became no command.
+        self._refused: dict[str, None] = {}
+        # Versions of nodes that others' ACLs keep Drover from removing, by path; and how many of them were passed over.
         self._kept: dict[str, str] = {}
         self._passed = 0
         self._looking = asyncio.Lock()
@@ -143,13 +143,13 @@ class Intake:
             if event.cluster == self._cluster:
                 place = Place(offset + 1, 0) if number == len(batch.events) else Place(offset, number)
         for outcome in batch.outcomes:
-            # What somebody else asked for under such an id was refused, and says nothing about the node.
+            # A command of somebody else under such an id was refused, and has nothing to do with the node.
             if outcome.cluster != self._cluster or outcome.by != INTAKE_BY:
                 continue
-            # A repetition says something only where what it repeats is not remembered any more.
+            # A repetition counts only if the first outcome is not remembered any more.
             if outcome.verdict != "duplicate" or outcome.id in self._asked:
                 self._record(outcome, batch.at_ms, place)
-        for remembered in (self._outcomes, self._told):
+        for remembered in (self._outcomes, self._refused):
             while len(remembered) > MOST_OUTCOMES:
                 del remembered[next(iter(remembered))]
 
@@ -159,7 +159,7 @@ class Intake:
         self._asked.discard(outcome.id)
 
     async def run(self, writer: ClusterWriter, caught_up: asyncio.Event) -> None:
-        """Look for requests while this process writes the tree, for ever."""
+        """Look for requests for ever, while this process writes the tree."""
         await caught_up.wait()
         while True:
             await asyncio.sleep(self._look_s)
@@ -192,10 +192,10 @@ class Intake:
                     waits = await self._treat(path, seen) or waits
             await self._tidy(seen)
             shared = sorted(SHARED & seen.position.standing.keys())
-            return tuple(path for path in shared if seen.judge(path) is not _Found.NOTHING)
+            return tuple(path for path in shared if seen.judge(path) is not _Change.NOTHING)
 
     async def _see(self) -> _Seen | None:
-        """Look at everything; None while there is no tree that could be looked at."""
+        """Read the nodes to judge; None while there is no complete tree."""
         position_path, above = f"{self._base}{POSITION_PATH}", f"{self._base}{REQUESTS}"
         before = (await self._store.examine([position_path])).get(position_path)
         position = None if before is None or before.data is None else decode_position(before.data)
@@ -222,9 +222,10 @@ class Intake:
         )
 
     def _requests_of(self, names: Iterable[str]) -> tuple[tuple[str, ...], bool]:
-        """Choose the requests to look at, by their number, and tell whether none is left that may be new.
+        """Choose the requests to look at, by their number, and return whether no new one is left out.
 
-        Those that stay although they are done give way to others. They are looked at in turns: one may be written anew.
+        Decided requests that could not be removed give way to others. They are looked at in turns, since an operator
+        may write one again.
         """
         numbered = sorted((number, name) for name in names if (number := request_number(name)) is not None)
         done = [each for each in numbered if f"{REQUESTS}/{each[1]}" in self._kept]
@@ -237,15 +238,15 @@ class Intake:
     async def _treat(self, path: str, seen: _Seen) -> bool:
         """Handle a path; return whether its command is still undecided."""
         verdict = seen.judge(path)
-        if verdict is _Found.REMOVED:
+        if verdict is _Change.REMOVED:
             return await self._take_removal(path, seen.position.standing[path])
-        if verdict is _Found.NOTHING:
+        if verdict is _Change.NOTHING:
             return False
         node, is_standing = seen.nodes[path], path in seen.position.standing
         identity = identity_of(path, node)
         recorded = self._outcomes.get(identity) or self._outcomes.get(earlier_identity_of(node))
         if recorded is not None:
-            # Until the tree has what came of it, the projector is about to write over it, and it must not be gone.
+            # Until the tree has its effects, the projector is about to overwrite the node, which must not be gone.
             is_over = recorded.place is None or seen.position.place >= recorded.place
             await self._answer(
                 path,
@@ -264,9 +265,9 @@ class Intake:
         busy = BUSY.get(path) if is_standing else None
         command = busy or command_of(path, node, self._cluster)
         if isinstance(command, Fault):
-            if identity not in self._told and not await self._is_answered(path, node):
+            if identity not in self._refused and not await self._is_answered(path, node):
                 await self._submit(refused_request(path, node, command, self._cluster))
-            self._told[identity] = None
+            self._refused[identity] = None
             await self._answer(path, node, command, int(time.time() * 1000), remove=not is_standing)
             return False
         await self._send(command)
@@ -308,9 +309,9 @@ class Intake:
         remove: bool,
         is_repeated: bool = False,
     ) -> None:
-        """Put the answer beside a node, or take an earlier one away, and the node with it if it is done.
+        """Write the answer beside a node, or remove an earlier one; with `remove` the node is deleted, too.
 
-        Of what only repeats an earlier command the answer was given then, and stays.
+        The answer to a repeated command was given the first time, and stays.
         """
         absolute = f"{self._base}{path}"
         error_path = f"{absolute}{ERROR_SUFFIX}"
@@ -329,9 +330,9 @@ class Intake:
             await self._write(operations)
 
     async def _empty(self, path: str, node: Examined) -> bool:
-        """Remove what is below a node; returns whether the node may go: not where somebody's access control keeps it.
+        """Remove the nodes below a node; return whether it can be deleted itself, which somebody's ACL may forbid.
 
-        Such a node stays. Since its version has been decided, it is not carried out again.
+        Such a node stays. Its version has been decided, so that it is not carried out again.
         """
         version = identity_of(path, node)
         if self._kept.get(path) == version:
@@ -347,7 +348,7 @@ class Intake:
         return True
 
     async def _is_answered(self, path: str, node: Examined) -> bool:
-        """Whether the node beside it is about this version already: then the log was told as well."""
+        """Whether the error node is about this version already, so that the log has the refusal, too."""
         error_path = f"{self._base}{path}{ERROR_SUFFIX}"
         there = (await self._store.examine([error_path])).get(error_path)
         return there is not None and answers(there.data, node)
@@ -360,12 +361,12 @@ class Intake:
             await self._write([Delete(path, node.version) for path, node in there.items()][:MOST_OPERATIONS])
 
     async def _write(self, operations: Sequence[Operation]) -> None:
-        # What has changed meanwhile is looked at again.
+        # Nodes that have changed meanwhile are handled at the next look.
         with contextlib.suppress(ConflictError):
             try:
                 await self._store.write(operations)
             except StoreDeniedError as error:
-                # Somebody's own access control keeps a node as it is; its parent's may let Drover replace it.
+                # The node's ACL forbids the write; its parent's may let Drover replace the node.
                 replaced = [each for operation in operations for each in _replacing(operation, error.path)]
                 if len(replaced) == len(operations):
                     raise
@@ -380,7 +381,7 @@ def _replacing(operation: Operation, path: str | None) -> tuple[Operation, ...]:
 
 
 def _paths(stage: frozenset[str], seen: _Seen) -> tuple[str, ...]:
-    """List the paths of a stage: R236-24 has the requests before the old plan node, and the queue is behind both."""
+    """List the paths of a stage: requests come before the old plan node (R236-24), the queue after both."""
     if REQUESTS not in stage:
         return tuple(sorted(stage))
     return (*seen.requests, PLAN, QUEUE) if seen.is_whole else seen.requests

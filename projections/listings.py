@@ -14,7 +14,7 @@ from drover.state.phase import Phase
 from drover.state.reassignment import Reassignment
 from drover.state.unmanaged import UnmanagedMove
 
-# Kafka lists the move of the running step in these: from the moment it may have been sent until it is gone for certain.
+# The phases in which Kafka may list the running step: from the intent of its call until it is gone for certain.
 _LISTED = frozenset(
     {Phase.INTENDED, Phase.COPYING, Phase.ROLLING_BACK, Phase.CANCEL_INTENDED, Phase.CANCELLING}
 )  # fmt: skip
@@ -22,7 +22,7 @@ _RESTORED = frozenset({Phase.RESTORE_INTENDED, Phase.RESTORING})
 
 
 class Listing(msgspec.Struct, frozen=True, gc=False):
-    """A partition as Kafka's topic znode would show it: the target's order first, what leaves behind it (R455-10)."""
+    """A partition as Kafka's topic znode would show it: the target's order, then the removed replicas (R455-10)."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()
@@ -31,7 +31,7 @@ class Listing(msgspec.Struct, frozen=True, gc=False):
 
 
 class BatchEntry(msgspec.Struct, frozen=True, gc=False):
-    """The step of one partition that runs: the replicas before it, and those it leads to (KIP-435)."""
+    """The running step of one partition: the replicas before and after it (KIP-435)."""
 
     current: tuple[int, ...]
     target: tuple[int, ...]
@@ -50,7 +50,7 @@ class TopicPieces(ABC, Generic[Shown]):
         self.by_partition: dict[int, Shown] = {}
 
     def show(self, partition: int, shown: Shown | None) -> bool:
-        """Show this of a partition, None: nothing; returns whether that is a change."""
+        """Set the entry of a partition, or remove it with None; return whether that is a change."""
         if self.by_partition.get(partition) == shown:
             return False
         if shown is None:
@@ -83,14 +83,14 @@ class TopicListings(TopicPieces[Listing]):
 
     def __init__(self) -> None:
         super().__init__()
-        # An object's members are in the order of their names: those are strings, and "10" comes before "9".
+        # An object's members are sorted by name, as strings: "10" comes before "9".
         self.partitions: Members[str] = Members()
         self.adding: Members[str] = Members()
         self.removing: Members[str] = Members()
 
     @property
     def size(self) -> int:
-        """How many bytes of members one document shows of them; it shows what comes and goes by two names (X15)."""
+        """The bytes of members in a document, which has added and removed replicas under two names (X15)."""
         return self.partitions.size + 2 * self.adding.size + 2 * self.removing.size
 
     def _put(self, partition: int, shown: Listing) -> None:
@@ -109,7 +109,7 @@ class TopicListings(TopicPieces[Listing]):
 
 
 class TopicBatch(TopicPieces[BatchEntry]):
-    """The steps that run in one topic: what KIP-435 calls the current batch."""
+    """The running steps of one topic: KIP-435's current batch."""
 
     __slots__ = ("members",)
 
@@ -149,7 +149,7 @@ def step_of(reassignment: Reassignment) -> BatchEntry | None:
 
 
 def is_shown_alike(before: Reassignment, after: Reassignment) -> bool:
-    """Whether listing and running step are certainly the same, as most events of a step change only its phase."""
+    """Whether listing and running step are certainly the same, as after most events of a step."""
     return (
         before.step is after.step
         and before.current is after.current
@@ -159,7 +159,7 @@ def is_shown_alike(before: Reassignment, after: Reassignment) -> bool:
     )
 
 
-# A cluster has few different pairs of lists, and this is asked at every event of a partition.
+# Cached, because it is needed at every event of a partition, and a cluster has few different pairs of lists.
 @lru_cache(maxsize=4096)
 def _moving(expected: tuple[int, ...], replicas: tuple[int, ...], topic_id: str) -> Listing:
     removing = tuple(broker for broker in expected if broker not in replicas)

@@ -32,7 +32,7 @@ class Fault(Enum):
 class MemoryStore:
     """A tree of nodes; several writers share one object.
 
-    `faults` are taken, one per transaction, from the left. `exposed` says which nodes others may change, and who.
+    Each transaction takes the next of `faults`. `exposed` are the nodes that others may change, with their ids.
     """
 
     nodes: dict[str, Znode] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class MemoryStore:
         return {path: node for path, node in self.nodes.items() if path == top or path.startswith(below)}
 
     async def write(self, operations: Sequence[Operation], meanwhile: Callable[[], None] = nothing) -> None:
-        """Do all or nothing."""
+        """Carry out all operations or none."""
         fault = next(self.faults, None)
         await asyncio.sleep(0)
         meanwhile()
@@ -96,12 +96,12 @@ class MemoryStore:
             raise WriteUnknownError("the connection was lost")
 
     async def exposures(self, paths: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """Return the nodes that others may change, and who."""
+        """Return the nodes that others may change, with their ids."""
         await asyncio.sleep(0)
         return {path: self.exposed[path] for path in paths if path in self.exposed and path in self.nodes}
 
     async def claim(self, path: str) -> None:
-        """Let nobody else change a node."""
+        """Let only the writer change a node."""
         await asyncio.sleep(0)
         self.exposed.pop(path, None)
 

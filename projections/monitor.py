@@ -1,4 +1,4 @@
-"""The port through which a projection reports what it does."""
+"""The port for the reports of a projection."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -16,11 +16,11 @@ class Monitor(Protocol):
         ...
 
     def projection_deleted(self, cluster: str, tree: str) -> None:
-        """Somebody has deleted the whole tree or its position; it is created anew."""
+        """Somebody has deleted the whole tree or its position; it is created again."""
         ...
 
     def projection_claimed(self, cluster: str, exposed: Mapping[str, Sequence[str]]) -> None:
-        """Others could change these nodes, and cannot any more; values are the ACL ids of who could."""
+        """Others could change these nodes, and cannot any more; values are their ACL ids."""
         ...
 
     def projection_drifted(self, cluster: str, paths: Sequence[str]) -> None:

@@ -1,8 +1,8 @@
 """One transaction as ZooKeeper's wire has it, in the shape in which kazoo's connection takes a request.
 
-kazoo makes an object of every operation and of every answer, and does it in its thread, which shares the interpreter
-with ours. Here the bytes are made in one go before kazoo gets them, and of the answers only the first is looked at for
-as long as all is well: a transaction is done as a whole or not at all.
+kazoo makes an object of every operation and of every answer, in its own thread, which shares the interpreter with ours.
+Here the bytes are made at once before kazoo gets them, and of the answers only the first is decoded unless it is an
+error, since a transaction is done as a whole or not at all.
 """
 
 import struct
@@ -35,13 +35,13 @@ class Multi:
         self._taken = taken
 
     def serialize(self) -> bytes:
-        """Return what is sent behind the request's header."""
+        """Return the bytes to send after the request's header."""
         self._taken()
         return self._data
 
     @staticmethod
     def deserialize(data: Any, offset: int) -> list[Any]:
-        """Return nothing if all was done, else kazoo's result of each operation: an exception for each that failed."""
+        """Return an empty list on success, else kazoo's result of each operation: an exception for each that failed."""
         kind, _, _ = _HEADER.unpack_from(data, offset)
         if kind != _FAILED:
             return []
@@ -50,9 +50,9 @@ class Multi:
 
 
 def encode(chroot: str, operations: Sequence[Operation], acl: bytes) -> bytes:
-    """Make the bytes of a transaction; `acl` is what `encode_acl` made, for every node that is created.
+    """Encode a transaction; `acl`, from `encode_acl`, is for every node that it creates.
 
-    Nodes are created to stay, without a sequence; paths are taken as they are, below `chroot`.
+    Nodes are persistent, without a sequence number; paths are below `chroot`.
     """
     parts: list[bytes] = []
     add = parts.append
@@ -80,7 +80,7 @@ def encode(chroot: str, operations: Sequence[Operation], acl: bytes) -> bytes:
 
 
 def encode_acl(acl: Sequence[ACL]) -> bytes:
-    """Make the end of every create: who may do what, and that the node stays."""
+    """Encode the end of every create: the ACL, and the flags of a persistent node."""
     request = CreateRequest("", b"", acl, 0).serialize()
     # In front of it are the lengths of the empty path and data.
     return bytes(request[2 * _NUMBER.size :])

@@ -1,13 +1,12 @@
 """PURE: the owners of the nodes in a cluster's tree, as in the table of projections/README.md.
 
 * `PARENTS` hold others and have no data of their own; they are made with the tree.
-* `PROJECTED` nodes, and all that is below `SUBTREES`, are written by the projector alone: whatever else changes them is
-  drift, and is undone.
-  So is what others put below the nodes that have nothing below them.
-* `SHARED` nodes are where operators ask and Drover answers. While the fold has a document there, the node is that
-  document, and a write by anybody else is drift. While it has none, a node that stands there is a request: it is the
-  intake's to read and to remove, and the projector leaves it alone.
-* Everything else below the chroot is nobody's business here: requests, their error nodes, notes of operators.
+* `PROJECTED` nodes, and all that is below `SUBTREES`, are written by the projector alone. Changes by others are drift,
+  and are undone. So are nodes of others below a node that has no children.
+* `SHARED` nodes are written by operators and by Drover. While the fold has a document there, the node is that document,
+  and a write by anybody else is drift. While it has none, a node there is a request: the intake reads and removes it,
+  and the projector leaves it alone.
+* The projector ignores everything else below the chroot: requests, their error nodes, notes of operators.
 """
 
 # Below it is a node per topic, and below those one per reassignment.
@@ -46,9 +45,9 @@ SHARED = frozenset(
     }
 )
 PROJECTED = frozenset({"/drover/leaders"})
-# What a real cluster in ZooKeeper mode has and Drover never makes: a chroot with one of them is such a cluster's.
+# Nodes of a real cluster in ZooKeeper mode that Drover never makes: a chroot with one of them is such a cluster's.
 OTHERS_MARKS = ("/brokers/ids", "/controller", "/controller_epoch", "/cluster/id", "/admin/delete_topics")
-# What stands directly below the chroot of such a cluster: no place for a view of Drover's.
+# The nodes directly below the chroot of such a cluster, in which Drover must not put a view.
 OTHERS_TOPS = frozenset(
     {
         "admin", "brokers", "cluster", "config", "consumers", "controller", "controller_epoch", "feature",

@@ -32,7 +32,7 @@ class Patrol:
 
     def first(self, paths: Iterable[str]) -> None:
         """Check these nodes next."""
-        self._ahead.extendleft(path for path in paths if path in self._tree.known)
+        self._ahead.extendleft(path for path in paths if path in self._tree.nodes)
 
     async def look(self) -> None:
         """Compare the next nodes, if a round is under way or due. Raises `ConflictError` for a node that differs."""
@@ -41,7 +41,7 @@ class Patrol:
             if time.monotonic() - self._began < self._verify_s:
                 return
             self._began = time.monotonic()
-            self._ahead.extend(self._tree.known)
+            self._ahead.extend(self._tree.nodes)
         some = [self._ahead.popleft() for _ in range(min(LOOKED_AT_A_TIME, len(self._ahead)))]
         differ = await self._tree.look(some)
         if differ:

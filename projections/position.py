@@ -23,13 +23,13 @@ START = Place(0, 0)
 
 
 class Position(msgspec.Struct, frozen=True, kw_only=True):
-    """What the position node says.
+    """The content of the position node.
 
     The tree is the fold of the shard's events before (`offset`, `event_index`), as decided under `epoch`; `at_ms` is
     the log's time of the last of them. `writer` is the process that wrote it. While `building` is true the tree is
-    being made anew: it will be the fold of that prefix as soon as that is over. `standing` has the nodes that operators
-    write as well (`drover.projections.ownership`) and that hold a document now, each with the `mark_of` its bytes, made
-    when that document came to stand there: what stands there with other bytes, or at any other of them, is a request.
+    being rebuilt: it will be the fold of that prefix when that is done. `standing` are the shared nodes
+    (`drover.projections.ownership`) that hold a document now, each with the `mark_of` its bytes, made when the document
+    was first written there: a shared node with other bytes, or one that is not in `standing`, is a request.
     """
 
     cluster: str
@@ -45,14 +45,14 @@ class Position(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> Place:
-        """Where in the log it is."""
+        """The place in the log."""
         return Place(self.offset, self.event_index)
 
 
 def mark_of(data: bytes, place: Place, before: str | None = None) -> str:
     """Return the mark of a document that is written at a place: a digest of its bytes, and the place.
 
-    `before` is the mark of what the node holds now; it is returned as it is if it was made of the same bytes.
+    `before` is the mark of the node's present document; it is returned if it was made of the same bytes.
     """
     digest = _digest(data)
     return before if before is not None and _is_of(before, digest) else f"{digest}-{place.offset}.{place.event_index}"

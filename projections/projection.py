@@ -37,7 +37,7 @@ SAMPLE_S = 5.0
 # A tree that is further behind counts as not up to date.
 READY_LAG_S = 60.0
 STOP_S = 10.0
-# Of the nodes that others could write, so many are named in the log.
+# The most nodes that others could write that a log line names.
 MOST_NAMED = 20
 NOTES_S = 1.0
 _log = structlog.get_logger(__name__)
@@ -48,11 +48,11 @@ class Reporter:
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
-        self._said: dict[str, str] = {}
+        self._last_fault: dict[str, str] = {}
 
     def projected(self, cluster: str, events: int, operations: int) -> None:
         """One transaction was done."""
-        if self._said.pop(cluster, None) is not None:
+        if self._last_fault.pop(cluster, None) is not None:
             _log.info("the projection goes on", cluster=cluster)
         self._metrics.projected(cluster, events, operations)
 
@@ -60,9 +60,9 @@ class Reporter:
         """The store or the log has failed; it is tried again."""
         kind = type(error).__name__
         self._metrics.projection_failed(cluster, kind)
-        if self._said.get(cluster) != kind:
+        if self._last_fault.get(cluster) != kind:
             _log.warning("the projection waits", cluster=cluster, error=str(error))
-            self._said[cluster] = kind
+            self._last_fault[cluster] = kind
 
     def projection_deleted(self, cluster: str, tree: str) -> None:
         """Others have deleted the tree."""
@@ -174,7 +174,7 @@ class Projection:
         return tuple(checks)
 
     async def _check(self, trees: Sequence[Tree]) -> None:
-        """Refuse a root that belongs to somebody else before anything runs; an unreachable store is not refused."""
+        """Refuse a root that belongs to somebody else before anything runs; an unreachable store is only logged."""
         for tree in trees:
             try:
                 await tree.check()
@@ -228,8 +228,8 @@ class ProjectionThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
         self._failed: str | None = None
-        self._told_at: float | None = None
-        # Made by the thread itself: what it looks at changes while others run.
+        self._ending_since_s: float | None = None
+        # Made by the thread itself, since it reads values that this thread changes.
         self._checks = self._projection.checks()
         self._thread = threading.Thread(target=self._run, name="projection", daemon=True)
 
@@ -239,10 +239,10 @@ class ProjectionThread:
 
     def end(self) -> None:
         """Start to end the projection, without waiting; idempotent."""
-        if self._told_at is not None:
+        if self._ending_since_s is not None:
             return
-        # Before these are looked at: a thread that has not made them yet will see it.
-        self._told_at = time.monotonic()
+        # Set before these are read, so that a thread that has not made them yet sees it.
+        self._ending_since_s = time.monotonic()
         loop, stop = self._loop, self._stop
         if loop is not None and stop is not None and not loop.is_closed():
             with contextlib.suppress(RuntimeError):  # it has ended by itself this very moment
@@ -251,9 +251,9 @@ class ProjectionThread:
     async def close(self) -> None:
         """End the projection; wait until `STOP_S` after the first call of `end`. Idempotent."""
         self.end()
-        assert self._told_at is not None, "it has just been told"
-        left_s = max(0.0, self._told_at + STOP_S - time.monotonic())
-        # In a thread: the event loop that runs this has more to do meanwhile.
+        assert self._ending_since_s is not None, "`end` was called"
+        left_s = max(0.0, self._ending_since_s + STOP_S - time.monotonic())
+        # In a thread, because this event loop has other work meanwhile.
         ended, _ = in_daemon_thread("projection-end", lambda: self._thread.join(left_s))
         await ended
 
@@ -269,15 +269,15 @@ class ProjectionThread:
         except DroverError as error:
             self._failed = str(error)
             _log.critical("the projection has ended; the worker goes on", error=str(error))
-        except Exception as error:  # noqa: BLE001 - the supervisor of a view: nobody else would see that it is over
+        except Exception as error:  # noqa: BLE001 - the supervisor of a view: it reports every fault
             self._failed = repr(error)
             _log.critical("the projection has ended; the worker goes on", error=self._failed, exc_info=error)
 
     async def _project(self) -> None:
         stop = self._stop = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        if self._told_at is not None:
-            # It was closed before anything was there that could be told.
+        if self._ending_since_s is not None:
+            # It was closed before this thread had made the event.
             stop.set()
         looking = asyncio.create_task(self._look())
         try:

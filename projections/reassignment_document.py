@@ -23,7 +23,7 @@ class Blocked(msgspec.Struct, frozen=True, gc=False):
 
 
 class Deferred(msgspec.Struct, frozen=True, gc=False):
-    """The cancellation that is deferred, who asked for it, and the guard that defers it (R236-8)."""
+    """The deferred cancellation, its author, and the guard that defers it (R236-8)."""
 
     by: str
     cancel: str

@@ -48,7 +48,7 @@ async def rebuild(read: FeedReader, store: Store, root: str, cluster: str, write
     await staged.load()
     wrong = differences(feed, staged)
     if wrong:
-        raise RebuildError(f"{staged.base} is not what was written: {wrong[0].path} {wrong[0].what}")
+        raise RebuildError(f"{staged.base} differs from what was written: {wrong[0].path} {wrong[0].what}")
     live = Tree(store, root, cluster, writer)
     for _ in range(ATTEMPTS):
         await live.load()
@@ -60,7 +60,7 @@ async def rebuild(read: FeedReader, store: Store, root: str, cluster: str, write
         except (BeatenError, KeptError):
             continue
         await remove(store, staged.base)
-        return Rebuilt(cluster, len(live.known), feed.place.offset, feed.place.event_index)
+        return Rebuilt(cluster, len(live.nodes), feed.place.offset, feed.place.event_index)
     raise RebuildError(f"{root}/{cluster} is written by another projector all the time; {staged.base} is left as made")
 
 

@@ -18,10 +18,10 @@ class Requests(Protocol):
 
 
 class NoRequests:
-    """Requests are not read."""
+    """The reader of requests where they are not read."""
 
     def recorded(self, offset: int, batch: Batch) -> None:
-        """Note nothing."""
+        """Do nothing."""
 
     async def see(self) -> None:
-        """See nothing."""
+        """Do nothing."""

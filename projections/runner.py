@@ -14,7 +14,7 @@ from drover.projections.monitor import Monitor
 from drover.projections.tree import Tree
 from drover.projections.writer import ClusterWriter, WriterTimes
 
-# How many events may wait for a store that is away; beyond, the log is not read on. Each takes about half a kilobyte.
+# The most events that wait for an unreachable store before reading the log stops. Each takes about half a kilobyte.
 MOST_WAITING = 100_000
 RETRY_S = 1.0
 
@@ -22,9 +22,8 @@ RETRY_S = 1.0
 class Projector:
     """Projects every cluster that the log names, or one.
 
-    `run` ends only with what no reader of the log may pass (`CorruptLogError`), or a fault of its own code. Clusters
-    share nothing but the reading of the log: one whose tree cannot be written does not hold up another one's, until
-    the events that wait for it have used up their room.
+    `run` ends only with a corrupt log (`CorruptLogError`), or a bug. Clusters share only the reading of the log: one
+    whose tree cannot be written does not hold up the others, until the most events wait for it.
     """
 
     def __init__(
@@ -89,11 +88,11 @@ class Projector:
     async def _take(self, records: Collection[ValidRecord]) -> None:
         self.last_error = None
         for valid in records:
-            # A set of names and not the events: most records are about one cluster only.
+            # Collect the names first, since most records are about one cluster only.
             for cluster in {event.cluster for event in valid.batch.events}:
                 if self._cluster in {None, cluster}:
                     self._writer(cluster, valid.shard).offer(valid.offset, valid.batch)
-            # A refusal alone makes no tree: anybody may name a cluster that there is not.
+            # A refusal alone makes no tree, since a command may name a cluster that does not exist.
             for cluster in {outcome.cluster for outcome in valid.batch.outcomes} & self.writers.keys():
                 self.writers[cluster].answered(valid.offset, valid.batch)
         while any(writer.backlog > MOST_WAITING for writer in self.writers.values()):  # noqa: ASYNC110 - see MOST_WAITING

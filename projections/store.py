@@ -1,11 +1,11 @@
 """The port of a store that holds the trees: nodes with bytes and a version, and transactions over several of them.
 
-`zookeeper.py` is the real one, `memory.py` that of the tests; one contract suite holds both to this page.
+`zookeeper.py` is the real one, `memory.py` that of the tests; one contract suite tests both.
 
 DroverError
- └─ StoreError                 the store did not do what was asked
-     ├─ StoreUnavailableError  known not to have happened: it may be asked again
-     ├─ WriteUnknownError      may or may not have happened: read the position before anything else
+ └─ StoreError                 the store did not carry out a request
+     ├─ StoreUnavailableError  it had no effect, and may be tried again
+     ├─ WriteUnknownError      it may have had an effect: read the position before anything else
      ├─ StoreDeniedError       the store's access control forbids it
      └─ ConflictError          a transaction was refused as a whole, since one node was not as expected
 """
@@ -17,18 +17,18 @@ import msgspec
 
 from drover.errors import DroverError
 
-# What one transaction may hold, far below ZooKeeper's own limit of 1 MiB (jute.maxbuffer).
+# The bounds of a transaction, far below ZooKeeper's own limit of 1 MiB (jute.maxbuffer).
 MOST_OPERATIONS = 200
 MOST_BYTES = 512_000
 OPERATION_OVERHEAD_BYTES = 80
-# What only an event that ends thousands of nodes may need; ZooKeeper closes the connection at 1,048,576.
+# The bound for a single event that removes thousands of nodes; ZooKeeper closes the connection at 1,048,576.
 MOST_REQUEST_BYTES = 1_000_000
-# In place of a version that may not be read: whichever it is.
+# The version of an unreadable node: it matches any.
 ANY_VERSION = -1
 
 
 class StoreError(DroverError):
-    """The store did not do what was asked; the message names store, node and remedy."""
+    """The store did not carry out a request; the message names store, node and remedy."""
 
 
 class StoreUnavailableError(StoreError):
@@ -40,7 +40,7 @@ class WriteUnknownError(StoreError):
 
 
 class StoreDeniedError(StoreError):
-    """The credentials do not suffice; `path` is the node that forbids it, None if it is not known."""
+    """The credentials do not suffice; `path` is the node whose ACL forbids it, None if unknown."""
 
     def __init__(self, message: str, path: str | None = None) -> None:
         super().__init__(message)
@@ -48,7 +48,7 @@ class StoreDeniedError(StoreError):
 
 
 class ConflictError(StoreError):
-    """Nothing was done, since the node at `path` is missing, there already, of another version or not empty."""
+    """A transaction was refused: the node at `path` is missing, exists already, has another version or is not empty."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path} was changed by somebody else")
@@ -65,9 +65,8 @@ class Znode(msgspec.Struct, frozen=True, gc=False):
 class Examined(NamedTuple):
     """A node and which one it is: `czxid` and `mzxid` are the transactions that made it and last wrote it.
 
-    `mtime_ms` is the store's time of that last write: together with both ids it tells a version of a node from every
-    other, even of another ensemble's. `data` is None, and nothing else known, where the node's own access control
-    forbids to read it: that is `UNREADABLE`.
+    `mtime_ms` is the store's time of that last write: together with both ids it identifies a version of a node, even
+    across ensembles. A node whose ACL forbids to read it is `UNREADABLE`: `data` is None, and nothing else is known.
     """
 
     data: bytes | None
@@ -112,41 +111,41 @@ def nothing() -> None:
 class Store(Protocol):
     """A tree of nodes, by absolute paths. Every method raises `StoreUnavailableError` or `StoreDeniedError`.
 
-    Reads see everything that was written before by anybody whose write had been answered.
+    Reads see every write that was answered before, whoever made it.
     """
 
     async def read(self, paths: Sequence[str]) -> Mapping[str, Znode]:
-        """Return the nodes at these paths; those that are not there are left out."""
+        """Return the nodes at these paths; missing ones are left out."""
         ...
 
     async def examine(self, paths: Sequence[str]) -> Mapping[str, Examined]:
-        """Return the nodes at these paths, those that may not be read among them; others are left out."""
+        """Return the nodes at these paths, unreadable ones included; missing ones are left out."""
         ...
 
     async def children(self, paths: Sequence[str]) -> Mapping[str, frozenset[str]]:
-        """Return the names directly below each of these paths; paths that are not there are left out."""
+        """Return the names directly below each of these paths; missing paths are left out."""
         ...
 
     async def subtree(self, top: str) -> Mapping[str, Znode]:
-        """Return a node and everything below it, level by level; empty if it is not there."""
+        """Return a node and everything below it, level by level; empty if it is missing."""
         ...
 
     async def write(self, operations: Sequence[Operation], meanwhile: Callable[[], None] = nothing) -> None:
-        """Do all or nothing, in this order; `meanwhile` is called while the store works on it, at most once.
+        """Carry out all operations, in this order, or none; `meanwhile` is called during that, at most once.
 
-        Raises `ConflictError` if a node was not as expected and `WriteUnknownError` when nobody knows what happened.
+        Raises `ConflictError` if a node was not as expected, and `WriteUnknownError` if the answer was lost.
         """
         ...
 
     async def exposures(self, paths: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """Return, of these nodes, those that somebody beside the writer may change, with the ACL ids of who may.
+        """Return those of these nodes that others than the writer may change, with the ACL ids of these others.
 
-        Empty without credentials: then everybody may change everything, and the settings say that this is meant.
+        Empty without credentials, since the settings then let everybody change everything.
         """
         ...
 
     async def claim(self, path: str) -> None:
-        """Let only the writer change a node from now on, and its readers read it; idempotent."""
+        """Let only the writer change a node from now on, and only its readers read it; idempotent."""
         ...
 
     async def close(self) -> None:
@@ -161,7 +160,7 @@ def size_of(operation: Operation) -> int:
 
 
 async def nodes_below(store: Store, tops: Sequence[str]) -> dict[str, Examined]:
-    """Return everything below these nodes, by absolute path, without them; nothing is seen below an unreadable one."""
+    """Return the nodes below these nodes, by absolute path; those below an unreadable node are left out."""
     below: dict[str, Examined] = {}
     level = list(tops)
     while level:

@@ -1,7 +1,7 @@
-"""One cluster's tree in a store: whether it is ours, what is known to stand there, and how it is changed.
+"""One cluster's tree in a store: whether it is ours, its nodes as last read, and changes of it.
 
-Every transaction carries the position node on condition of its version. So of two writers one wins, and after an answer
-that was lost the position tells what happened. Paths are below the cluster's chroot, but for what goes to the store.
+Every transaction updates the position node on condition of its version. So of two writers one wins, and the position
+shows whether a transaction without an answer was done. Paths are below the cluster's chroot, except in the store.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,7 +46,7 @@ class BeatenError(StoreError):
 
 
 class KeptError(ConflictError):
-    """A node that others put into the tree cannot be removed: from now on Drover leaves it in place."""
+    """A node that others put into the tree cannot be removed; Drover leaves it in place from now on."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(path)
@@ -54,7 +54,7 @@ class KeptError(ConflictError):
 
 
 class _Mark(msgspec.Struct):
-    """What the chroot itself says: who made the tree, and for which cluster."""
+    """The content of the chroot: the maker of the tree, and its cluster."""
 
     made_by: str
     cluster: str
@@ -63,36 +63,36 @@ class _Mark(msgspec.Struct):
 class Tree:
     """The tree of a cluster at `root`/`cluster`; `writer` names this process in the position.
 
-    `known` is what stands there, as of the last `load` and our own transactions since, without what was released;
-    `position` likewise, None while there is none that can be read. `others_nodes` are those that whoever writes takes
-    for others'; of these, the ones that could not be removed are `kept`, with all above them: they are not deleted.
+    `nodes` are its nodes by the last `load` and our own transactions since, without those that were released;
+    `position` likewise, None without a readable one. `others_nodes` are the nodes that the writer takes for others';
+    those that could not be removed are `kept`, with all nodes above them, and are not deleted.
     """
 
     def __init__(self, store: Store, root: str, cluster: str, writer: str) -> None:
         self.base = f"{root.rstrip('/')}/{cluster}"
         self.cluster = cluster
         self.writer = writer
-        self.known: dict[str, Znode] = {}
+        self.nodes: dict[str, Znode] = {}
         self.position: Position | None = None
         self._root = root.rstrip("/")
         self._store = store
         self._version: int | None = None
-        # What has no node yet, or not the right one, above the position: made in the first transaction.
+        # The operations that make or correct the nodes above the position, in the first transaction.
         self._missing: list[Operation] = []
         self._sent: tuple[tuple[Operation, ...], Position] | None = None
-        # Shared nodes that were found to be an operator's alone.
+        # Shared nodes whose ACL lets only an operator write them.
         self._locked: set[str] = set()
         # Nodes that others may change although Drover has credentials, by absolute path, as of the last `load`.
         self.exposed: Mapping[str, tuple[str, ...]] = {}
         self.others_nodes: frozenset[str] = frozenset()
         self.kept: frozenset[str] = frozenset()
-        # The highest nodes of what is kept.
+        # The highest nodes of those that are kept.
         self._obstacles: set[str] = set()
 
     async def check(self) -> None:
         """Raise `ConfigurationError` unless the tree is Drover's or may become so. Changes nothing."""
         marks = [f"{place}{mark}" for place in self._others_places() for mark in OTHERS_MARKS]
-        # A cluster may have the name of such a mark: then that is a tree of Drover's.
+        # A cluster of Drover's may have the name of such a mark.
         others = [path for path, node in (await self._store.read(marks)).items() if _cluster_of(node.data) is None]
         if others:
             raise ConfigurationError(
@@ -114,16 +114,16 @@ class Tree:
             self._missing.append(Set(self.base, mark, node.version))
 
     def _others_places(self) -> Iterable[str]:
-        """Name the chroots that must not be a real cluster's: ours, the one above, and any that we would be inside of.
+        """Return the chroots that must not be a real cluster's: ours, the one above, and any that ours would be in.
 
-        Beside such a cluster's own nodes there may be others; among them, as in its /admin, there may not.
+        Our tree may stand beside such a cluster's own nodes, but not below them, as in its /admin.
         """
         parts = self.base.split("/")
         inside = ["/".join(parts[:depth]) for depth in range(1, len(parts)) if parts[depth] in OTHERS_TOPS]
         return dict.fromkeys((self.base, self._root, *inside))
 
     async def read_position(self) -> tuple[Position | None, int | None]:
-        """Look where the tree is now, without taking it over; the version is None if there is no such node."""
+        """Return the tree's present position without taking it over; the version is None if there is no such node."""
         path = f"{self.base}{POSITION_PATH}"
         node = (await self._store.read([path])).get(path)
         return (None, None) if node is None else (decode_position(node.data), node.version)
@@ -134,28 +134,28 @@ class Tree:
         await self.check()
         self.position, self._version = await self.read_position()
         nodes = dict(await self._store.read([f"{self.base}{path}" for path in PARENTS]))
-        # What others put there may be a node that only they may read, and may have others below it.
+        # Others may have put nodes there that only they may read, or that have nodes below them.
         leaves = await self._store.examine([f"{self.base}{path}" for path in sorted(SHARED | PROJECTED)])
         readable = [path for path, node in leaves.items() if node.data is not None]
         leaves = {**leaves, **await nodes_below(self._store, readable)}
         nodes.update((path, Znode(node.data or b"", node.version)) for path, node in leaves.items())
         for top in SUBTREES:
             nodes.update(await read_subtree(self._store, f"{self.base}{top}"))
-        self.known = {path[len(self.base) :]: node for path, node in nodes.items()}
+        self.nodes = {path[len(self.base) :]: node for path, node in nodes.items()}
         self.exposed = await self._exposures(nodes)
-        # Those that have gone meanwhile are none any more.
-        self._obstacles &= self.known.keys()
+        # Obstacles that are gone meanwhile no longer count.
+        self._obstacles &= self.nodes.keys()
         self.kept = frozenset(
             path
             for top in self._obstacles
-            for path in self.known
+            for path in self.nodes
             if path == top or path.startswith(f"{top}/") or top.startswith(f"{path}/")
         )
 
     async def _exposures(self, present: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-        """Return what others may change: the nodes that hold others, and if one of these is exposed all of the tree.
+        """Return the nodes that others may change: nodes that hold others first, and all of them if one is exposed.
 
-        What is above the root is not Drover's: who may write there can make or remove the root only while it is empty.
+        Nodes above the root are not Drover's: a writer there can make or remove the root only while it is empty.
         """
         holders = [self._root, *(f"{self.base}{path}" for path in ("", *PARENTS, POSITION_PATH))]
         exposed = await self._store.exposures(holders)
@@ -164,9 +164,9 @@ class Tree:
         return {**exposed, **await self._store.exposures([path for path in present if path not in holders])}
 
     async def claim(self) -> Mapping[str, tuple[str, ...]]:
-        """Take what is exposed away from others, and remove the requests in it; returns what was exposed.
+        """Let only Drover write the exposed nodes, and remove the requests in them; return the exposed nodes.
 
-        Anybody can have written those requests. Raises `ConfigurationError` for a node that its owner keeps.
+        Anybody may have written those requests. Raises `ConfigurationError` for a node whose ACL Drover may not change.
         """
         exposed, self.exposed = self.exposed, {}
         for path in sorted(exposed, key=depth_of):
@@ -175,8 +175,8 @@ class Tree:
             except StoreDeniedError as error:
                 others = ", ".join(exposed[path])
                 raise ConfigurationError(
-                    f"{path} may be written by {others}, and Drover may not change its ACL: whoever writes there "
-                    "commands Drover. Remove it as a ZooKeeper administrator, or choose another zookeeper.root"
+                    f"{path} may be written by {others}, and Drover may not change its ACL: a writer there could "
+                    "command Drover. Remove it as a ZooKeeper administrator, or choose another zookeeper.root"
                 ) from error
         if exposed:
             await self._remove_requests()
@@ -192,19 +192,19 @@ class Tree:
             await self._store.write([Delete(path, requests[path].version)])
 
     def release(self, paths: Iterable[str]) -> None:
-        """Forget shared nodes that the fold does not have: they are requests, and not the projector's to touch."""
+        """Forget shared nodes that the fold does not have: they are requests, which the projector leaves alone."""
         for path in paths:
-            below = [node_path for node_path in self.known if node_path.startswith(f"{path}/")]
+            below = [node_path for node_path in self.nodes if node_path.startswith(f"{path}/")]
             for each in (path, *below):
-                self.known.pop(each, None)
+                self.nodes.pop(each, None)
 
     async def look(self, paths: Sequence[str]) -> set[str]:
-        """Compare nodes with what is known of them, and what is below them; returns the paths that differ.
+        """Compare nodes, and the names below them, with `nodes`; return the paths that differ.
 
-        Raises `BeatenError` when somebody else has written meanwhile, so that nothing is known any more.
+        Raises `BeatenError` if somebody else has written meanwhile, so that `nodes` is outdated.
         """
-        # One that is kept and may not be read cannot be compared.
-        paths = [path for path in paths if path not in self.kept or self.known[path].version != ANY_VERSION]
+        # A kept node that may not be read cannot be compared.
+        paths = [path for path in paths if path not in self.kept or self.nodes[path].version != ANY_VERSION]
         absolute = [f"{self.base}{path}" for path in paths]
         holders = [path for path in paths if _holds_projected(path)]
         nodes = await self._store.read(absolute)
@@ -214,29 +214,29 @@ class Tree:
             if version is None:
                 raise ConflictError(POSITION_PATH)
             raise BeatenError(f"{self.base}: {_writer_of(position)} writes it now")
-        differ = {path for path in paths if nodes.get(f"{self.base}{path}") != self.known.get(path)}
+        differ = {path for path in paths if nodes.get(f"{self.base}{path}") != self.nodes.get(path)}
         for path in holders:
             names = below.get(f"{self.base}{path}", frozenset())
-            differ.update(child for name in names if (child := f"{path}/{name}") not in self.known)
+            differ.update(child for name in names if (child := f"{path}/{name}") not in self.nodes)
         return differ
 
     async def commit(
         self, operations: Sequence[Operation], position: Position, meanwhile: Callable[[], None] = nothing
     ) -> None:
-        """Do these operations and move the position, all or nothing; `meanwhile` is called while the store does it.
+        """Carry out these operations and move the position, or neither; `meanwhile` is called during that.
 
-        Raises `BeatenError` when another writer was faster, `ConflictError` with the path below the chroot when a node
-        is not as it was known, `WriteUnknownError` when `resolve` must be asked before anything else.
+        Raises `BeatenError` if another writer was faster, `ConflictError` with the path below the chroot if a node is
+        not as expected, and `WriteUnknownError` if `resolve` must be called before anything else.
         """
-        assert self._sent is None, "what became of the last transaction is not known yet"
-        assert position.writer == self.writer, "by its name a writer knows its own transaction again"
+        assert self._sent is None, "the last transaction is not resolved yet"
+        assert position.writer == self.writer, "a writer recognises its own transaction by its name"
         if self._locked or self.kept:
             operations = [each for operation in operations for each in self._permitted(operation)]
         data = encode_position(position)
         path = f"{self.base}{POSITION_PATH}"
         parents = [self._absolute(operation) for operation in self._parents_to_make()]
         moving = Create(path, data) if self._version is None else Set(path, data, self._version)
-        # A position that is there goes first: a writer that was beaten gets this error, not one about another node.
+        # An existing position goes first, so that a beaten writer gets the error about it, not about another node.
         carried = [*self._missing, *parents, moving] if self._version is None else [*self._missing, moving, *parents]
         self._sent = (tuple(operations), position)
         try:
@@ -258,7 +258,7 @@ class Tree:
                 and self._may_keep(path)
                 and any(isinstance(each, Delete) and each.path == path for each in operations)
             ):
-                # The node above says who may remove it, and so of all beside it.
+                # The ACL of the node above forbids it, so it forbids to remove the others beside it, too.
                 self._obstacles.add(above)
                 raise KeptError(path, str(error)) from error
             if path not in SHARED or path in self._locked:
@@ -272,11 +272,11 @@ class Tree:
             self._done()
 
     async def resolve(self) -> bool:
-        """Find out by the position whether the last transaction was done.
+        """Return whether the last transaction was done, by the position.
 
         Raises `BeatenError` if the tree has moved on otherwise, `ConflictError` if it has no position any more.
         """
-        assert self._sent is not None, "there is nothing to find out"
+        assert self._sent is not None, "there is no transaction to resolve"
         position, version = await self.read_position()
         if position == self._sent[1] and version == (0 if self._version is None else self._version + 1):
             self._done()
@@ -292,35 +292,35 @@ class Tree:
         assert self._sent is not None, "something was sent"
         operations, self.position = self._sent
         self._sent = None
-        absorb(self.known, [*self._parents_to_make(), *operations])
+        absorb(self.nodes, [*self._parents_to_make(), *operations])
         self._missing = []
         self._version = 0 if self._version is None else self._version + 1
 
     def _permitted(self, operation: Operation) -> tuple[Operation, ...]:
-        """Replace an operator's node as a whole where its own access control lets nobody else write it.
+        """Adapt an operation to the ACLs: a shared node that only its operator may write is replaced as a whole.
 
-        What is kept is not deleted, and what is to be made there is set.
+        A kept node is not deleted, and is set instead of created.
         """
         if operation.path in self.kept and not isinstance(operation, Set):
-            there = self.known[operation.path]
+            there = self.nodes[operation.path]
             return () if isinstance(operation, Delete) else (Set(operation.path, operation.data, there.version),)
         if isinstance(operation, Set) and operation.path in self._locked:
             return (Delete(operation.path, operation.version), Create(operation.path, operation.data))
         return (operation,)
 
     def _conflict_at(self, path: str, operations: Sequence[Operation]) -> ConflictError:
-        """Return why a transaction was refused; a node that may not be read, and is not empty, is kept from now on."""
+        """Return the exception for a refused transaction; an unreadable node with children is kept from now on."""
         if Delete(path, ANY_VERSION) in operations and self._may_keep(path):
             self._obstacles.add(path)
             return KeptError(path, "there are nodes below it, and its ACL does not let Drover read it")
         return ConflictError(path)
 
     def _may_keep(self, path: str) -> bool:
-        """Whether a node may stay that nobody needs: what operators write as well would be taken for a request."""
+        """Whether an unneeded node of others may stay: not at a shared node, where it would be taken for a request."""
         return path in self.others_nodes and not any(path == each or path.startswith(f"{each}/") for each in SHARED)
 
     def _parents_to_make(self) -> list[Create]:
-        return [Create(path, b"") for path in PARENTS if path not in self.known]
+        return [Create(path, b"") for path in PARENTS if path not in self.nodes]
 
     def _absolute(self, operation: Operation) -> Operation:
         path = f"{self.base}{operation.path}"
@@ -334,7 +334,7 @@ class Tree:
 
 
 def _cluster_of(data: bytes) -> str | None:
-    """Name the cluster whose tree begins with a node that holds this; None if no tree of Drover's does."""
+    """Return the cluster whose chroot has this content; None if it is not of Drover's."""
     try:
         mark = msgspec.json.decode(data, type=_Mark)
     except UNDECODABLE:

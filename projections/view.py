@@ -1,7 +1,7 @@
-"""PURE: one cluster's state at a place of the log, and what an event changes of what is shown of it.
+"""PURE: one cluster's state at a place of the log, and the documents that each event may change.
 
-The fold is `drover.fold.moves`, event by event. Beside the state this keeps the pieces that documents are put
-together from, so that an event costs the same however much is under way; `Scope` says which documents may differ.
+The fold is `drover.fold.moves`, event by event. Beside the state this keeps the encoded pieces of documents, so that
+the cost of an event does not grow with the work under way; `Scope` says which documents may differ.
 """
 
 from collections.abc import Iterable
@@ -42,9 +42,9 @@ from drover.state.cluster import ClusterState
 from drover.state.reassignment import Reassignment
 from drover.state.scheduling import QueueEntry
 
-# A plan's partitions are shown in pieces of so many, by order of acceptance: a piece is never rearranged.
+# A plan's partitions are shown in pieces of this size, by order of acceptance, so that pieces are never rearranged.
 CHUNK_PARTITIONS = 256
-# What says that a broker has failed, or has not.
+# The events that change the failed brokers.
 _BROKER_EVENTS = (BrokerFailureRecorded, BrokerReturnRecorded, BrokerOutageNoted, BrokerOutageEnded)
 _encoder = msgspec.json.Encoder(order="sorted")
 
@@ -53,7 +53,7 @@ Chunk = tuple[str, int]
 
 @dataclass(slots=True)
 class Scope:
-    """Which things events have touched; every document that may differ belongs to one of them."""
+    """The things that events have touched; every document that may differ belongs to one of them."""
 
     partitions: set[TopicPartition] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
@@ -69,7 +69,7 @@ class Scope:
 
     @property
     def most_operations(self) -> int:
-        """The most changes that documents of these things can take: a partition's may be deleted and made again."""
+        """The most operations for these documents; a partition's may be deleted and created again."""
         flags = self.accepted + self.cancelled + self.queue + self.freeze + 2 * self.blacklist
         return (
             2 * len(self.partitions)
@@ -83,7 +83,7 @@ class Scope:
 
 
 class ClusterView:
-    """One managed cluster as the events up to `apply`'s last one make it, ready to be shown."""
+    """One managed cluster after the events that were applied, with the pieces of its documents."""
 
     __slots__ = ("accepted", "batch", "cancelled", "chunks", "queue", "state", "topics", "under_way")
 
@@ -92,15 +92,15 @@ class ClusterView:
         self.accepted = Entries()
         self.queue = Entries()
         self.chunks: dict[Chunk, Entries] = {}
-        # What each topic's znode lists, and how many reassignments (and not moves of others) each topic has.
+        # The listing in each topic's znode, and the number of each topic's reassignments, without moves of others.
         self.topics: dict[str, TopicListings] = {}
         self.under_way: dict[str, int] = {}
-        # The steps that run, by topic.
+        # The running steps, by topic.
         self.batch: dict[str, TopicBatch] = {}
         self.cancelled = 0
 
     def apply(self, event: AnyEvent, at_ms: int, scope: Scope) -> None:
-        """Fold one event of this cluster and add to `scope` what it touches."""
+        """Fold one event of this cluster, and add the things that it touches to `scope`."""
         state = self.state
         if not isinstance(event, PartitionEvent):
             if isinstance(event, HealEnded | HealPlanned):
@@ -108,7 +108,7 @@ class ClusterView:
             apply(state, event, at_ms)
             self._touch_rare(event, scope)
             return
-        # The plain pair finds what a TopicPartition does, and is made in a fraction of the time.
+        # A plain pair equals a TopicPartition as a key, and takes a fraction of the time to make.
         before = state.reassignments.get((event.topic, event.partition))  # type: ignore[call-overload]  # see above
         if before is not None and type(event) in EVOLVING:
             # The most frequent by far: nothing comes or goes.
@@ -138,7 +138,7 @@ class ClusterView:
             self._list(key, listing_of(after, state.unmanaged.get(key)), scope)
 
     def everything(self) -> Scope:
-        """Return the scope of all that is there."""
+        """Return the scope of all documents."""
         state = self.state
         return Scope(
             partitions=set(state.reassignments),
@@ -209,10 +209,10 @@ class ClusterView:
             scope.topics.add(key.topic)
             keep(self.batch, key.topic, running)
 
-    def _came_or_went(self, key: TopicPartition, which: Reassignment, chunk: Chunk, scope: Scope) -> None:
+    def _came_or_went(self, key: TopicPartition, reassignment: Reassignment, chunk: Chunk, scope: Scope) -> None:
         scope.accepted = True
         scope.topics.add(key.topic)
-        scope.plans.add(which.plan)
+        scope.plans.add(reassignment.plan)
         scope.chunks.add(chunk)
 
     def _queued(self, key: TopicPartition, before: QueueEntry | None, after: QueueEntry | None, scope: Scope) -> None:
@@ -233,7 +233,7 @@ class ClusterView:
 
 
 def chunk_of(reassignment: Reassignment) -> Chunk:
-    """Tell which piece of its plan a reassignment is shown in."""
+    """Return the piece of its plan in which a reassignment is shown."""
     return reassignment.plan, reassignment.number // CHUNK_PARTITIONS
 
 

@@ -1,4 +1,4 @@
-"""The writer of a cluster's tree: takes it over, writes group after group, and follows while another one writes.
+"""The writer of a cluster's tree: takes it over, writes group after group, and follows while another writer is ahead.
 
 It never ends by itself. Faults of the store are reported and tried again, at most every few seconds; events are kept
 until they are in the tree. The tree's state is always derived from its position.
@@ -45,7 +45,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WriterTimes:
-    """How patient a writer is, in seconds: with another writer, between two looks at it, between two full looks."""
+    """The times of a writer in seconds: before a takeover, between looks while following, between full checks."""
 
     take_over_s: float = 3.0
     follow_s: float = 0.5
@@ -56,7 +56,7 @@ class WriterTimes:
 class ClusterWriter:
     """Writes one cluster's tree; `offer` feeds it, `run` is a task.
 
-    `caught_up` is set, and `wake` called, when the log's end of the start was reached.
+    `caught_up` is set, and `wake` called, when the end that the log had at the start is reached.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class ClusterWriter:
         self._monitor = monitor
         self._caught_up = caught_up
         self._times = times
-        # Folded into the view and not written yet; at most one is on its way and one is prepared behind it.
+        # Folded into the view and not written yet: at most one is being written, and one is prepared after it.
         self._groups: deque[Group] = deque()
-        # What the one behind it takes, if what is on its way is done.
+        # The prepared group and its operations, which hold if the one being written succeeds.
         self._ahead: tuple[Group | None, list[Operation]] = None, []
         self._news = asyncio.Event()
         self._failures = 0
@@ -129,7 +129,7 @@ class ClusterWriter:
     # -- the task
 
     async def run(self) -> None:
-        """Keep the tree up to date, for ever."""
+        """Keep the tree up to date for ever."""
         while True:
             try:
                 self.role = Role.TAKING_OVER
@@ -139,8 +139,8 @@ class ClusterWriter:
             except BeatenError:
                 await self._follow()
             except (StoreError, ConfigurationError, LogUnavailableError) as error:
-                # A conflict among them: a node, or the position itself, was changed by hand. All is read again. At a
-                # shared node that is how an answer meets its request.
+                # After a conflict, since a node or the position was changed by hand, the tree is read again. At a
+                # shared node a conflict is usual: a document meets a request.
                 if isinstance(error, ConflictError) and error.path in SHARED:
                     await asyncio.sleep(FIRST_RETRY_S)
                 else:
@@ -167,7 +167,7 @@ class ClusterWriter:
         if position is not None and before is not None and position.place != before.place:
             raise BeatenError(f"{self.tree.base}: {position.writer} writes it")
         await self._claim()
-        # What was written there between the two is of another version than the one that is known, and refused.
+        # A request that is written after the load has another version, so that a transaction over it is refused.
         await self._requests.see()
         if position is None and self._has_written:
             self._monitor.projection_deleted(self.cluster, self.tree.base)
@@ -196,7 +196,7 @@ class ClusterWriter:
             if not self._caught_up.is_set():
                 await self._wait()
                 continue
-            # Another projector may have written since this one looked for the end, or this process has stood still.
+            # Another projector may have written since this one read the end, or this process was suspended.
             deadline_s, looks = min(deadline_s, time.monotonic() + self._times.take_over_s), looks + 1
             if looks > LEAST_LOOKS and time.monotonic() >= deadline_s:
                 raise ConfigurationError(
@@ -206,7 +206,7 @@ class ClusterWriter:
             await self._wait(self._times.follow_s)
 
     def _agrees(self, place: Place) -> bool:
-        """Whether the view, with what was not written yet, begins where the tree is; groups that it has are dropped."""
+        """Whether view and waiting groups continue at the tree's place; groups that the tree has are dropped."""
         while self._groups and self._groups[0].end <= place:
             self._groups.popleft()
         if self._groups:
@@ -214,9 +214,9 @@ class ClusterWriter:
         return self._feed.place == place
 
     async def make_anew(self, *, ends_if_denied: bool = False) -> None:
-        """Make the loaded tree what the end of the log says, whatever it is now; the position says so meanwhile.
+        """Rebuild the loaded tree by the end of the log; meanwhile the position says `building`.
 
-        What is denied is tried again for ever, or raised as `StoreDeniedError`.
+        Denied writes are tried again for ever, or raised as `StoreDeniedError` with `ends_if_denied`.
         """
         self._ends_if_denied = ends_if_denied
         await self._claim()
@@ -228,32 +228,32 @@ class ClusterWriter:
         self._feed.advance_all()
         wanted = self._feed.everything()
         self._release(wanted)
-        parts = changes(self.tree.known, self._wanted(wanted))
+        parts = changes(self.tree.nodes, self._wanted(wanted))
         last, shared = self._feed.last, standing(self._feed.view)
         for operations in transactions(parts):
             await self._commit(operations, self._position(last, shared, wanted, building=True))
         await self._commit((), self._position(last, shared, wanted))
 
     async def _repair(self, position: Position) -> None:
-        """Undo what others did; what groups that wait are about to write is left to them."""
+        """Undo changes by others, except of documents that waiting groups are about to write."""
         wanted = self._feed.everything()
         self._release(wanted)
-        parts = changes(self.tree.known, self._wanted(wanted))
+        parts = changes(self.tree.nodes, self._wanted(wanted))
         parts = [part for part in parts if not any(part[0].path in group.documents for group in self._groups)]
         paths = [part[0].path for part in parts]
         for operations in transactions(parts):
-            # The place stays: the tree was meant to be there.
+            # The place stays, since these are the documents of that place.
             await self._commit(operations, replace(position, writer=self.tree.writer))
         if paths:
-            # Now that the position had not moved meanwhile, it was no other writer's work.
+            # Since the position had not moved meanwhile, this was not another writer's work.
             self.drifted += len(paths)
             self._monitor.projection_drifted(self.cluster, paths)
 
     def _release(self, wanted: Mapping[str, bytes | None]) -> None:
-        """Let go of requests: shared nodes that hold no document of ours, and that none is about to be written to.
+        """Release requests: shared nodes without a document of ours, now or in a waiting group.
 
-        Without a position that says so, what stands in them is taken for ours: a plan that was read as a request once
-        more would be carried out once more.
+        Without a position that says so, their content is taken for ours, so that a plan of ours is never read as a
+        request and carried out again.
         """
         position = self.tree.position
         if position is None:
@@ -263,7 +263,7 @@ class ClusterWriter:
 
     def _wanted(self, documents: dict[str, bytes | None]) -> dict[str, bytes | None]:
         others_nodes = [
-            path for path in self.tree.known if path not in documents and (is_projected(path) or path in SHARED)
+            path for path in self.tree.nodes if path not in documents and (is_projected(path) or path in SHARED)
         ]
         self.tree.others_nodes = frozenset(others_nodes)
         return {**dict.fromkeys(path for path in others_nodes if path not in self.tree.kept), **documents}
@@ -279,9 +279,10 @@ class ClusterWriter:
             group = self._groups[0]
             (ahead, operations), self._ahead = self._ahead, (None, [])
             if ahead is not group:
-                operations = flat(changes(self.tree.known, group.documents))
+                operations = flat(changes(self.tree.nodes, group.documents))
             if not fits(operations, self.tree.base):
-                # One event ends more than ZooKeeper takes at once. It is cut, and the position says so meanwhile.
+                # One event removes more nodes than fit a transaction: it is split, and the position says `building`
+                # meanwhile.
                 await self.make_anew()
                 continue
             position = self._position(group.last, group.standing, group.documents)
@@ -300,10 +301,10 @@ class ClusterWriter:
         """Prepare the next group and its operations while the store works on this one."""
         if len(self._groups) < 2:
             self._prepare()
-        # What becomes of a node that operators write as well is known when it is done.
+        # A write to a shared node may conflict, so its result is known only when it is done.
         if len(self._groups) > 1 and SHARED.isdisjoint(operation.path for operation in sent):
             group = self._groups[1]
-            self._ahead = group, flat(changes(self.tree.known, group.documents, left_by(sent)))
+            self._ahead = group, flat(changes(self.tree.nodes, group.documents, left_by(sent)))
 
     async def _idle(self) -> None:
         await self._wait(self._times.slice_s if self._patrol.is_under_way else self._times.follow_s)
@@ -372,9 +373,9 @@ class ClusterWriter:
     # -- following
 
     async def _follow(self) -> None:
-        """Let the other one write; returns when it has not for some time although there is something to write.
+        """Let the other projector write; return when it has not for some time although there is something to write.
 
-        There is, too, where the tree has gone back behind what was written, as one that was restored has.
+        A tree that has gone back behind our view, as after a restore from a backup, is also something to write.
         """
         self.role, self.last_error = Role.FOLLOWING, None
         seen: int | None = None

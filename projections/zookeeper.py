@@ -1,9 +1,9 @@
-"""The store on a real ZooKeeper: the only user of kazoo, whose threads never run any code of ours but the hand-over.
+"""The store on a real ZooKeeper: the only user of kazoo, whose threads run no code of ours except the hand-over.
 
-kazoo connects again by itself, for ever, at most every two seconds. A request that it has not sent is refused at once
-while there is no connection; one that it had sent is of unknown outcome when the connection goes. A client whose
-answer does not come in time is thrown away, so that nothing it still holds is sent behind our back. Making a store lets
-the threads of the process take turns more often (`TURN_S`).
+kazoo reconnects by itself, for ever, at most every two seconds. Without a connection a new request is refused at once;
+a request that was sent has an unknown outcome if the connection is lost. A client whose answer does not come in time is
+discarded, so that it sends no pending request later. Making a store lets the threads of the process take turns more
+often (`TURN_S`).
 """
 
 import asyncio
@@ -48,14 +48,14 @@ from drover.time_limits import time_limit
 _CONFLICTS = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 _DENIALS = (AuthFailedError, InvalidACLError, NoAuthError)
 _FOLLOW_UPS = (RolledBackError, RuntimeInconsistency)
-# How long a thread of this process may keep another one waiting. kazoo's sends and receives between our steps: by
-# Python's default of 5 ms a transaction would be made, and not be on its way before the next one is made as well.
+# How long a thread of this process may keep another one waiting. kazoo's thread sends and receives between our steps:
+# with Python's default of 5 ms a transaction would not be sent before the next one is encoded, too.
 TURN_S = 0.0001
-# How long a write waits for kazoo's thread to take its request; after that it goes on with `meanwhile` all the same.
+# How long a write waits for kazoo's thread to take its request before it calls `meanwhile`.
 TAKEN_WITHIN_S = 0.001
-# In place of the ids in an ACL that Drover may not read.
+# Stands for the ids in an ACL that Drover may not read.
 HIDDEN = "whoever its hidden ACL names"
-# Requests of one read that are under way at a time.
+# The most requests of one read at a time.
 READS_AT_A_TIME = 200
 
 
@@ -67,7 +67,7 @@ class ZooKeeperStore:
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._client: Any = None
-        # The client whose chroot is known to be there.
+        # The client whose chroot is known to exist.
         self._rooted: Any = None
         self._connecting = asyncio.Lock()
         self._closing: set[asyncio.Task[None]] = set()
@@ -85,10 +85,10 @@ class ZooKeeperStore:
             if not isinstance(error.__cause__, NoAuthError):
                 raise
             if len(paths) > 1:
-                # One of them may not be read: that must not hide the others.
+                # One of them may not be read; ask for each by itself.
                 apart = [await self.examine([path]) for path in paths]
                 return {path: node for some in apart for path, node in some.items()}
-            # Not even its version is told to who may not read it; that it is there is.
+            # ZooKeeper does not return even the version of an unreadable node, only that it exists.
             return {paths[0]: UNREADABLE}
         return {
             path: Examined(data or b"", stat.version, stat.czxid, stat.mzxid, stat.mtime)
@@ -101,9 +101,9 @@ class ZooKeeperStore:
         return {path: frozenset(names) for path, names in answers.items()}
 
     async def subtree(self, top: str) -> Mapping[str, Znode]:
-        """Return a node and everything below it; only what has children is asked for them.
+        """Return a node and everything below it; only nodes with children are asked for them.
 
-        A node that may not be read is there, of any version and without what is below it.
+        An unreadable node has `ANY_VERSION`, and the nodes below it are left out.
         """
         nodes: dict[str, Znode] = {}
         level = [top]
@@ -123,7 +123,7 @@ class ZooKeeperStore:
         return nodes
 
     async def write(self, operations: Sequence[Operation], meanwhile: Callable[[], None] = nothing) -> None:
-        """Do all or nothing."""
+        """Carry out all operations or none."""
         client = await self._connected()
         if client.chroot and client is not self._rooted:
             await self._make_chroot(client)
@@ -149,7 +149,7 @@ class ZooKeeperStore:
                 raise StoreUnavailableError(f"{self._where}: {operation.path} was not written ({result!r})")
 
     async def exposures(self, paths: Sequence[str]) -> Mapping[str, tuple[str, ...]]:
-        """Return the nodes that others may change, and who; a node's ACL may be hidden from Drover, too."""
+        """Return the nodes that others may change, with their ids; a node's ACL may be hidden from Drover, too."""
         if not self._options.has_credentials:
             return {}
         try:
@@ -177,7 +177,7 @@ class ZooKeeperStore:
             raise StoreUnavailableError(f"{self._where} did not answer ({error!r})") from error
 
     def _others_in(self, acl: Sequence[ACL]) -> Iterator[str]:
-        """Name the ids in a node's ACL that may do more than read it and are not the writer's."""
+        """Yield the ids in a node's ACL that may do more than read it and are not the writer's."""
         options = self._options
         mine = None if options.username is None else make_digest_acl_credential(options.username, options.password)
         for entry in acl:
@@ -220,7 +220,7 @@ class ZooKeeperStore:
         for first in range(0, len(paths), READS_AT_A_TIME):
             some = paths[first : first + READS_AT_A_TIME]
             client = await self._connected()
-            # The server that is asked may lag behind the one that was written to: its answers wait for this one.
+            # This server may lag behind the one that was written to: it answers the reads after this sync.
             synced = self._answer(client, client.sync_async("/"))
             asked = [self._answer(client, ask(client, path)) for path in some]
             _, *answers = await asyncio.gather(synced, *asked, return_exceptions=True)
@@ -238,9 +238,9 @@ class ZooKeeperStore:
 
     async def _connected(self) -> Any:
         async with self._connecting:
-            # Polled and not awaited: kazoo's event is a thread's, and this is only waited for while there is trouble.
+            # Polled, because kazoo's event is a thread's, and this waits only while there is no connection.
             deadline = self._loop.time() + self._options.request_timeout_s
-            # Looked up each time: a request that got no answer may have thrown the client away meanwhile.
+            # Looked up each time, since a request without an answer may have discarded the client meanwhile.
             while not (client := self._present()).connected:
                 if client.client_state == "AUTH_FAILED":
                     self._discard(client)
@@ -267,7 +267,7 @@ class ZooKeeperStore:
             refusals = [] if is_there else await self._make_parts(client, client.chroot.split("/"))
         except (KazooException, TimeoutError) as error:
             raise StoreUnavailableError(f"{self._where} did not answer ({error!r})") from error
-        # The last part is missing where it, or one before it, may not be made.
+        # The last part is missing if it, or one before it, could not be made.
         if refusals and refusals[-1] is not None and not isinstance(refusals[-1], NodeExistsError):
             denied = next((refusal for refusal in refusals if isinstance(refusal, _DENIALS)), None)
             if denied is not None:
@@ -278,13 +278,13 @@ class ZooKeeperStore:
         self._rooted = client
 
     async def _make_parts(self, client: Any, parts: Sequence[str]) -> list[Exception | None]:
-        """Make a node and those above it; returns why each was not made, None for one that was."""
+        """Make a node and those above it; return the refusal of each, None for one that was made."""
         refusals: list[Exception | None] = []
         for depth in range(2, len(parts) + 1):
             result = client.handler.async_result()
             data = encode("", [Create("/".join(parts[:depth]), b"")], self._acl)
             client._call(Multi(data, nothing), result)  # noqa: SLF001 - kazoo's own `create` would put the chroot before it
-            # Where this one is there, or may not be made, the next one shows what is missing.
+            # If this node exists, or may not be made, the next one shows whether something is missing.
             answers = await self._answer(client, result)
             refusals.append(next((answer for answer in answers or () if isinstance(answer, Exception)), None))
         return refusals
@@ -301,7 +301,7 @@ class ZooKeeperStore:
             raise
 
     def _hand_over(self, call: Callable[..., None], *arguments: Any) -> None:
-        # In kazoo's thread; at the end of the process there may be no loop any more to hand it over to.
+        # Runs in kazoo's thread; at the end of the process the loop may be closed.
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call, *arguments)
 

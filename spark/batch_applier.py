@@ -14,17 +14,17 @@ from drover.spark.folding.contribution import Contribution
 from drover.spark.merge import part_of
 from drover.spark.sinks.port import BEGINNING, Applied, Sink
 
-MOST_SAID = 500
-# The first words are those that Spark searches for.
-JAVA_SAID = "py4j.protocol.Py4JJavaError: An error occurred while calling Spark: "
+MOST_CHARACTERS = 500
+# The first words are a pattern of Spark's.
+JAVA_ERROR = "py4j.protocol.Py4JJavaError: An error occurred while calling Spark: "
 ApplyBatch = Callable[[DataFrame, int], None]
 
 
 def batch_applier(sink: Sink, checkpoint: Path, samples_topic: str) -> ApplyBatch:
-    """Return what applies each batch of a query to a sink; `checkpoint` is the query's directory.
+    """Return the function that applies each batch of a query to a sink; `checkpoint` is the query's directory.
 
-    A batch that was applied before is not even read. Everything is computed from the batch and what the sink carries,
-    so a batch that comes again after a crash gives the same.
+    A batch that was applied before is not read. All is computed from the batch and the sink's carry, so a batch that is
+    repeated after a crash gives the same result.
     """
 
     def apply(records: DataFrame, number: int) -> None:
@@ -43,18 +43,17 @@ def batch_applier(sink: Sink, checkpoint: Path, samples_topic: str) -> ApplyBatc
     return apply
 
 
-def in_one_line(said: str) -> str:
-    """Return what Java says of a call that failed, without its stack traces: what went wrong, and its first cause.
+def in_one_line(message: str) -> str:
+    """Return Java's message about a failed call without its stack traces: the error, and its first cause.
 
-    Spark searches what we raise for an interruption, with a pattern whose stack grows with the text behind these first
-    words (`PROXY_ERROR` of `StreamExecution`): a stack trace of Java's in it overflows the stack, and prints another of
-    a thousand lines.
+    Spark searches our exceptions for an interruption, with a pattern whose recursion grows with the text after these
+    first words (`PROXY_ERROR` of `StreamExecution`): a Java stack trace in it would overflow the stack.
     """
-    lines = [line.strip() for line in said.splitlines()]
+    lines = [line.strip() for line in message.splitlines()]
     first = next((line.removeprefix(": ") for line in lines if line.startswith(": ")), lines[0] if lines else "")
     causes = [line for line in lines if line.startswith("Caused by: ")]
     summary = "; ".join([first, *causes[-1:]])
-    return f"{JAVA_SAID}{summary[:MOST_SAID]}"
+    return f"{JAVA_ERROR}{summary[:MOST_CHARACTERS]}"
 
 
 def checkpoint_identity(directory: Path) -> str | None:

@@ -20,10 +20,10 @@ _SCHEMA = pa.schema([("table", pa.string()), ("rows", pa.binary())])
 def contributions(
     records: DataFrame, samples_topic: str, carry: Mapping[str, bytes], *, keeps_history: bool = True
 ) -> DataFrame:
-    """Return what records add to the tables, as rows of (table, its rows in msgpack); see `folded` for the history.
+    """Return the contributions of records to the tables, as rows of (table, its rows in msgpack); see `folded`.
 
-    `records` has the columns of Spark's Kafka source. All records of a shard must be in one partition of the frame, one
-    shard after the other, in the order of their offsets: the source gives them so, a task for each of its partitions.
+    `records` has the columns of Spark's Kafka source. All records of a shard must be in one partition of the frame,
+    shard by shard in the order of their offsets, as the source returns them with a task for each of its partitions.
     """
     return stored(records, samples_topic).mapInArrow(functools.partial(_fold, carry, keeps_history), DDL)
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-# What helps against a file of the job's that is damaged.
+# The remedy for a damaged file of the job.
 DAMAGED = "a damaged file may be removed while no job runs: `drover spark run` makes it anew from the log"
 
 
@@ -29,22 +29,22 @@ class JobFiles(NamedTuple):
 
     @property
     def lock(self) -> Path:
-        """Held by the job's process: one job per directory."""
+        """The lock that the job's process holds, so that a directory has one job."""
         return self.directory / "lock"
 
     @property
     def jvm(self) -> Path:
-        """Which JVM the last job had."""
+        """The record of the last job's JVM."""
         return self.directory / "jvm.json"
 
     @property
     def spark_log(self) -> Path:
-        """What Spark itself says."""
+        """Spark's own log."""
         return self.directory / "spark.log"
 
     @property
     def java_log(self) -> Path:
-        """What Java and Python's workers print."""
+        """The output of Java and of Python's workers."""
         return self.directory / "java.log"
 
     def checkpoint(self, sink: str) -> Path:

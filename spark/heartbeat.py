@@ -7,7 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 
 BEAT_S = 1.0
-# A job that was killed is known to be gone after so long.
+# A job without a heartbeat for this long counts as gone.
 ALIVE_MS = 3_000
 
 
@@ -24,16 +24,16 @@ class Heartbeat:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._state = JobState.STARTING
-        # Two threads share one partial: one would rename it while the other one writes it, or is about to rename it.
+        # Two threads share one partial file, which one must not rename while the other writes it.
         self._writing = threading.Lock()
 
     def tell(self, state: JobState) -> None:
-        """Write a state down, and go on with it."""
+        """Write a new state, which further beats repeat."""
         self._state = state
         self.beat()
 
     def beat(self) -> None:
-        """Write the state again; readers see the old one or the new one, never half of it."""
+        """Write the state again; readers see the old or the new file, whole."""
         partial = self._file.with_name(f"{self._file.name}.part")
         with self._writing:
             partial.write_text(self._state, encoding="ascii")
@@ -42,7 +42,7 @@ class Heartbeat:
 
 @contextmanager
 def heartbeat(file: Path) -> Iterator[Heartbeat]:
-    """Give signs of life during the block, also while it waits for Spark; afterwards the file is gone."""
+    """Beat during the block, also while it waits for Spark; the file is removed afterwards."""
     beating, over = Heartbeat(file), threading.Event()
 
     def beat() -> None:

@@ -42,3 +42,7 @@ def java_home() -> Path:
 
 def _script() -> Path:
     return cache_directory() / "spark-java" / "bin" / "java"
+
+
+if __name__ == "__main__":
+    print(java_home())  # noqa: T201 - for the build of an image, which makes it once

@@ -1,4 +1,4 @@
-"""The Java of this process: started so that nothing of it reaches the terminal, and asked how it ended."""
+"""The Java of this process: its start, with its output in a file, and how it ended."""
 
 import logging
 import signal
@@ -21,8 +21,8 @@ ENDS_WITHIN_S = 2.0
 def start_java(options: Mapping[str, str], output: Path) -> None:
     """Start this process's Java with Spark's options, unless it runs; its output goes to a file.
 
-    Spark's own log is another file. Here are the words of the virtual machine, of Python's workers, and the stack
-    traces of what was under way when it was told to stop. Raises `SparkJobError` when it does not start.
+    Spark's own log is another file. This one has the output of the virtual machine and of Python's workers, and the
+    stack traces of work that a stop has interrupted. Raises `SparkJobError` if Java does not start.
     """
     _keep_off_the_terminal(output)
     if SparkContext._gateway is not None:  # noqa: SLF001 - Spark gives no other way to its Java
@@ -45,7 +45,7 @@ def keep_accumulators_quiet(context: SparkContext) -> None:
 
 
 def end_of_java() -> str | None:
-    """Return in words how this process's Java ended; None if it runs, or if it is not a child of this process."""
+    """Describe how this process's Java ended; None if it runs, or if it is not a child of this process."""
     process: subprocess.Popen[bytes] | None = getattr(SparkContext._gateway, "proc", None)  # noqa: SLF001 - as above
     if process is None:
         return None
@@ -65,10 +65,10 @@ def in_words(code: int) -> str:
 
 
 def _keep_off_the_terminal(output: Path) -> None:
-    """Send what the bridge to Java logs to the file: it repeats each fault, with a trace, before we tell it.
+    """Send the log of the bridge to Java to the file: it logs each fault with a trace before we report it.
 
-    The file is opened at once. If it were opened at the first fault and its directory was gone by then, logging would
-    raise, py4j would close the connection, and the cause of the fault would be lost.
+    The file is opened at once. If its directory were gone at the first fault, logging would raise, py4j would close the
+    connection, and the cause of the fault would be lost.
     """
     logger = logging.getLogger("py4j")
     for before in list(logger.handlers):
@@ -76,7 +76,7 @@ def _keep_off_the_terminal(output: Path) -> None:
         before.close()
     logger.addHandler(logging.FileHandler(output))
     logger.propagate = False
-    # Some faults it logs by the module `logging` itself: the root logger would write them to the terminal.
+    # It logs some faults through the module `logging` itself, whose root logger writes to the terminal.
     java_gateway.logging = logging.getLogger("py4j.java_gateway")
 
 

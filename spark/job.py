@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from drover.errors import SparkJobError
 from drover.events.undecodable import UNDECODABLE
-from drover.spark.batch_applier import JAVA_SAID, batch_applier, checkpoint_identity
+from drover.spark.batch_applier import JAVA_ERROR, batch_applier, checkpoint_identity
 from drover.spark.files import DAMAGED, JobFiles
 from drover.spark.heartbeat import Heartbeat, JobState, heartbeat
 from drover.spark.java_process import end_of_java
@@ -28,11 +28,11 @@ from drover.spark.sinks.sqlite import SqliteSink
 
 APPLICATION = "drover"
 _QUERY = "drover_"
-# Each look asks Java; a stop does not wait for it.
+# The pause between checks of the queries, each of which asks Java; a stop does not wait for it.
 LOOK_S = 2.0
 DAY_MS = 86_400_000
-# How Spark says that a topic no longer has what a query has still to read. Its own advice is about an option that the
-# job sets, so only the line with the reason is told of what follows.
+# Spark's words for records that a topic has deleted before a query has read them. Spark's own advice is about an option
+# that the job sets, so only its line with the reason is repeated.
 _LOST, _REASON = ("KAFKA_DATA_LOSS", "OffsetOutOfRangeException"), "Reason: "
 
 
@@ -56,7 +56,7 @@ class JobOptions:
 
     @property
     def files(self) -> JobFiles:
-        """Where the job's files are."""
+        """The job's files."""
         return JobFiles(self.directory.absolute())
 
 
@@ -84,14 +84,14 @@ def run(
         with only_job(files), heartbeat(files.alive) as heart:
             _keep_running(options, stop, sinks, started, heart)
     except (PySparkException, Py4JError, ConnectionError, psutil.Error, SparkJobError) as error:
-        # Whoever stops a whole group of processes, as systemd does, has stopped Java, too, also one that just starts.
+        # systemd stops a whole group of processes, so that Java may be stopped, too, even during its start.
         if stop.is_set():
             return
         if isinstance(error, SparkJobError):
             raise
         raise SparkJobError(_why(str(error), files)) from error
     except (OSError, sqlite3.Error, *UNDECODABLE) as error:
-        # Of a file, after a crash or on a full disk for instance. What a query meets, Spark tells.
+        # A file's fault outside the queries, as after a crash or on a full disk; Spark reports those of queries.
         if stop.is_set():
             return
         raise SparkJobError(f"a file in {files.directory} cannot be used ({error}); {DAMAGED}") from error
@@ -136,7 +136,7 @@ def _start(session: SparkSession, options: JobOptions, sink: Sink) -> StreamingQ
 
 
 def _discard_unknown(sink: Sink, checkpoint: Path) -> None:
-    """Begin anew where the tables do not know the checkpoint: they were removed, or are of another version."""
+    """Remove a checkpoint that the tables do not know: they were removed, or are of another version."""
     identity = checkpoint_identity(checkpoint)
     if checkpoint.exists() and (identity is None or sink.position(identity) is None):
         shutil.rmtree(checkpoint)
@@ -155,12 +155,12 @@ def _stop(queries: Sequence[StreamingQuery]) -> None:
         query.stop()
 
 
-def _why(said: str, files: JobFiles) -> str:
+def _why(message: str, files: JobFiles) -> str:
     """Return the reason why the job ended: Java has ended, or Spark's own message."""
     ended = end_of_java()
     if ended is not None:
         return f"{ended}; start the job again, it continues where it was (more in {files.java_log})"
-    return f"Spark failed: {root_cause(said)} (more in {files.spark_log})"
+    return f"Spark failed: {root_cause(message)} (more in {files.spark_log})"
 
 
 def _cause(query: StreamingQuery, files: JobFiles) -> str:
@@ -178,16 +178,18 @@ def _cause(query: StreamingQuery, files: JobFiles) -> str:
     return f"the query {query.name} failed: {reason} (more in {files.spark_log})"
 
 
-def root_cause(said: str) -> str:
-    """Return what went wrong in one line, from what Spark says of a query that failed.
+def root_cause(message: str) -> str:
+    """Return the cause in one line, from Spark's message about a failed query.
 
-    Before the description of the query stands either Java's message, or a traceback of ours, whose last line tells. The
-    bridge to Java begins with the call that failed, and has Java's message behind a colon.
+    The description of the query comes after either Java's message, or a traceback of ours with the cause in its last
+    line. The bridge to Java begins with the failed call, and has Java's message after a colon.
     """
-    lines = [line.strip() for line in said.split("=== Streaming Query ===", maxsplit=1)[0].splitlines() if line.strip()]
+    lines = [
+        line.strip() for line in message.split("=== Streaming Query ===", maxsplit=1)[0].splitlines() if line.strip()
+    ]
     if len(lines) > 1 and lines[1].startswith(": "):
         lines = [lines[1].removeprefix(": "), *lines[2:]]
     if not lines:
         return "it ended without saying why"
     is_ours = any("Traceback (most recent call last)" in line for line in lines)
-    return lines[-1].rpartition(JAVA_SAID)[2] if is_ours else lines[0]
+    return lines[-1].rpartition(JAVA_ERROR)[2] if is_ours else lines[0]

@@ -1,4 +1,4 @@
-"""The topics as Spark frames: how the log's Kafka is reached, as a stream or as a batch."""
+"""The log's topics as Spark frames, as a stream or as a batch."""
 
 import json
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from drover.events.topics import TopicNames
 
-# Spark asks for a partition's ends right after it has read it, on a connection on which Kafka's consumer already waits
-# for more: by default 500 ms, once for each partition of every batch.
+# Spark asks for a partition's end right after reading it, on a connection on which Kafka's consumer already waits for
+# more records: by default 500 ms, once for each partition of every batch.
 FETCH_WAIT_MS = "10"
 
 

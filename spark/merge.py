@@ -1,6 +1,6 @@
 """PURE: join contributions into tables in memory, as the sinks do with files and a batch does at once.
 
-A part of the log is what one batch of the stream holds; `Part` is everything it adds, as any sink can write it.
+A part of the log is one batch of the stream; `Part` is its contribution in a form that any sink can write.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 
 class Part(NamedTuple):
-    """What one part of the log adds: rows by table, each with every column, and what is carried on, by name.
+    """The contribution of one part of the log: rows by table, each with every column, and carried states, by name.
 
     `newest_ms` is when Kafka appended its newest record, `logged_ms` the newest of the log; 0 where there is none.
     """
@@ -46,7 +46,7 @@ def part_of(contributions: Iterable[Contribution]) -> Part:
 
 
 def merge(table: Table, into: dict[Key, Row], rows: Iterable[Row]) -> dict[Key, Row]:
-    """Join rows into those that are there, by the table's keys; returns `into`."""
+    """Join rows into `into` by the table's keys, and return it."""
     for row in rows:
         key = tuple(row[name] for name in table.keys)
         present = into.get(key)
@@ -58,7 +58,7 @@ def merge(table: Table, into: dict[Key, Row], rows: Iterable[Row]) -> dict[Key, 
 
 
 def _begins_anew(table: Table, present: Row, row: Row) -> bool:
-    """Whether a row is about something else than the one that is there, of the same name."""
+    """Whether a row is about another thing of the same name than the present row."""
     if table.begins_by is None:
         return False
     began, begins = present[table.begins_by], row[table.begins_by]

@@ -1,6 +1,6 @@
-"""One job per directory: a lock for the process, and a look whether the JVM of the job before is gone.
+"""One job per directory: a lock for the process, and a wait for the end of the last job's JVM.
 
-A driver that is killed leaves its JVM for two seconds or so; a second one on the same checkpoint must wait for its end.
+The JVM of a killed driver runs on for some two seconds, and no other driver may use the checkpoint before it has ended.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ JVM_GONE_S = 30.0
 
 
 class _Jvm(Struct, frozen=True):
-    """A process, told from a later one of its number by when it began."""
+    """A process; the time of its start tells it from a later one with the same id."""
 
     pid: int
     began_s: float
@@ -52,19 +52,19 @@ def only_job(files: JobFiles) -> Iterator[None]:
 
 
 def remember_jvm(files: JobFiles, pid: int) -> None:
-    """Write down which JVM this job has."""
+    """Record the JVM of this job."""
     files.jvm.write_bytes(json.encode(_Jvm(pid, psutil.Process(pid).create_time())))
 
 
 def _wait_until_gone(files: JobFiles) -> None:
     try:
-        known = json.decode(files.jvm.read_bytes(), type=_Jvm)
-        process = psutil.Process(known.pid)
-        if process.create_time() == known.began_s:
+        jvm = json.decode(files.jvm.read_bytes(), type=_Jvm)
+        process = psutil.Process(jvm.pid)
+        if process.create_time() == jvm.began_s:
             process.wait(JVM_GONE_S)
     except (FileNotFoundError, *UNDECODABLE, psutil.NoSuchProcess):
         return
     except psutil.TimeoutExpired as error:
         raise ConfigurationError(
-            f"the JVM of the job before still runs (process {known.pid}) and would write to the same checkpoint: end it"
+            f"the JVM of the job before still runs (process {jvm.pid}) and would write to the same checkpoint: end it"
         ) from error

@@ -6,7 +6,7 @@ from drover.spark.folding.records import LOG_TABLES
 from drover.spark.tables.registry import CAPABILITIES, tables_of
 from drover.spark.tables.schema import CLUSTER, INTEGER, PARTITION, REAL, TOPIC, Table, latest
 
-# Tables of another version are made anew from the log; raise it with every change of a table or of what is carried.
+# Tables of another version are rebuilt from the log; raise it with every change of a table or of the carried state.
 SCHEMA_VERSION = 4
 
 SAMPLES_TABLE = Table(
@@ -31,7 +31,7 @@ SAMPLES_TABLE = Table(
 _CAPABILITIES = tables_of(CAPABILITIES)
 TABLES: Mapping[str, Table] = {
     **_CAPABILITIES,
-    # The log lets go of a plan a day after its end, and the name is free.
+    # The state forgets a plan a day after its end, and its name may be used again.
     "plans": _CAPABILITIES["plans"]._replace(begins_by="opened_ms"),
     **{table.name: table for table in LOG_TABLES},
     SAMPLES_TABLE.name: SAMPLES_TABLE,

@@ -1,4 +1,4 @@
-"""The one way to a Spark session: quiet, small, with the jars of the lock and without looking anything up."""
+"""Spark sessions: quiet, small, with the locked jars, and without resolving dependencies at run time."""
 
 import contextlib
 import os
@@ -25,7 +25,7 @@ PROGRAM_ROOT = Path(__file__).parents[1]
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 _CLASS_PATH = "spark.driver.extraClassPath"
-# Spark's scripts run one Java to put together the command line of the other.
+# Spark's scripts run a first Java to build the command line of the second.
 _LAUNCHER_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOG4J = """\
 status = error
@@ -70,9 +70,9 @@ def open_session(
 ) -> SparkSession:
     """Open Spark, or take the session that spark-submit has opened for this process.
 
-    Downloads the jars of the set `spark` once; resolves nothing at run time. What Spark logs goes to `spark.log` in
-    `directory`, what Java prints to `java.log`, scratch files below it. `master` defaults to what spark-submit said,
-    else two threads of this machine; `settings` are Spark's own, and win. Raises `ConfigurationError` for a missing
+    Downloads the jars of the set `spark` once; resolves nothing at run time. Spark's log is `spark.log` in `directory`,
+    Java's output `java.log`; scratch files are below it. `master` defaults to that of spark-submit, else to two threads
+    of this machine; `settings` are Spark's own, and win. Raises `ConfigurationError` for a missing
     Java or jar, and `SparkJobError` for a Java that does not start.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -102,10 +102,10 @@ def open_session(
         builder = builder.config(key, value)
     if is_submitted:
         session: SparkSession = builder.getOrCreate()
-        # What spark-submit itself says before this is for its own configuration.
+        # The configuration of spark-submit governs its messages before this.
         session.sparkContext.setLogLevel("WARN")
     else:
-        # In the scratch of this process: several audits at a time have one directory.
+        # In the scratch of this process, since several audits may share the directory.
         with _handed_over(scratch_of_this_process(directory), own):
             start_java({**({} if master is None else {"spark.master": master}), **given}, directory / "java.log")
             session = _session_of(builder, directory / "java.log")
@@ -132,10 +132,10 @@ def close_session(session: SparkSession) -> None:
 
 
 def _class_path(jars: Sequence[Path], master: str | None, own: dict[str, str]) -> dict[str, str]:
-    """Return how Java finds the jars; what `own` has on the class path of a driver without executors is taken over."""
+    """Return the settings with the jars; without executors, the class path in `own` is moved into them."""
     if not is_one_process(master):
         return {"spark.jars": ",".join(map(str, jars))}
-    # On Java's own class path they need not be copied at each start.
+    # Jars on Java's own class path are not copied at each start.
     return {_CLASS_PATH: os.pathsep.join([*map(str, jars), *filter(None, [own.pop(_CLASS_PATH, "")])])}
 
 
@@ -145,7 +145,7 @@ def is_one_process(master: str | None) -> bool:
 
 
 def scratch_of_this_process(directory: Path) -> Path:
-    """Make the folder for Spark's temporary files, and remove what processes left there that are gone."""
+    """Make the folder for Spark's temporary files, and remove those of processes that are gone."""
     scratch = directory / "scratch"
     own = scratch / str(os.getpid())
     own.mkdir(parents=True, exist_ok=True)
@@ -157,7 +157,7 @@ def scratch_of_this_process(directory: Path) -> Path:
 
 @contextlib.contextmanager
 def _handed_over(directory: Path, settings: Mapping[str, str]) -> Iterator[None]:
-    """Hand settings to the JVM in a file of this user's alone: they may be secrets, and its arguments anybody reads."""
+    """Hand settings to the JVM in a file that only this user can read, since they may be secrets."""
     file = directory / "options.properties"
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as stream:
@@ -175,7 +175,7 @@ def _handed_over(directory: Path, settings: Mapping[str, str]) -> Iterator[None]
 
 
 def _property(text: str) -> str:
-    """Escape a key or a value as Java's property files want it."""
+    """Escape a key or a value for Java's property files."""
     units = text.encode("utf-16-be")
     codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
     return "".join(chr(code) if chr(code).isascii() and chr(code).isalnum() else f"\\u{code:04x}" for code in codes)
@@ -187,7 +187,7 @@ def jvm_pid(session: SparkSession) -> int:
 
 
 def _prepare_environment() -> None:
-    """Set the environment before the JVM starts; Spark's own options of that meaning do not work."""
+    """Set the environment before the JVM starts, since Spark's options for it do not work."""
     os.environ["JAVA_HOME"] = str(java_home())
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -195,14 +195,14 @@ def _prepare_environment() -> None:
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", _LAUNCHER_OPTIONS)
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(PROGRAM_ROOT) not in entries:
-        # What the driver adds to its own path does not reach the workers.
+        # Workers do not get the driver's additions to its own path.
         os.environ["PYTHONPATH"] = os.pathsep.join([str(PROGRAM_ROOT), *filter(None, entries)])
 
 
 def _quiet(directory: Path) -> str:
-    """Send what log4j writes to a file; it is read before the JVM knows any of Spark's settings."""
+    """Return the option that sends log4j's output to a file; the JVM needs it before any of Spark's settings."""
     file = directory / "log4j2.properties"
-    # Renamed, since the Java of another audit may read it now.
+    # Renamed into place, since the Java of another audit may be reading it.
     partial = file.with_suffix(f".{os.getpid()}.part")
     partial.write_text(_LOG4J.format(level="warn", file=directory / "spark.log"), encoding="utf-8")
     partial.replace(file)

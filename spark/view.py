@@ -1,6 +1,6 @@
-"""The tables as people ask for them: what is moving, how far and how long yet. Needs no Spark, and no running job.
+"""Queries of the tables: the moves under way, their progress and remaining time. Needs no Spark, and no running job.
 
-Times of arrival and stalls are computed here and not stored: a stored one goes wrong exactly when nothing arrives.
+Remaining times and stalls are computed here, because stored ones would become wrong when no samples arrive.
 """
 
 import sqlite3
@@ -21,9 +21,9 @@ from drover.spark.sinks.port import Standing
 from drover.spark.sinks.sqlite import OPEN, UNDER_WAY, read_rows, read_standing
 from drover.spark.tables.measures import WINDOW_MS, bucket_end_ms
 
-# A copy that has not grown for so long, by its own samples, has stalled.
+# A copy that has not grown for this long, by its own samples, has stalled.
 STALLED_MS = 60_000
-# A rate that is older says nothing about now.
+# A rate that is older is not shown.
 FRESH_MS = 60_000
 COPIES = frozenset({"copying"})
 # Columns with durations.
@@ -34,9 +34,9 @@ _SPANS = frozenset({"total_ms", "longest_ms", "p50_ms", "p95_ms", "throttled_ms"
 class Progress:
     """One reassignment under way.
 
-    `bytes_done` and `bytes_total` count its confirmed steps and the running one, `bytes_in_step` what the running one
-    has copied; `rate` is bytes/s, `remaining_ms` how long the running step still takes. With `bytes_unknown` a step was
-    over before its size was known: `bytes_done` is the least that was copied.
+    `bytes_done` and `bytes_total` count its confirmed steps and the running one, `bytes_in_step` the bytes that the
+    running one has copied; `rate` is bytes/s, `remaining_ms` the estimate for the running step. With `bytes_unknown` a
+    step was over before its size was known: `bytes_done` is the least that was copied.
     """
 
     cluster: str
@@ -60,10 +60,11 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class PlanProgress:
-    """One plan: how much was asked for, how many of its reassignments are where, and what was copied.
+    """One plan: its size, its reassignments by state, and the bytes copied.
 
-    `bytes_planned` is what was copied and what is left of the running steps; of `without_size` further targets nobody
-    knows the size yet. `bytes_unknown` is of how many more was copied than is known: `bytes_copied` is the least.
+    `bytes_planned` is the sum of the bytes copied and those left in the running steps; `without_size` counts further
+    targets of unknown size. `bytes_unknown` counts reassignments that may have copied more: `bytes_copied` is the
+    least.
     """
 
     cluster: str
@@ -93,9 +94,9 @@ class PlanProgress:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """Everything at one moment: `standing` says of when it is, None before the first batch.
+    """All plans and reassignments at one moment: that of `standing`, None before the first batch.
 
-    `job` is what the job does that keeps it up to date, None if none runs.
+    `job` is the state of the job that writes the tables, None if none runs.
     """
 
     standing: Standing | None
@@ -149,7 +150,7 @@ def open_tables(files: JobFiles) -> Iterator[sqlite3.Connection]:
 
 
 def overview(files: JobFiles, cluster: str | None, plan: str | None, now_ms: int) -> Overview:
-    """Read what is under way, of one cluster and one plan or of all; plans that have ended only when they are named."""
+    """Read the moves and plans under way, of one cluster or plan or of all; an ended plan only if it is named."""
     with open_tables(files) as connection:
         connection.execute("begin")  # one moment for all tables
         standing = read_standing(connection)
@@ -159,8 +160,8 @@ def overview(files: JobFiles, cluster: str | None, plan: str | None, now_ms: int
             if cluster in {None, row["cluster"]} and plan in {None, row["plan"]}
         )
         by_plan: dict[tuple[str, str], list[Progress]] = {}
-        for one in rows:
-            by_plan.setdefault((one.cluster, one.plan), []).append(one)
+        for progress in rows:
+            by_plan.setdefault((progress.cluster, progress.plan), []).append(progress)
         where, values = (f"where {OPEN}", ()) if plan is None else ("where plan = ?", (plan,))
         plans = tuple(
             plan_of(row, by_plan.get((row["cluster"], row["plan"]), []))
@@ -179,29 +180,29 @@ def _sample_of(connection: sqlite3.Connection, row: Row) -> Row | None:
 def progress_of(row: Row, sample: Row | None, now_ms: int) -> Progress:
     """Join a reassignment with its latest sample, if that is about the running step."""
     is_about_it = sample is not None and sample["step"] == row["step"] and sample["at_ms"] >= row["began_ms"]
-    found: Row = sample if sample is not None and is_about_it and row["state"] in COPIES else {}
-    left = max(0, found.get("bytes_total", 0) - found.get("bytes_done", 0))
-    is_fresh = bool(found) and now_ms - found["at_ms"] <= FRESH_MS
-    closing_rate = found.get("closing_rate") if is_fresh else None
+    current: Row = sample if sample is not None and is_about_it and row["state"] in COPIES else {}
+    left = max(0, current.get("bytes_total", 0) - current.get("bytes_done", 0))
+    is_fresh = bool(current) and now_ms - current["at_ms"] <= FRESH_MS
+    closing_rate = current.get("closing_rate") if is_fresh else None
     return Progress(
         **{name: row[name] for name in ("cluster", "topic", "partition", "plan", "requester", "state", "since_ms")},
         **{name: row[name] for name in ("step", "reason", "detail")},
-        bytes_done=row["bytes_copied"] + found.get("bytes_done", 0),
-        bytes_total=row["bytes_copied"] + found.get("bytes_total", 0),
-        bytes_in_step=found.get("bytes_done", 0),
-        rate=found.get("rate") if is_fresh else None,
+        bytes_done=row["bytes_copied"] + current.get("bytes_done", 0),
+        bytes_total=row["bytes_copied"] + current.get("bytes_total", 0),
+        bytes_in_step=current.get("bytes_done", 0),
+        rate=current.get("rate") if is_fresh else None,
         remaining_ms=_remaining_ms(left, closing_rate) if is_fresh else None,
-        # By the samples' own time: a job that is slow, or down, must not look like a copy that stands still.
-        has_stalled=left > 0 and found["at_ms"] - max(found["grown_ms"], row["since_ms"]) >= STALLED_MS,
+        # By the samples' own time, so that a slow or stopped job does not look like a stalled copy.
+        has_stalled=left > 0 and current["at_ms"] - max(current["grown_ms"], row["since_ms"]) >= STALLED_MS,
         bytes_unknown=bool(row["bytes_unknown"]),
     )
 
 
 def plan_of(row: Row, under_way: list[Progress]) -> PlanProgress:
-    """Join a plan with its reassignments under way: it takes as long as the slowest, if that is known of all."""
-    times = [one.remaining_ms for one in under_way]
-    known = [one for one in times if one is not None]
-    copied = row["bytes_copied"] + sum(one.bytes_in_step for one in under_way)
+    """Join a plan with its reassignments under way; its remaining time is that of the slowest, if all are known."""
+    times = [move.remaining_ms for move in under_way]
+    estimates = [time_ms for time_ms in times if time_ms is not None]
+    copied = row["bytes_copied"] + sum(move.bytes_in_step for move in under_way)
     counts = ("accepted", "waiting", "completed", "rolled_back", "stopped", "failed", "withdrawn")
     return PlanProgress(
         **{name: row[name] for name in ("cluster", "plan", "finished_ms")},
@@ -210,26 +211,26 @@ def plan_of(row: Row, under_way: list[Progress]) -> PlanProgress:
         opened_ms=row["opened_ms"] or 0,
         partitions_planned=row["partitions_planned"] or 0,
         replicas_planned=row["replicas_planned"],
-        bytes_planned=copied + sum(one.bytes_total - one.bytes_done for one in under_way if one.bytes_total),
-        without_size=row["waiting"] + sum(not one.bytes_total for one in under_way),
+        bytes_planned=copied + sum(move.bytes_total - move.bytes_done for move in under_way if move.bytes_total),
+        without_size=row["waiting"] + sum(not move.bytes_total for move in under_way),
         **{name: row[name] for name in counts},
         under_way=len(under_way),
-        blocked=sum(one.reason is not None for one in under_way),
+        blocked=sum(move.reason is not None for move in under_way),
         bytes_copied=copied,
-        rate=sum(one.rate or 0.0 for one in under_way),
-        remaining_ms=max(known) if known and len(known) == len(times) and not row["waiting"] else None,
+        rate=sum(move.rate or 0.0 for move in under_way),
+        remaining_ms=max(estimates) if estimates and len(estimates) == len(times) and not row["waiting"] else None,
         bytes_unknown=row["bytes_unknown"],
     )
 
 
 def durations(rows: Iterable[Row]) -> list[Row]:
-    """Turn the histogram into one row per cluster and state: how many, the median, the 95th percentile, the longest.
+    """Turn the histogram into one row per cluster and state: the count, median, 95th percentile and maximum.
 
     Percentiles are the upper end of their bucket, at most 9 % too high, and never above the longest.
     """
-    found: dict[tuple[str, str], list[Row]] = {}
+    by_state: dict[tuple[str, str], list[Row]] = {}
     for row in sorted(rows, key=lambda row: (row["cluster"], row["state"], row["bucket"])):
-        found.setdefault((row["cluster"], row["state"]), []).append(row)
+        by_state.setdefault((row["cluster"], row["state"]), []).append(row)
     return [
         {
             "cluster": cluster,
@@ -239,12 +240,12 @@ def durations(rows: Iterable[Row]) -> list[Row]:
             "p95_ms": percentile(of_state, 0.95),
             "longest_ms": max(row["longest_ms"] for row in of_state),
         }
-        for (cluster, state), of_state in found.items()
+        for (cluster, state), of_state in by_state.items()
     ]
 
 
 def percentile(buckets: list[Row], part: float) -> int:
-    """Return the duration below which that part of all lie (nearest rank), from buckets in their order, in ms."""
+    """Return the percentile `part` (nearest rank) of durations in ms, from buckets in their order."""
     rank = part * sum(row["durations"] for row in buckets)
     seen = 0
     for row in buckets:
@@ -255,35 +256,35 @@ def percentile(buckets: list[Row], part: float) -> int:
 
 
 def broker_rates(rows: Iterable[Row], newest_ms: int) -> list[Row]:
-    """Add to the rows of brokers how fast they received and sent in their window, bytes/s.
+    """Add the rates of received and sent bytes per second in their window to the rows of brokers.
 
-    `newest_ms` is when the newest record was appended: the window that it lies in is not over.
+    `newest_ms` is when the newest record was appended; its window is not over.
     """
-    found = []
+    rated = []
     for row in rows:
         lasted_ms = min(WINDOW_MS, max(1000, newest_ms - row["window_ms"]))
         rates = {f"rate_{side}": row[f"bytes_{side}"] * 1000 / lasted_ms for side in ("in", "out")}
-        found.append(row | rates)
-    return found
+        rated.append(row | rates)
+    return rated
 
 
 def with_times(row: Row) -> Row:
-    """Put a moment in words beside each moment in ms: `opened_at` beside `opened_ms`, in UTC."""
-    found: Row = {}
+    """Add a time in UTC to each time in ms: `opened_at` beside `opened_ms`."""
+    document: Row = {}
     for name, value in row.items():
-        found[name] = value
+        document[name] = value
         if is_timestamp(name):
-            found[f"{name.removesuffix('_ms')}_at" if name != "at_ms" else "at"] = moment(value)
-    return found
+            document[f"{name.removesuffix('_ms')}_at" if name != "at_ms" else "at"] = moment(value)
+    return document
 
 
 def is_timestamp(name: str) -> bool:
-    """Whether a column holds moments, in ms since epoch."""
+    """Whether a column holds times, in ms since epoch."""
     return name.endswith("_ms") and name not in _SPANS
 
 
 def moment(at_ms: int | None) -> str | None:
-    """Write a moment in UTC as ISO 8601 has it; a later one than dates reach as the last of them."""
+    """Write a time in UTC in ISO 8601; one beyond the last possible date as that date."""
     if at_ms is None:
         return None
     return datetime.fromtimestamp(min(at_ms, LAST_MS) / 1000, UTC).isoformat(timespec="milliseconds")

@@ -1,4 +1,4 @@
-"""What Spark forks its Python workers from: a process that has imported once what each of them would import by itself.
+"""The process from which Spark forks its Python workers: it has imported the modules that all of them need.
 
 Spark runs it as `python -m`, on every machine that has executors, in place of its own `pyspark.daemon`.
 """
@@ -10,7 +10,7 @@ from pyspark.sql.pandas.utils import require_minimum_pandas_version
 
 import drover.spark.contributions  # noqa: F401 - for the workers that are forked from here
 
-# Imports pandas, which Spark's workers want before they call our functions.
+# Imports pandas, which Spark's workers need before they call our functions.
 require_minimum_pandas_version()
 # Workers need not collect garbage among imported modules, which would copy their memory pages.
 gc.freeze()

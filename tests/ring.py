@@ -20,7 +20,7 @@ LINT_LOG = Path(sys.prefix) / "lint.log"
 def main(tests: Sequence[str], lint: str | None = None) -> int:
     """Run pytest with these arguments, and lint, even if one of them fails; return an exit code.
 
-    The output of lint comes last.
+    What lint printed is shown where it failed, so that pytest's summary of what failed stays the end of the output.
     """
     if lint is None:
         return pytest.main([*tests])
@@ -33,7 +33,8 @@ def main(tests: Sequence[str], lint: str | None = None) -> int:
     if code == pytest.ExitCode.INTERRUPTED and process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     lint_code = process.wait()
-    print(LINT_LOG.read_text(encoding="utf-8", errors="replace"), end="")
+    if lint_code:
+        print(LINT_LOG.read_text(encoding="utf-8", errors="replace"), end="")
     print(f"exit codes: tests {int(code)}, lint {lint_code}", flush=True)
     return code or lint_code
 

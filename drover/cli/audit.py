@@ -18,6 +18,7 @@ from drover.cli.output import at_least, console, duration, output_option, plural
 from drover.cli.parameters import MOMENT, NamedPath
 from drover.errors import ConfigurationError, DroverError
 from drover.events.topics import shard_of
+from drover.extras import Extra, require
 from drover.fold.inspection import Summary
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
@@ -125,6 +126,9 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
             )
         return
     _check(asked)
+    require(Extra.SPARK, "`drover audit`")
+    if asked["output"] == "html":
+        require(Extra.PLOTS, "`drover audit -o html`")
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
     span = _asked_span(asked)
@@ -273,6 +277,7 @@ def verify(invocation: Invocation, output: str) -> None:
     verify` does; the exit code is 1 if they differ. Reads the log from its first record with Spark, all shards in
     parallel; with --cluster only that cluster's shard.
     """
+    require(Extra.SPARK, "`drover audit verify`")
     settings = invocation.settings()
     cluster = invocation.cluster_wanted(settings)
     log = asyncio.run(_open(settings))

@@ -18,12 +18,15 @@ from drover.errors import ConfigurationError
 from drover.events.bounds import visible
 from drover.events.commands import is_cluster_name
 from drover.settings.settings import Settings
-from drover.settings.sources import load_settings
+from drover.settings.sources import ReadSettings, read_settings
 
 if TYPE_CHECKING:
     from drover.journal.connection import LogConnection
     from drover.state.cluster import ClusterState
 
+CLUSTER_VARIABLE = "DROVER_CLUSTER"
+# The name of a cluster that is given by its brokers only.
+DEFAULT_CLUSTER = "default"
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -32,41 +35,85 @@ class Invocation:
     """The options that every command takes, given before or after its name."""
 
     config: Path | None = None
+    bootstrap_server: str | None = None
+    command_config: Path | None = None
     cluster: str | None = None
     by: str | None = None
     debug: bool = False
 
     def settings(self, overrides: Mapping[str, Any] | None = None) -> Settings:
         """Load the settings; `overrides` holds further flags in the structure of the file."""
+        return self.read_settings(overrides).settings
+
+    def read_settings(self, overrides: Mapping[str, Any] | None = None) -> ReadSettings:
+        """Load the settings with their sources.
+
+        With `--bootstrap-server` or `--command-config` no settings file is read: its log and its names would be those
+        of other clusters.
+        """
         if not self.debug:
             # The error message already says why a connection failed.
             logging.getLogger("aiokafka").setLevel(logging.CRITICAL + 1)
-        return load_settings(self.config, overrides)
+        flags: dict[str, Any] = dict(overrides or {})
+        if self.cluster is not None:
+            flags["cluster"] = self.cluster
+        cluster = self.cluster_of_flags()
+        if cluster is not None:
+            name = flags.setdefault("cluster", os.environ.get(CLUSTER_VARIABLE) or DEFAULT_CLUSTER)
+            flags["clusters"] = {name: cluster}
+        return read_settings(self.config, flags, reads_file=cluster is None)
+
+    def cluster_of_flags(self) -> dict[str, Any] | None:
+        """Return the cluster that `--bootstrap-server` and `--command-config` describe; None without them."""
+        if self.bootstrap_server is None and self.command_config is None:
+            return None
+        if self.config is not None:
+            raise ConfigurationError(
+                "--config names a file that says where the clusters are, and --bootstrap-server and --command-config "
+                "say so, too: give the one or the others"
+            )
+        cluster: dict[str, Any] = {}
+        if self.command_config is not None:
+            from drover.settings.properties import read_client_properties  # noqa: PLC0415 - few need it
+
+            cluster = read_client_properties(self.command_config)
+        if self.bootstrap_server is not None:
+            cluster["bootstrap"] = self.bootstrap_server
+        if "bootstrap" not in cluster:
+            raise ConfigurationError(
+                f"name the brokers with --bootstrap-server, or with bootstrap.servers in {self.command_config}"
+            )
+        return cluster
 
     def cluster_of(self, settings: Settings) -> str:
-        """Return the name of the command's cluster: the value of `--cluster`, or the only configured one."""
+        """Return the name of the command's cluster: that of the settings, `--cluster` included, or the only one."""
         configured = sorted(settings.clusters)
-        if self.cluster is None:
+        if settings.cluster is None:
             if len(configured) == 1:
                 return configured[0]
             named = f" (configured: {', '.join(configured)})" if configured else ""
             raise ConfigurationError(f"choose a cluster with --cluster NAME{named}")
-        return self.checked_cluster(settings, self.cluster)
+        return self.checked_cluster(settings, settings.cluster)
 
     def cluster_wanted(self, settings: Settings) -> str | None:
-        """Return the value of `--cluster`; None means all clusters."""
-        return None if self.cluster is None else self.checked_cluster(settings, self.cluster)
+        """Return the cluster that `--cluster` or the settings choose; None means all clusters."""
+        return None if settings.cluster is None else self.checked_cluster(settings, settings.cluster)
 
     def checked_cluster(self, settings: Settings, name: str) -> str:
         """Refuse a cluster that is not configured; a client whose settings name only the log may use any name."""
-        if not is_cluster_name(name):
-            raise ConfigurationError(
-                f"{name!r} is not the name of a cluster: use lower case letters, digits, '.', '_' and '-'"
-            )
+        self.checked_name(name)
         if settings.clusters and name not in settings.clusters:
             raise ConfigurationError(
                 f"cluster {name} is not configured (configured: {', '.join(sorted(settings.clusters))}); "
                 f"add [clusters.{name}] to the settings file"
+            )
+        return name
+
+    def checked_name(self, name: str) -> str:
+        """Refuse what cannot be the name of a cluster."""
+        if not is_cluster_name(name):
+            raise ConfigurationError(
+                f"{name!r} is not the name of a cluster: use lower case letters, digits, '.', '_' and '-'"
             )
         return name
 
@@ -117,7 +164,22 @@ settings_options = all_options(
         type=NamedPath(dir_okay=False),
         expose_value=False,
         callback=_keep,
-        help="The settings file.  [default: $DROVER_CONFIG, ./drover.toml]",
+        help="The settings file.  [default: $DROVER_CONFIG, the context in use, ./drover.toml]",
+    ),
+    click.option(
+        "--bootstrap-server",
+        expose_value=False,
+        callback=_keep,
+        metavar="HOST:PORT,...",
+        help="Brokers of the cluster, which also holds the log, instead of a settings file.",
+    ),
+    click.option(
+        "--command-config",
+        type=NamedPath(dir_okay=False),
+        expose_value=False,
+        callback=_keep,
+        metavar="FILE",
+        help="How to connect to them, as properties of Kafka's Java clients: client.properties.",
     ),
     click.option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show tracebacks and logs."),
 )
@@ -125,7 +187,11 @@ settings_options = all_options(
 common_options = all_options(
     settings_options,
     click.option(
-        "--cluster", expose_value=False, callback=_keep, metavar="NAME", help="The cluster, if several are configured."
+        "--cluster",
+        expose_value=False,
+        callback=_keep,
+        metavar="NAME",
+        help="The cluster, if several are configured.  [default: $DROVER_CLUSTER]",
     ),
 )
 author_option = click.option(

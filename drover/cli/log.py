@@ -192,7 +192,7 @@ def _damage_text(fold: ShardFold) -> str:
     assert fold.damage is not None, "the shard is damaged"
     until = f"decided until {timestamp(fold.at_ms)}" if fold.sequence else "before its first decision"
     behind = fold.position - fold.damage.offset - 1
-    return f"{fold.damage.what}.\nThe state before it was {until}; {plural(behind, 'record')} follow it."
+    return f"{fold.damage.detail}.\nThe state before it was {until}; {plural(behind, 'record')} follow it."
 
 
 @click.group()

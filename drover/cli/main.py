@@ -14,10 +14,14 @@ from drover.errors import DroverError
 
 COMMANDS = {
     "local": ("drover.cli.local:local", "Run a real Kafka cluster on this machine."),
+    "config": ("drover.cli.config:config", "Make, check and show the settings."),
+    "context": ("drover.cli.config:context", "Choose among several settings files."),
+    "doctor": ("drover.cli.doctor:doctor", "Check connections, ACLs, topics, clocks and more, with remedies."),
     "topics": ("drover.cli.setup:topics", "Create and check Drover's own topics."),
     "acls": ("drover.cli.setup:acls", "Print the ACLs that Drover needs."),
     "worker": ("drover.cli.services:worker", "Run a worker."),
     "project": ("drover.cli.services:project", "Write the state to ZooKeeper."),
+    "healthcheck": ("drover.cli.healthcheck:healthcheck", "Say whether a process of Drover on this machine is alive."),
     "describe": ("drover.cli.describe:describe", "Show replicas, leaders, sizes, disks and balance."),
     "plan": ("drover.cli.plan:plan", "Propose moves: drain, add, replace, balance and more."),
     "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
@@ -48,6 +52,10 @@ COMMANDS = {
     "recover": ("drover.cli.log:recover", "Let a shard go on whose log is damaged."),
     "schema": ("drover.cli.setup:schema", "Print the wire contract as JSON Schema."),
     "demo": ("drover.cli.local:demo", "Watch moves, a rollback and a takeover on a real Kafka."),
+    "kafka-reassign-partitions": (
+        "drover.cli.stock_tool:kafka_reassign_partitions",
+        "Do what the flags of Kafka's own tool ask for.",
+    ),
     "dead-letters": ("drover.cli.log:dead_letters", "Show the records that could not be read as commands."),
 }
 
@@ -96,7 +104,9 @@ class LazyGroup(click.Group):
 
 
 # Commands that are not about one managed cluster.
-WITHOUT_CLUSTER = frozenset({"local", "topics", "acls", "worker", "spark", "demo", "dead-letters"})
+WITHOUT_CLUSTER = frozenset(
+    {"local", "context", "topics", "acls", "worker", "spark", "demo", "dead-letters", "healthcheck"}
+)
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS)

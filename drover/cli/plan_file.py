@@ -41,6 +41,11 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     original_replicas: Replicas | None = None
     observers: tuple[Index, ...] = ()
 
+    @property
+    def names_directories(self) -> bool:
+        """Whether a replica is to lie in a certain log directory."""
+        return any(directory != ANY_LOG_DIRECTORY for directory in self.log_dirs)
+
 
 class SavedProposal(msgspec.Struct, frozen=True):
     """The part of a plan file that `drover plan --to` adds: the goal, the plan's hash, and the inputs of the hash.
@@ -232,26 +237,29 @@ ENVELOPE_BYTES = 64 * 1024
 class PlanFile:
     """A plan from a file, and its proposal if `drover plan` has written the file.
 
-    `empties` and `fills` are the brokers that the plan empties and fills.
+    `empties` and `fills` are the brokers that the plan empties and fills. `names_directories` says that `log_dirs`
+    were read that have no effect.
     """
 
     targets: tuple[PartitionTarget, ...]
     proposal: SavedProposal | None = None
     empties: tuple[int, ...] = ()
     fills: tuple[int, ...] = ()
+    names_directories: bool = False
 
 
 Lists = dict[tuple[str, int], tuple[int, ...]]
 
 
-def parse_plan(text: str, name: str) -> PlanFile:
+def parse_plan(text: str, name: str, *, ignore_directories: bool = False) -> PlanFile:
     """Parse `{"version": 1, "partitions": [{"topic", "partition", "replicas"}]}`, or the output of `--generate`.
 
     Of that output, the proposed block counts; other text around the plan is ignored. Three extensions of the stock
     format are read: `replicas` may be null, which stops that partition's move; `original_replicas` (KIP-236) asserts
     the current list; and `proposal` is the part that `drover plan --to` adds. Also reads Cruise Control's JSON and the
-    output of `drover plan -o json`, which may have no partitions. Raises `ConfigurationError` that names the file and
-    the place; for documents that are easily mistaken for a plan, it says what they are.
+    output of `drover plan -o json`, which may have no partitions. With `ignore_directories`, `log_dirs` may name
+    directories; the stock tool of Kafka 4.3 prints them in its rollback files. Raises `ConfigurationError` that names
+    the file and the place; for documents that are easily mistaken for a plan, it says what they are.
     """
     try:
         plan = plan_in(text, name)
@@ -264,7 +272,7 @@ def parse_plan(text: str, name: str) -> PlanFile:
     except ValueError as error:
         # From Python's JSON reader, which finds the end of a block; it also refuses numbers of thousands of digits.
         raise ConfigurationError(f"{name} is not JSON: {error}") from None
-    _check_entries(plan.partitions, name)
+    _check_entries(plan.partitions, name, ignore_directories=ignore_directories)
     targets = tuple(
         PartitionTarget(
             topic=entry.topic,
@@ -275,7 +283,8 @@ def parse_plan(text: str, name: str) -> PlanFile:
         for entry in plan.partitions
     )
     goal = plan if plan.proposal is None else plan.proposal
-    return PlanFile(targets, plan.proposal, goal.empties, goal.fills)
+    names_directories = any(entry.names_directories for entry in plan.partitions)
+    return PlanFile(targets, plan.proposal, goal.empties, goal.fills, names_directories)
 
 
 def lists_of(plan: PlanFile, name: str) -> Lists:
@@ -307,7 +316,7 @@ def _entry_lines(entries: Iterable[object]) -> str:
     return ",\n".join(f"  {msgspec.json.encode(entry).decode()}" for entry in entries)
 
 
-def _check_entries(entries: Iterable[Entry], name: str) -> None:
+def _check_entries(entries: Iterable[Entry], name: str, *, ignore_directories: bool) -> None:
     seen = set()
     for entry in entries:
         where = f"{entry.topic}:{entry.partition}"
@@ -323,7 +332,7 @@ def _check_entries(entries: Iterable[Entry], name: str) -> None:
                 f"{name}: {where} names observers, which only Confluent's brokers have: leave out `observers`, and "
                 "list only full replicas"
             )
-        if any(directory != ANY_LOG_DIRECTORY for directory in entry.log_dirs):
+        if entry.names_directories and not ignore_directories:
             raise ConfigurationError(
                 f'{name}: {where} names a log directory, but Drover moves replicas between brokers only: write "any" '
                 "or leave out `log_dirs`"

@@ -29,6 +29,7 @@ from drover.cli.output import (
 )
 from drover.cli.parameters import NamedPath
 from drover.errors import ConfigurationError
+from drover.extras import Extra, require
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.settings.java_options import java_client_options
@@ -83,6 +84,7 @@ def run(invocation: Invocation, master: str | None, directory: Path | None, *, h
 
     If a query fails, the job prints the cause and ends with exit code 1. A restarted job continues where it was.
     """
+    require(Extra.SPARK, "`drover spark run`")
     settings = invocation.settings()
     asyncio.run(_check_topics(settings.log.connection()))
     options = _job_options(settings, master, directory, history=history)

@@ -208,7 +208,7 @@ class Client:
         except TimeoutError as error:
             if watch.fold is not None and watch.fold.damage is not None:
                 raise CorruptLogError(
-                    f"{watch.fold.damage.what}; the command remains valid and will be decided once the shard is "
+                    f"{watch.fold.damage.detail}; the command remains valid and will be decided once the shard is "
                     "resumed, see docs/recovery.md"
                 ) from error
             answers = watch.answers

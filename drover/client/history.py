@@ -57,7 +57,7 @@ class FoldedLog:
     @property
     def damaged(self) -> dict[int, str]:
         """Return the damage of each damaged shard: its place and its kind."""
-        return {shard: fold.damage.what for shard, fold in self.folds.items() if fold.damage is not None}
+        return {shard: fold.damage.detail for shard, fold in self.folds.items() if fold.damage is not None}
 
     def cluster(self, name: str) -> ClusterState:
         """Return a cluster's state; empty if the log has no entry for it."""

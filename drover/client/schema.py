@@ -4,7 +4,8 @@
 The schema describes the form of messages; events/README.md has the further rules of each command.
 """
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, get_args
 
 import msgspec
@@ -33,7 +34,7 @@ def wire_schema() -> dict[str, Any]:
             "record": {"oneOf": _of(references, records)},
             "sample": {"oneOf": _of(references, samples)},
         },
-        "$defs": _for_ecmascript(components),
+        "$defs": _for_clients(components),
     }
 
 
@@ -41,13 +42,24 @@ def _of(references: dict[Any, Any], kinds: Iterable[Any]) -> list[Any]:
     return [references[kind] for kind in kinds]
 
 
-def _for_ecmascript(node: Any) -> Any:
-    r"""Replace `\Z` by `$` in patterns: ECMAScript has no `\Z`, and its `$` matches only at the very end."""
+def _for_clients(node: Any) -> Any:
+    r"""Replace `\Z` by `$` in patterns: ECMAScript has no `\Z`, and its `$` matches only at the very end.
+
+    Descriptions lose their indentation, which Python 3.13 takes away by itself.
+    """
     if isinstance(node, dict):
-        return {
-            name: value.replace(r"\Z", "$") if name == "pattern" else _for_ecmascript(value)
-            for name, value in node.items()
-        }
+        return {name: _TEXTS.get(name, _for_clients)(value) for name, value in node.items()}
     if isinstance(node, list | tuple):
-        return [_for_ecmascript(element) for element in node]
+        return [_for_clients(element) for element in node]
     return node
+
+
+def _pattern(value: Any) -> Any:
+    return value.replace(r"\Z", "$") if isinstance(value, str) else _for_clients(value)
+
+
+def _description(value: Any) -> Any:
+    return inspect.cleandoc(value) if isinstance(value, str) else _for_clients(value)
+
+
+_TEXTS: Mapping[str, Callable[[Any], Any]] = {"pattern": _pattern, "description": _description}

@@ -149,11 +149,11 @@ async def travel(connection: LogConnection, shard: int | str, points: Sequence[P
             if travelled.fold.damage is None:
                 return travelled
             # Snapshot and log disagree, or the log is damaged: a fold from the first record shows which.
-            warn_unused(number, travelled.fold.damage.what)
+            warn_unused(number, travelled.fold.damage.detail)
         travelled = await _travel(reader, events, Travel(ShardFold(number, shards), points))
         if travelled.fold.damage is not None:
             _log.warning(
-                "shard %d is shown up to the damage, see docs/recovery.md: %s", number, travelled.fold.damage.what
+                "shard %d is shown up to the damage, see docs/recovery.md: %s", number, travelled.fold.damage.detail
             )
         return travelled
 

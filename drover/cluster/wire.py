@@ -18,6 +18,7 @@ from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaConfigurationError, KafkaConnectionError, KafkaError, RequestTimedOutError
 from kafka.net.compat import KafkaNetClient
 
+from drover.cluster.login import kafka_python_options
 from drover.cluster.recent_failures import has_failed_lately, servers_to_ask
 from drover.cluster.sockets import DIRECT, address_of, move_brokers, refusal, watch_handshakes
 from drover.errors import (
@@ -28,6 +29,7 @@ from drover.errors import (
     OutcomeUnknownError,
 )
 from drover.facts import NONE, NOT_CONTROLLER
+from drover.reasons import reason_of
 from drover.threads import deliver, in_daemon_thread
 from drover.time_limits import time_limit
 
@@ -92,7 +94,7 @@ class Connection:
             "reconnect_backoff_max_ms": 1000,
             "max_in_flight_requests_per_connection": 100,
             "proxy_url": DIRECT,
-            **client_options,
+            **kafka_python_options(client_options),
         }
         self._client: KafkaAdminClient | None = None
         self._opening: asyncio.Future[KafkaAdminClient] | None = None
@@ -186,7 +188,7 @@ class Connection:
         except (KafkaError, OSError) as problem:
             if isinstance(problem, NotSentError) and broker is None:
                 self._replace(client)  # all brokers that it knows are gone: start again from the bootstrap servers
-            raise self._fault(request, repr(problem), changed=changes and exchange.was_sent) from problem
+            raise self._fault(request, reason_of(problem), changed=changes and exchange.was_sent) from problem
 
     async def _refresh(self, client: KafkaAdminClient, deadline: Deadline) -> None:
         """Ask a broker for the controller; if that fails, the next request reports the fault."""
@@ -219,8 +221,8 @@ class Connection:
                 if not is_ours and self._may_try_again(deadline):
                     continue  # another caller with an earlier deadline had started it
                 raise ClusterUnavailableError(
-                    f"Drover cannot connect to any broker of {self._bootstrap} ({problem!r}): check that the cluster"
-                    " runs and that its bootstrap servers and security options are right"
+                    f"Drover cannot connect to any broker of {self._bootstrap} ({reason_of(problem)}): check that the"
+                    " cluster runs and that its bootstrap servers and security options are right"
                 ) from problem
         return self._client
 
@@ -260,10 +262,12 @@ class Connection:
             except KafkaError as problem:
                 for half_made in made:  # a constructor that fails leaves its I/O thread running
                     half_made.close()
-                if (refused := next(filter(None, map(refusal, failures)), None)) is not None:
+                mechanism = self._options.get("sasl_mechanism")
+                refusals = filter(None, (refusal(failure, mechanism) for failure in failures))
+                if (refused := next(refusals, None)) is not None:
                     raise ClusterAccessError(
-                        f"a broker of {self._bootstrap} {refused}: check security_protocol, ssl_cafile,"
-                        " sasl_mechanism, sasl_plain_username and the password of this cluster"
+                        f"a broker of {self._bootstrap} {refused}: check security_protocol, ssl_cafile and the"
+                        " settings that begin with sasl_ of this cluster"
                     ) from problem
                 if deadline.left_ms() == 0:
                     raise
@@ -307,7 +311,7 @@ class _Exchange:
 
     async def run(self) -> Any:
         """Send the request to the first broker that accepts a connection; only reads are retried on the next one."""
-        problem: object = "the cluster's metadata lists no broker"
+        problem = "the cluster's metadata lists no broker"
         cluster = self._manager.cluster
         if self._broker is not None and cluster.broker_metadata(self._broker) is None:
             await self._manager.wait_for(self._manager.call_soon(cluster.refresh_metadata), self._deadline.left_ms())
@@ -315,7 +319,7 @@ class _Exchange:
             try:
                 connection = await self._connected(broker)
             except KafkaError as error:
-                problem = error
+                problem = reason_of(error)
                 continue
             with self._lock:
                 if self._abandoned or self._deadline.left_ms() == 0:
@@ -328,8 +332,8 @@ class _Exchange:
             except (KafkaConnectionError, RequestTimedOutError) as error:
                 if not self._repeatable:
                     raise
-                problem = error
-        raise NotSentError(f"no broker could be reached, last problem: {problem!r}")
+                problem = reason_of(error)
+        raise NotSentError(f"no broker could be reached, last problem: {problem}")
 
     def _candidates(self) -> list[int]:
         """Return the brokers to try: healthy ones first, the controller first among them."""

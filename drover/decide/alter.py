@@ -10,7 +10,7 @@ from drover.decide.leader_order import deprioritise
 from drover.decide.limits import plan_windows_set, read_windows
 from drover.decide.nearest_lists import nearest_list, nearest_remark
 from drover.decide.order_endings import PLAN_PREFIX
-from drover.decide.plans import told_rate
+from drover.decide.plans import rate_remark
 from drover.decide.queue_entries import enter, leave, withdraw
 from drover.decide.target_directories import directory_remarks
 from drover.decide.targets import NewTarget, decide_target, refuse_incarnation, refuse_original
@@ -26,10 +26,10 @@ from drover.state.plans import PlanStatus
 
 
 def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
-    """Decide an alter command against the state and what the cluster shows; each partition succeeds or fails by itself.
+    """Decide an alter command against the state and the facts; each partition succeeds or fails by itself.
 
     A partition whose list is null is stopped, which needs neither a plan nor a look at the cluster (R455-1). With
-    `queue` the others wait behind everything that was accepted, and what they ask for is checked later (R236-12).
+    `queue` the others wait behind everything that was accepted, and their targets are checked later (R236-12).
     Otherwise an accepted partition leaves the queue: the later request wins.
     """
     whole = _refuse_whole(command, state, facts)
@@ -57,31 +57,31 @@ def decide_alter(command: Alter, state: ClusterState, facts: Facts) -> Decision:
         refusals=tuple(refusals),
         plan=command.plan_name if moves(command) else command.plan,
         remarks=(
-            *_told_throttle(command, unchanged, state, is_set=is_throttled),
+            *_throttle_remarks(command, unchanged, state, is_set=is_throttled),
             *directory_remarks(command, accepted, state, facts),
-            *_told_unregistered(command, accepted, facts),
+            *_unregistered_remarks(command, accepted, facts),
         ),
     )
 
 
-def _told_throttle(
+def _throttle_remarks(
     command: Alter, unchanged: Sequence[TopicPartition], state: ClusterState, *, is_set: bool
 ) -> tuple[str, ...]:
-    """Repeat the throttle in a remark; or say that it is not set, and how to set that of the plans concerned."""
+    """Repeat the throttle in a remark; or say that it was not set, and how to set it for the plans concerned."""
     rate, name = command.throttle_bytes_per_second, command.plan_name
     if rate is None:
         return ()
-    if is_set or _is_throttled_so(command, state):
-        return (told_rate(name, rate, command.throttle_may_rise_to),)
-    said = f"the throttle of {rate:,} bytes per second was not set: nothing was added to plan {name}"
-    others = {found.plan for key in unchanged if (found := state.reassignments.get(key)) is not None} - {name}
+    if is_set or _has_this_throttle(command, state):
+        return (rate_remark(name, rate, command.throttle_may_rise_to),)
+    remark = f"the throttle of {rate:,} bytes per second was not set: nothing was added to plan {name}"
+    others = {moving.plan for key in unchanged if (moving := state.reassignments.get(key)) is not None} - {name}
     if others:
-        what = " and ".join(f"`drover throttle set {other} {rate}`" for other in sorted(others))
-        said += f"; what it names is being moved by plan {', '.join(sorted(others))}: {what}"
-    return (said,)
+        commands = " and ".join(f"`drover throttle set {other} {rate}`" for other in sorted(others))
+        remark += f"; the partitions are being moved by plan {', '.join(sorted(others))}: {commands}"
+    return (remark,)
 
 
-def _told_unregistered(command: Alter, accepted: Sequence[TopicPartition], facts: Facts) -> tuple[str, ...]:
+def _unregistered_remarks(command: Alter, accepted: Sequence[TopicPartition], facts: Facts) -> tuple[str, ...]:
     """Name the unregistered brokers that were dropped from lists."""
     if not command.drops_unregistered:
         return ()
@@ -91,7 +91,7 @@ def _told_unregistered(command: Alter, accepted: Sequence[TopicPartition], facts
     return (nearest_remark(missing),) if missing else ()
 
 
-def _is_throttled_so(command: Alter, state: ClusterState) -> bool:
+def _has_this_throttle(command: Alter, state: ClusterState) -> bool:
     plan = state.plans.get(command.plan_name)
     return (
         plan is not None
@@ -101,9 +101,9 @@ def _is_throttled_so(command: Alter, state: ClusterState) -> bool:
 
 
 def observations_for_alter(command: Alter, state: ClusterState) -> NeededObservations:
-    """Say which partitions to look at: those that go somewhere else than Drover is taking them already.
+    """Say which partitions to look at: those with another target than Drover is moving them to already.
 
-    Of one that enters the queue only the topic's id is needed, which is known of a partition that Drover is moving.
+    A partition that enters the queue needs only its topic's id, and the state has that of a partition that is moving.
     """
     worth: list[TopicPartition] = []
     required: list[TopicPartition] = []
@@ -125,7 +125,7 @@ def observations_for_alter(command: Alter, state: ClusterState) -> NeededObserva
 
 
 def moves(command: Alter) -> bool:
-    """Whether a partition gets a target, and is not only stopped."""
+    """Whether any partition gets a target; otherwise the command only stops moves."""
     return any(target.replicas is not None for target in command.partitions)
 
 
@@ -158,9 +158,9 @@ def _refuse_whole(command: Alter, state: ClusterState, facts: Facts) -> Decision
         read_windows(command.windows)
     except ValueError as error:
         return refuse(RefusalCode.INVALID_LIMIT, str(error), plan=plan)
-    known = state.plans.get(plan)
-    if known is not None and known.status is not PlanStatus.OPEN:
-        detail = f"plan {plan} is {known.status} and is not opened again: choose another name"
+    existing = state.plans.get(plan)
+    if existing is not None and existing.status is not PlanStatus.OPEN:
+        detail = f"plan {plan} is {existing.status} and is not opened again: choose another name"
         return refuse(RefusalCode.PLAN_CLOSED, detail, plan=plan)
     return None
 
@@ -203,7 +203,7 @@ def _plan_events(command: Alter, state: ClusterState, *, joins: bool, unchanged:
             )
         )
     throttle = command.throttle_bytes_per_second
-    if throttle is not None and (joins or unchanged) and not _is_throttled_so(command, state):
+    if throttle is not None and (joins or unchanged) and not _has_this_throttle(command, state):
         bound = command.throttle_may_rise_to
         events.append(PlanThrottleSet(cluster=state.name, plan=name, bytes_per_second=throttle, may_rise_to=bound))
     if command.windows is not None and (joins or unchanged):
@@ -256,9 +256,9 @@ def _stop(target: PartitionTarget, asked: Asking, state: ClusterState) -> Partit
     refusal = refusal or refuse_original(key, target.original_replicas, active.original, today)
     if refusal is not None:
         return PartitionDecision(refusal=refusal)
-    found = cancel(active, CancelMode.STOP, asked, state.name)
-    if isinstance(found, Refusal):
-        # What it withdraws is withdrawn all the same.
-        return PartitionDecision(events=withdrawn) if withdrawn else PartitionDecision(refusal=found)
-    events = (*withdrawn, *found)
+    stopped = cancel(active, CancelMode.STOP, asked, state.name)
+    if isinstance(stopped, Refusal):
+        # The queue entry is withdrawn although the stop is refused.
+        return PartitionDecision(events=withdrawn) if withdrawn else PartitionDecision(refusal=stopped)
+    events = (*withdrawn, *stopped)
     return PartitionDecision(events=events, unchanged=not events)

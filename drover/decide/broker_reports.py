@@ -9,21 +9,21 @@ from drover.events.refusals import RefusalCode
 from drover.state.cluster import ClusterState
 from drover.state.healing import ALIVE_ENDS_REPORT_MS
 
-# More than any cluster has: a report may name any number, and each is remembered until the broker returns.
+# More than any cluster has. A report may name any number, and each is remembered until the broker returns.
 MAX_FAILED_BROKERS = 1000
 
 
 def decide_broker_failed(command: BrokerFailed, state: ClusterState, facts: Facts) -> Decision:
     """R46-1: the first report's time stands until the broker returns; no report is about the future.
 
-    A report about a broker that the last look showed alive is recorded with a remark: it counts once the broker is not
-    seen alive any more. Where healing is set up, the timer of any other broker runs from the record of this very
-    decision: a client's clock moves nothing.
+    A report about a broker that was last seen alive is recorded with a remark: it counts once the broker is not seen
+    alive any more. Where healing is set up, the timer of any other broker runs from the record of this decision, since
+    a client's clock may be wrong.
     """
     alive = _alive_remarks(command.broker, facts)
     earlier_ms = state.failed_brokers.get(command.broker)
     if earlier_ms is not None:
-        since = f"broker {command.broker} had been reported as failed already, and that report's time stands"
+        since = f"broker {command.broker} was reported as failed before: the time of that report holds"
         return Decision(remarks=(since, *alive))
     if len(state.failed_brokers) >= MAX_FAILED_BROKERS:
         detail = (
@@ -62,7 +62,7 @@ def _unknown(broker: int, state: ClusterState, facts: Facts) -> Decision | None:
     """Refuse a report about a broker that was never seen, because a report may name any number."""
     if broker in {*facts.live_brokers, *facts.unreachable, *state.known_brokers, *state.absent_brokers}:
         return None
-    if any(broker in one.original or broker in one.current for one in state.reassignments.values()):
+    if any(broker in moving.original or broker in moving.current for moving in state.reassignments.values()):
         return None
     if not (facts.live_brokers or state.known_brokers):
         detail = f"the brokers of {state.name} are not known yet: report it again once a worker has reached the cluster"
@@ -78,7 +78,7 @@ def decide_broker_returned(command: BrokerReturned, state: ClusterState, facts: 
     if failed_at_ms is None:
         return Decision(remarks=(f"broker {command.broker} was not reported as failed",))
     at_ms, remarks = _bounded(command.at_ms, facts)
-    # A failure in the future, from before such times were bounded, cannot be later than a return.
+    # A log may hold a failure in the future, from a version that did not bound such times; a return ends it.
     if at_ms < failed_at_ms and not (facts.appended_ms is not None and failed_at_ms > facts.appended_ms):
         return Decision(remarks=(f"broker {command.broker} failed after that: it remains reported as failed",))
     event = BrokerReturnRecorded(
@@ -101,4 +101,4 @@ def _bounded(at_ms: int, facts: Facts) -> tuple[int, tuple[str, ...]]:
     if facts.appended_ms is None or at_ms <= facts.appended_ms:
         return at_ms, ()
     ahead_s = (at_ms - facts.appended_ms) / 1000
-    return facts.appended_ms, (f"the time is {ahead_s:.3f} s in the future by Kafka's clock: that clock's was taken",)
+    return facts.appended_ms, (f"the time is {ahead_s:.3f} s in the future by Kafka's clock: Kafka's time was taken",)

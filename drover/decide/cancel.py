@@ -25,8 +25,8 @@ from drover.state.reassignment import Reassignment
 def decide_cancel(command: Cancel, state: ClusterState, _facts: Facts) -> Decision:
     """Ask for the rollback or the stop of everything in the scope that has not ended (R236-1, R236-6, R455-9).
 
-    Entries in the queue are withdrawn. What is accepted and untouched ends at once: the cluster knows nothing of it.
-    What is being cancelled that way already is unchanged. A rollback overrules a stop; a stop of a rollback is refused.
+    Entries in the queue are withdrawn. An accepted partition that is untouched ends at once, without a call. One that
+    is already being cancelled that way is unchanged. A rollback overrules a stop; a rollback cannot be stopped.
     """
     if command.queued is not None:
         return _withdraw_queued(command.queued, state)
@@ -113,20 +113,20 @@ def _cancel_all(
     refusals: list[Refusal],
     plan: str | None = None,
 ) -> Decision:
-    """Cancel these partitions, under way and queued; with `plan` only what belongs to it.
+    """Cancel these partitions, under way and queued; with `plan` only its own moves and entries.
 
-    They are accepted in their order, and what is alike stands together: a record holds that once, for all of them.
+    They are accepted in their order. Events of one kind stand together, so that a record can hold them in a group.
     """
     events: list[AnyEvent] = []
     accepted: list[TopicPartition] = []
     unchanged: list[TopicPartition] = []
     for key in sorted(set(keys)):
-        found = _cancel_one(command, state, key, plan)
-        if isinstance(found, Refusal):
-            refusals.append(found)
+        cancelled = _cancel_partition(command, state, key, plan)
+        if isinstance(cancelled, Refusal):
+            refusals.append(cancelled)
         else:
-            (accepted if found else unchanged).append(key)
-            events += found
+            (accepted if cancelled else unchanged).append(key)
+            events += cancelled
     ended = {event.key for event in events if is_ending(event)}
     events.sort(key=lambda event: _place(event, ended))
     return Decision(tuple(events), tuple(accepted), tuple(unchanged), tuple(refusals))
@@ -147,7 +147,7 @@ def _place(event: AnyEvent, ended: set[TopicPartition]) -> int:
     return 3 if is_ending(event) else 1
 
 
-def _cancel_one(
+def _cancel_partition(
     command: Cancel, state: ClusterState, key: TopicPartition, plan: str | None
 ) -> tuple[AnyEvent, ...] | Refusal:
     entry, reassignment = state.queue.get(key), state.reassignments.get(key)
@@ -156,11 +156,11 @@ def _cancel_one(
         withdrawn = withdraw((key,), state.name)
     if reassignment is None or not (plan is None or _belongs(reassignment, plan)):
         return withdrawn
-    found = _cancel_move(command, state.name, reassignment, plan)
-    if isinstance(found, Refusal):
-        # What it withdraws is withdrawn all the same.
-        return withdrawn or found
-    return (*withdrawn, *found)
+    cancelled = _cancel_move(command, state.name, reassignment, plan)
+    if isinstance(cancelled, Refusal):
+        # The queue entry is withdrawn although the cancel of the move is refused.
+        return withdrawn or cancelled
+    return (*withdrawn, *cancelled)
 
 
 def _cancel_move(
@@ -176,7 +176,7 @@ def _cancel_move(
         withdrawn = withdraw_replacement(reassignment, WithdrawalReason.CANCELLED, asked, cluster)
     if reassignment.plan != plan:
         return withdrawn
-    found = cancel(replace(reassignment, replacement=None), CancelMode(command.mode), asked, cluster)
-    if isinstance(found, Refusal):
-        return withdrawn or found
-    return (*withdrawn, *found)
+    cancelled = cancel(replace(reassignment, replacement=None), CancelMode(command.mode), asked, cluster)
+    if isinstance(cancelled, Refusal):
+        return withdrawn or cancelled
+    return (*withdrawn, *cancelled)

@@ -1,6 +1,6 @@
 """Cancellation of a running reassignment: rollback, stop, or a rollback that makes way for another target.
 
-Each function says what to record; the cluster is told by what `drover.reconcile.moves.reconcile` makes of the state.
+Each function returns events to record; the reconciler in `drover.reconcile.moves` makes the calls.
 """
 
 from dataclasses import dataclass
@@ -51,17 +51,17 @@ class Asking:
 
     @classmethod
     def of(cls, command: Command) -> "Asking":
-        """Return what a command says, which is being decided."""
+        """Return the author and reason of the command that is being decided."""
         return cls(command.by, command.reason, command.id)
 
     @property
     def fields(self) -> Fields:
-        """The fields of an event that says so."""
+        """The fields that an event takes over."""
         return {"by": self.by, "reason": self.reason, "command": self.command}
 
 
 def is_untouched(reassignment: Reassignment) -> bool:
-    """Whether nothing that Drover sent has changed the partition: still created, or before the first step's call."""
+    """Whether Drover has sent no call for the partition yet: it is pending, or its first step is prepared."""
     if reassignment.phase is Phase.PENDING:
         return True
     step = reassignment.step
@@ -75,7 +75,7 @@ def has_lost_its_start(reassignment: Reassignment) -> bool:
 
 
 def give_way(reassignment: Reassignment, cluster: str) -> ReassignmentRolledBack:
-    """End what is untouched, so that another target can be created in its place."""
+    """End an untouched reassignment, so that another target can be created in its place."""
     name, started = event_name(cluster, reassignment.key), reassignment.attempts > 0
     return ReassignmentRolledBack(**name, replicas=reassignment.current, started=started)
 
@@ -83,14 +83,14 @@ def give_way(reassignment: Reassignment, cluster: str) -> ReassignmentRolledBack
 def cancel(
     reassignment: Reassignment, mode: CancelMode, asked: Asking, cluster: str
 ) -> tuple[ReassignmentEvent, ...] | Refusal:
-    """Ask for a rollback or a stop; returns nothing if that is under way already.
+    """Ask for a rollback or a stop; empty if that is under way already.
 
-    What is untouched ends at once. A rollback overrules a stop, and a stop is refused where a rollback is under way. A
-    target that waits for the end is given up in any case.
+    An untouched reassignment ends at once. A rollback overrules a stop, and a stop is refused where a rollback is under
+    way. A target that waits for the end is given up in any case.
     """
     withdrawn = withdraw_replacement(reassignment, WithdrawalReason.CANCELLED, asked, cluster)
     if withdrawn and reassignment.is_cancelled:
-        # It is rolled back only for that target's sake: the rollback goes on, and no target follows it.
+        # Only the replacement had asked for the rollback under way, which continues without it.
         return withdrawn
     if reassignment.cancel_mode is mode:
         return ()
@@ -119,9 +119,9 @@ def _request(
 
 
 def postponed(reassignment: Reassignment, cluster: str) -> tuple[StepPostponed, ...]:
-    """Give up a step that is prepared and was not sent, and its room; nothing if none is.
+    """Give up a prepared step, which was not sent, and its slot; empty if no step is prepared.
 
-    If the partition is moved to the step's list from here on, somebody else has asked for it.
+    If the partition moves to the step's list from here on, that is somebody else's move.
     """
     step = reassignment.step
     if reassignment.phase is not Phase.PREPARED or step is None:
@@ -134,12 +134,12 @@ def replace_target(
 ) -> tuple[ReassignmentEvent, ...]:
     """Give a moving partition another target (R455-8): it is rolled back first, never re-targeted (X18).
 
-    What is untouched is created again at once, with the same original list; after a reorder that is the canonical
-    `order` of the list. Otherwise the new target waits for the end (see `succession`) and takes the place of one that
-    waited already.
+    An untouched reassignment is created again at once, with the same original list; after a reorder that is the
+    canonical `order` of the list. Otherwise the new target waits for the end (see `succession`), in place of an earlier
+    one that waited.
     """
     name = event_name(cluster, reassignment.key)
-    # One may wait even for what is untouched: for a rollback that a guard deferred, of a step that was never made.
+    # Even an untouched reassignment may have one: it waited for a deferred rollback, and the step was postponed.
     events = [*withdraw_replacement(reassignment, WithdrawalReason.REPLACED, asked, cluster)]
     if is_untouched(reassignment):
         events.append(give_way(reassignment, cluster))
@@ -163,11 +163,11 @@ class Succession:
 def succession(
     reassignment: Reassignment, ending: Ending, cluster: str, canonical: tuple[int, ...] | None = None
 ) -> Succession:
-    """Say what becomes of the target that waits for this end.
+    """Begin the target that waits for this end, or give it up.
 
-    It is created, from the list at which the reassignment ended. Where that list is the target already, it is done.
-    After a failure it is given up, because the partition has changed since it was decided. `canonical` is the order
-    that is kept of the list, if one is: a reorder ends in another one.
+    It begins at the list at which the reassignment ended. Where that list is the target already, it completes at once.
+    After a failure it is given up, because the partition has changed since it was decided. `canonical` is the kept
+    order of the list, if any, since a reorder ends in another order.
     """
     waiting = reassignment.replacement
     if waiting is None:
@@ -184,7 +184,7 @@ def succession(
 
 
 def done_already(created: ReassignmentCreated) -> tuple[ReassignmentCompleted, ...]:
-    """Complete a reassignment that is accepted while the partition already has the target; empty if it must move."""
+    """Complete a reassignment whose partition has the target already when it is accepted; empty if it must move."""
     present = created.original if created.current is None else created.current
     if created.target not in {created.original, present}:
         return ()

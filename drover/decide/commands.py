@@ -22,7 +22,7 @@ from drover.state.cluster import ClusterState
 
 
 def decide_request_refused(command: commands.RequestRefused, _state: ClusterState, _facts: Facts) -> Decision:
-    """Refuse a request from ZooKeeper with the reason of the intake, so that the log has the reason."""
+    """Refuse a request from ZooKeeper for the reason that the intake gave, so that the log has it."""
     return refuse(command.code, f"{command.path}: {command.detail}")
 
 

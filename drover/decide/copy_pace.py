@@ -1,14 +1,14 @@
 """Whether a copy gains on its leader, by sizes on disk that were measured over a minute (L6); pure.
 
-Sizes are telemetry, not truth: nothing is called because of them. What they show is a reason to tell a person that a
-copy cannot end, and that is recorded, so a replay needs no sizes.
+Sizes are telemetry, not truth: no call depends on them. They are a reason to report that a copy cannot end. That report
+is recorded, so that a replay needs no sizes.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 # Kafka averages a throttle over about eleven seconds and lets each fetch through whole: half a minute is far longer.
-# Two halves that must agree, since producers come in bursts and one burst is no trend.
+# Two halves must agree, since producers send in bursts and one burst is no trend.
 HALF_MS = 30_000
 # Twelve samples a minute tell a trend as well as sixty.
 SPACING_MS = 5000
@@ -26,7 +26,7 @@ class SizeSample:
 class CopyPace:
     """How fast one copy and its leader grew in two halves of a minute; rates in bytes per second.
 
-    When one half gained and the other did not, nothing is known for sure.
+    Neither flag is set if the copy gained in one half only.
     """
 
     broker: int
@@ -53,11 +53,11 @@ def pace(samples: Sequence[SizeSample], leader: int, broker: int) -> CopyPace | 
     retention or compacted, and says nothing about copying. A leader that does not grow can be caught up with at any
     rate, so no copy falls behind it.
     """
-    found = _halves(_stretch(samples, leader, broker))
-    if found is None:
+    ends = _halves(_stretch(samples, leader, broker))
+    if ends is None:
         return None
-    first, _, last = found
-    lacks = [max(0, sample.sizes[leader] - sample.sizes[broker]) for sample in found]
+    first, _, last = ends
+    lacks = [max(0, sample.sizes[leader] - sample.sizes[broker]) for sample in ends]
     elapsed_ms = last.taken_ms - first.taken_ms
     growth = last.sizes[leader] - first.sizes[leader]
     return CopyPace(

@@ -13,7 +13,7 @@ from drover.facts import Move, PartitionFacts
 from drover.inventory import LogDirectory
 
 
-def _nothing(_key: TopicPartition) -> PartitionFacts | None:
+def _never_seen(_key: TopicPartition) -> PartitionFacts | None:
     return None
 
 
@@ -25,11 +25,11 @@ class OwnTopics(Struct, frozen=True):
 
 
 class Facts(Struct, frozen=True):
-    """What the cluster showed just before the decision, and what is Drover's own.
+    """The cluster as it was observed just before the decision, and Drover's own topics.
 
     `partitions` has an entry for every partition the command names (None: it does not exist). `unavailable` says why
-    nothing could be seen. `own_topics` are the topics of Drover itself. `recent` returns what was last seen of any
-    other partition, None if that is too long ago. `appended_ms` is the broker's time of the command's record, which
+    the cluster could not be observed. `recent` returns the last observation of any other partition, None if that is too
+    long ago. `appended_ms` is the broker's time of the command's record, which
     bounds the times that clients write; `decided_ms` is the log's time of the decision. `unreachable` and `registered`
     are as in `Brokers`. `directories` are the log directories of each broker that has described them.
     """
@@ -40,7 +40,7 @@ class Facts(Struct, frozen=True):
     min_isr: Mapping[str, int] = field(default_factory=dict)
     unavailable: str | None = None
     own_topics: OwnTopics = OwnTopics()
-    recent: Callable[[TopicPartition], PartitionFacts | None] = _nothing
+    recent: Callable[[TopicPartition], PartitionFacts | None] = _never_seen
     appended_ms: int | None = None
     decided_ms: int = 0
     unreachable: frozenset[int] = frozenset()
@@ -49,15 +49,15 @@ class Facts(Struct, frozen=True):
 
     @property
     def brokers(self) -> Brokers:
-        """Return what the brokers are."""
+        """The brokers by what is known of them: alive, unreachable, registered."""
         return Brokers(self.live_brokers, self.unreachable, self.registered)
 
 
 class NeededObservations(Struct, frozen=True):
     """Which partitions to look at before a command is decided, as the state is now.
 
-    `worth` are worth a look, for example because the brokers of a new target must be alive. `required` are those that
-    cannot be decided without one, because Drover is not moving them.
+    `worth` are worth a look, for example because the brokers of a new target must be alive. `required` cannot be
+    decided without one, because Drover is not moving them.
     """
 
     worth: tuple[TopicPartition, ...] = ()
@@ -82,8 +82,8 @@ class PartitionDecision(Struct, frozen=True):
 class Decision(Struct, frozen=True):
     """The decision about one command: events to record, and which partitions were accepted, unchanged or refused.
 
-    `deferred` are those of the accepted ones whose rollback or stop a guard holds off for now. `remarks` say what
-    was not done, and what remains.
+    `deferred` are the accepted partitions whose rollback or stop a guard holds off for now. `remarks` are for the
+    author of the command.
     """
 
     events: tuple[AnyEvent, ...] = ()

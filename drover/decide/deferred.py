@@ -11,8 +11,8 @@ from drover.state.cluster import ClusterState
 
 
 def with_deferred(decision: Decision, state: ClusterState, facts: Facts) -> Decision:
-    """Name what the guards hold off now. The cluster is not looked at for that: what was last seen decides."""
-    found: list[DeferredCancel] = []
+    """Add the cancels that the guards hold off now, by the last observations; the cluster is not looked at again."""
+    deferred: list[DeferredCancel] = []
     for event in decision.events:
         # By type: `isinstance` takes ten times as long with structs.
         if not (type(event) is RollbackRequested or type(event) is StopRequested):
@@ -30,5 +30,5 @@ def with_deferred(decision: Decision, state: ClusterState, facts: Facts) -> Deci
         )
         why = skip_reason(replace(reassignment, cancel_mode=mode), seen, guard)
         if why is not None:
-            found.append(DeferredCancel(event.topic, event.partition, why))
-    return replace(decision, deferred=tuple(found)) if found else decision
+            deferred.append(DeferredCancel(event.topic, event.partition, why))
+    return replace(decision, deferred=tuple(deferred)) if deferred else decision

@@ -46,7 +46,7 @@ def _end(state: ClusterState) -> tuple[AnyEvent, ...]:
 
 
 def _stop(command: HealCommand, state: ClusterState) -> Decision:
-    """Cancel the chunks that have not begun (R46-5); the running one ends, unless it is to be rolled back, too."""
+    """Drop the chunks that have not begun (R46-5); the running one goes on, unless the command rolls it back, too."""
     heal, running = state.heal, state.heal_running
     meant = () if heal is None else heal.brokers
     at_work = set(meant) | set(() if running is None else running.brokers)
@@ -66,8 +66,8 @@ def _taken_back(command: HealCommand, running: RunningChunk, state: ClusterState
     if not running.is_taken_back:
         events.append(HealChunkTakenBack(cluster=state.name, heal=running.heal, chunk=running.number, why=why))
     for key in running.partitions:
-        known = state.reassignments.get(key)
-        if known is not None and known.plan == running.plan and not known.is_cancelled:
-            found = cancel(known, CancelMode.ROLLBACK, Asking.of(command), state.name)
-            events += () if isinstance(found, Refusal) else found
+        moving = state.reassignments.get(key)
+        if moving is not None and moving.plan == running.plan and not moving.is_cancelled:
+            cancelled = cancel(moving, CancelMode.ROLLBACK, Asking.of(command), state.name)
+            events += () if isinstance(cancelled, Refusal) else cancelled
     return events

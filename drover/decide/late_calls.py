@@ -6,10 +6,10 @@ from drover.state.reassignment import LATE_MS, ExpiredCalls
 
 
 def expired_calls(state: ReassignmentState, key: TopicPartition, at_ms: int) -> ExpiredCalls | None:
-    """Return what calls of an earlier reassignment may still do to a partition; None if nothing.
+    """Return the calls of an ended reassignment that may still take effect on a partition; None if there are none.
 
-    An end that is still to come was recorded by a clock far ahead that is right again: nobody knows how long ago, and
-    whoever asks for such a list later must not be taken for that call.
+    An end in the future was recorded while the clock was far ahead, so its age is unknown. Such calls no longer count,
+    so that somebody else's later move to one of their lists is not taken for a late effect.
     """
-    known = state.expired_calls.get(key)
-    return known if known is not None and 0 <= at_ms - known.ended_ms < LATE_MS else None
+    expired = state.expired_calls.get(key)
+    return expired if expired is not None and 0 <= at_ms - expired.ended_ms < LATE_MS else None

@@ -6,7 +6,7 @@ from collections.abc import Collection
 def deprioritise(canonical: tuple[int, ...], listed: Collection[int]) -> tuple[int, ...]:
     """Put listed brokers at the end of a list; both parts keep their order.
 
-    The set stays the same. Where all are listed, or none is, that is the canonical order itself.
+    Where all are listed, or none is, that is the canonical order itself.
     """
     last = tuple(broker for broker in canonical if broker in listed)
     if not last:
@@ -22,7 +22,7 @@ def with_first(order: tuple[int, ...], broker: int) -> tuple[int, ...]:
 def canonical_after(canonical: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
     """Return the canonical order of a list that others, steps or rollbacks have made of an earlier one.
 
-    What has stayed keeps its canonical order, what has come follows in the order in which it is there.
+    Brokers that stayed keep their canonical order; new ones follow in the list's own order.
     """
     stayed = tuple(broker for broker in canonical if broker in replicas)
     return stayed + tuple(broker for broker in replicas if broker not in canonical)

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from drover.decide.decision import Decision, Facts, refuse
-from drover.decide.unseen import NAMED_AT_MOST, telling_unseen
+from drover.decide.unseen import NAMED_AT_MOST, with_unseen_remark
+from drover.decide.verdict import DROVER
 from drover.events.brokers import BlacklistSet
 from drover.events.commands import BalanceLeaders, Blacklist, Demote, Restore
 from drover.events.leadership import LeaderBalanceBegun, ListedBroker
 from drover.events.refusals import RefusalCode
 from drover.state.cluster import ClusterState
 from drover.state.leaders import LeadershipState, Listing
-
-DROVER = "drover"
 
 
 def decide_blacklist(command: Blacklist, state: ClusterState, facts: Facts) -> Decision:
@@ -32,20 +31,20 @@ def decide_blacklist(command: Blacklist, state: ClusterState, facts: Facts) -> D
         for broker, entry in given.items()
     }
     decision = _set(state, brokers, entries, command.by, command.reason)
-    return telling_unseen(decision, brokers, state.name, state.known_brokers, facts, done="listed")
+    return with_unseen_remark(decision, brokers, state.name, state.known_brokers, facts, done="listed")
 
 
 def decide_demote(command: Demote, state: ClusterState, facts: Facts) -> Decision:
-    """Add one broker to the list, or change what is said about it; topics are added to those it has.
+    """Add one broker to the list, or change its listing; topics are added to those it has.
 
-    It has one end for all of its topics, so a later end holds for all. An earlier one for other topics is refused, and
-    for some of its topics it changes nothing: nobody may end without a word what was asked for otherwise.
+    A listing has one end for all of its topics, so a later end holds for all. An earlier end for other topics is
+    refused, and one for some of its topics has no effect, since it would end the others early, too.
     """
-    known = state.listings.get(command.broker)
+    listing = state.listings.get(command.broker)
     topics = command.topics
     remarks: tuple[str, ...] = ()
-    if known is not None:
-        merged = _merge(known, command, facts)
+    if listing is not None:
+        merged = _merge(listing, command, facts)
         if isinstance(merged, Decision):
             return merged
         topics, remarks = merged
@@ -59,63 +58,65 @@ def decide_demote(command: Demote, state: ClusterState, facts: Facts) -> Decisio
     )
     brokers = tuple(dict.fromkeys((*state.blacklist, command.broker)))
     decision = replace(_set(state, brokers, entries, command.by, command.reason), remarks=remarks)
-    return telling_unseen(decision, (command.broker,), state.name, state.known_brokers, facts, done="listed")
+    return with_unseen_remark(decision, (command.broker,), state.name, state.known_brokers, facts, done="listed")
 
 
-def _merge(known: Listing, command: Demote, facts: Facts) -> Decision | tuple[tuple[str, ...] | None, tuple[str, ...]]:
+def _merge(
+    listing: Listing, command: Demote, facts: Facts
+) -> Decision | tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """Return the topics and the remarks of a listing that a demotion changes; a decision if it does not change it."""
     who, topics = f"broker {command.broker}", command.topics
-    is_covered = known.topics is None or (topics is not None and set(topics) <= set(known.topics))
-    covers = topics is None or (known.topics is not None and set(known.topics) <= set(topics))
-    both = None if known.topics is None or topics is None else (*known.topics, *topics)
+    is_covered = listing.topics is None or (topics is not None and set(topics) <= set(listing.topics))
+    covers = topics is None or (listing.topics is not None and set(listing.topics) <= set(topics))
+    both = None if listing.topics is None or topics is None else (*listing.topics, *topics)
     now_ms = facts.decided_ms
-    before_ms = math.inf if known.until_ms is None else known.until_ms
+    before_ms = math.inf if listing.until_ms is None else listing.until_ms
     after_ms = math.inf if command.for_ms is None else now_ms + command.for_ms
-    listed = f"{who} is listed for {_scope(known)} by {known.by} {_until(known, now_ms)}"
-    if after_ms < before_ms or (command.until_in_sync and not known.until_in_sync):
+    listed = f"{who} is listed for {_scope(listing)} by {listing.by} {_until(listing, now_ms)}"
+    if after_ms < before_ms or (command.until_in_sync and not listing.until_in_sync):
         if is_covered and covers:
             return both, (f"{listed}: it ends earlier now",)
         if is_covered:
             return Decision(remarks=(f"{listed} already: that stays as it is",))
         detail = f"{listed}, and has one end for all of its topics: demote it for at least as long, or restore it first"
         return refuse(RefusalCode.UNSUPPORTED, detail)
-    if (after_ms > before_ms or (known.until_in_sync and not command.until_in_sync)) and not covers:
+    if (after_ms > before_ms or (listing.until_in_sync and not command.until_in_sync)) and not covers:
         return both, (f"{listed}, and has one end for all of its topics: that is later now",)
     return both, ()
 
 
-def _scope(known: Listing) -> str:
-    if known.topics is None:
+def _scope(listing: Listing) -> str:
+    if listing.topics is None:
         return "all topics"
-    named = ", ".join(known.topics[:NAMED_AT_MOST])
-    return f"{named} and others" if len(known.topics) > NAMED_AT_MOST else named
+    named = ", ".join(listing.topics[:NAMED_AT_MOST])
+    return f"{named} and others" if len(listing.topics) > NAMED_AT_MOST else named
 
 
-def _until(known: Listing, now_ms: int) -> str:
-    if known.until_ms is None:
-        return "until its replicas are in sync" if known.until_in_sync else "until a command ends that"
-    at_most = ", or until its replicas are in sync" if known.until_in_sync else ""
-    return f"for {max(0, known.until_ms - now_ms) / 1000:.0f} s more{at_most}"
+def _until(listing: Listing, now_ms: int) -> str:
+    if listing.until_ms is None:
+        return "until its replicas are in sync" if listing.until_in_sync else "until a command ends that"
+    at_most = ", or until its replicas are in sync" if listing.until_in_sync else ""
+    return f"for {max(0, listing.until_ms - now_ms) / 1000:.0f} s more{at_most}"
 
 
 def decide_restore(command: Restore, state: LeadershipState, _facts: Facts) -> Decision:
-    """Take one broker from the list, or some topics from what it is listed for; nothing changes if it is not there."""
-    known = state.listings.get(command.broker)
+    """Take one broker from the list, or some topics from its listing; no effect on a broker that is not listed."""
+    listing = state.listings.get(command.broker)
     entries = _entries(state)
     left: tuple[str, ...] = ()
-    if known is not None and known.topics is not None and command.topics is not None:
+    if listing is not None and listing.topics is not None and command.topics is not None:
         restored = frozenset(command.topics)
-        left = tuple(topic for topic in known.topics if topic not in restored)
-    if known is not None and left:
+        left = tuple(topic for topic in listing.topics if topic not in restored)
+    if listing is not None and left:
         entries[command.broker] = ListedBroker(
             broker=command.broker,
             topics=left,
-            until_ms=known.until_ms,
-            reason=known.reason,
-            until_in_sync=known.until_in_sync,
+            until_ms=listing.until_ms,
+            reason=listing.reason,
+            until_in_sync=listing.until_in_sync,
         )
         return _set(state, state.blacklist, entries, command.by, command.reason)
-    if known is not None and known.topics is None and command.topics is not None:
+    if listing is not None and listing.topics is None and command.topics is not None:
         detail = (
             f"broker {command.broker} is listed for all topics: restore it altogether, then demote it for the topics "
             "that it should not lead"
@@ -150,7 +151,7 @@ def expire(state: LeadershipState, over: Mapping[int, str]) -> BlacklistSet:
 
 def next_expiry_ms(state: LeadershipState) -> int | None:
     """Return when (log time) the next broker leaves the list; None if none has an end."""
-    return min((one.until_ms for one in state.listings.values() if one.until_ms is not None), default=None)
+    return min((listing.until_ms for listing in state.listings.values() if listing.until_ms is not None), default=None)
 
 
 def _set(
@@ -159,7 +160,7 @@ def _set(
     """Record the list, complete as always (R491-1), unless it is the one that there is."""
     said = tuple(entries[broker] for broker in brokers if broker in entries and _says_more(entries[broker]))
     if brokers == state.blacklist and all(
-        _is_known(state.listings.get(broker), entries.get(broker)) for broker in brokers
+        _is_listed_so(state.listings.get(broker), entries.get(broker)) for broker in brokers
     ):
         return Decision()
     event = BlacklistSet(
@@ -168,10 +169,10 @@ def _set(
     return Decision(events=(event,))
 
 
-def _is_known(known: Listing | None, entry: ListedBroker | None) -> bool:
+def _is_listed_so(listing: Listing | None, entry: ListedBroker | None) -> bool:
     """Whether an entry adds nothing to the listing of a broker."""
     given = (None, None, False) if entry is None else (entry.topics, entry.until_ms, entry.until_in_sync)
-    before = (None, None, False) if known is None else (known.topics, *known.ends)
+    before = (None, None, False) if listing is None else (listing.topics, *listing.ends)
     return before == given and (entry is None or entry.for_ms is None)
 
 
@@ -179,12 +180,12 @@ def _entries(state: LeadershipState) -> dict[int, ListedBroker]:
     return {
         broker: ListedBroker(
             broker=broker,
-            topics=one.topics,
-            until_ms=one.until_ms,
-            reason=one.reason,
-            until_in_sync=one.until_in_sync,
+            topics=listing.topics,
+            until_ms=listing.until_ms,
+            reason=listing.reason,
+            until_in_sync=listing.until_in_sync,
         )
-        for broker, one in state.listings.items()
+        for broker, listing in state.listings.items()
     }
 
 

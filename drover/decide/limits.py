@@ -19,32 +19,32 @@ def decide_limits(command: ChangeLimits, state: ClusterState, _facts: Facts) -> 
         return _decide_windows(command, command.plan, state)
     reset = tuple(state.changed_limits) if command.reset_all else command.reset
     try:
-        names = _known((*command.values, *reset))
+        names = _limits_named((*command.values, *reset))
     except ValueError as error:
         return refuse(RefusalCode.INVALID_LIMIT, str(error))
-    if state.limits.healing is None and any(known.name.startswith(HEALING) for known in names[: len(command.values)]):
+    if state.limits.healing is None and any(limit.name.startswith(HEALING) for limit in names[: len(command.values)]):
         detail = f"healing is not set up for {state.name}: add [clusters.{state.name}.healing] and restart the workers"
         return refuse(RefusalCode.HEALING_OFF, detail)
     try:
-        values = [known.read(value) for known, value in zip(names, command.values.values(), strict=False)]
+        values = [limit.read(value) for limit, value in zip(names, command.values.values(), strict=False)]
     except ValueError as error:
         return refuse(RefusalCode.INVALID_LIMIT, str(error))
     changed = tuple(
-        LimitChange(known.name, value_of(state.limits, known.name), value)
-        for known, value in zip(names, values, strict=False)
-        if known.name not in state.changed_limits or state.changed_limits[known.name].value != value
+        LimitChange(limit.name, value_of(state.limits, limit.name), value)
+        for limit, value in zip(names, values, strict=False)
+        if limit.name not in state.changed_limits or state.changed_limits[limit.name].value != value
     )
     back = tuple(
-        LimitChange(known.name, state.changed_limits[known.name].value, state.changed_limits[known.name].settings_value)
-        for known in names[len(values) :]
-        if known.name in state.changed_limits
+        LimitChange(limit.name, state.changed_limits[limit.name].value, state.changed_limits[limit.name].settings_value)
+        for limit in names[len(values) :]
+        if limit.name in state.changed_limits
     )
     if not (changed or back):
-        return Decision(remarks=("nothing changes: `drover limits show` tells what holds",))
+        return Decision(remarks=("nothing changes: `drover limits show` lists the limits in force",))
     event = LimitsChanged(
         cluster=state.name, by=command.by, reason=command.reason, changed=tuple(changed), reset=tuple(back)
     )
-    remarks = (*map(_said, changed), *(f"{_said(one)}, as the settings say" for one in back))
+    remarks = (*map(_said, changed), *(f"{_said(change)}, as the settings say" for change in back))
     return Decision(events=(event,), remarks=remarks)
 
 
@@ -56,7 +56,7 @@ def _decide_windows(command: ChangeLimits, plan: str, state: ClusterState) -> De
     if before.status is not PlanStatus.OPEN:
         return refuse(RefusalCode.PLAN_CLOSED, f"plan {plan} is {before.status}: no step of it begins", plan=plan)
     try:
-        limits = _known(command.values)
+        limits = _limits_named(command.values)
         windows = read_windows(*command.values.values()) if limits == [_WINDOWS] else None
     except ValueError as error:
         return refuse(RefusalCode.INVALID_LIMIT, str(error), plan=plan)
@@ -86,19 +86,19 @@ def plan_windows_set(
     return (event,)
 
 
-def _known(names: Iterable[str]) -> list[KnownLimit]:
-    """Find limits by any of their names. Raises `ValueError` for one that is unknown, or named twice."""
-    found: list[KnownLimit] = []
+def _limits_named(names: Iterable[str]) -> list[KnownLimit]:
+    """Return limits by any of their names. Raises `ValueError` for one that is unknown, or named twice."""
+    limits: list[KnownLimit] = []
     for name in names:
-        known = find(name)
-        if known is None:
+        limit = find(name)
+        if limit is None:
             near = nearest(name)
             hint = "`drover limits show` lists them" if near is None else f"did you mean {near}?"
             raise ValueError(f"no limit is called {name}: {hint}")
-        if known in found:
-            raise ValueError(f"{known.name} is named twice: which one was meant?")
-        found.append(known)
-    return found
+        if limit in limits:
+            raise ValueError(f"{limit.name} is named twice: which one was meant?")
+        limits.append(limit)
+    return limits
 
 
 def _said(change: LimitChange) -> str:

@@ -1,7 +1,7 @@
 """The effect of a reassignment's end on the canonical order of its partition's list.
 
-These events are in the record of the end. Its own target's order is canonical for a partition that was moved; for one
-that was rolled back it is the order that was kept before.
+These events are in the record of the end. A partition that was moved has its target's order as the canonical one; a
+partition that was rolled back has the order that was kept before.
 """
 
 from drover.decide.leader_order import canonical_after, deprioritise
@@ -27,14 +27,14 @@ OrderEvent = LeaderOrderKept | LeaderOrderChanged | LeaderOrderEnded
 
 
 def is_reorder(reassignment: Reassignment) -> bool:
-    """Whether it is a reorder that Drover has begun for the sake of leadership; no command may use such a plan."""
+    """Whether it is a reorder that Drover began for leadership; commands may not use such a plan name."""
     return reassignment.plan.startswith(PLAN_PREFIX)
 
 
 def order_before(state: LeadershipState, reassignment: Reassignment, intended: CallIntended) -> tuple[OrderEvent, ...]:
     """Keep the canonical order before a step puts listed brokers last; it is in the record of the step's intent (X9).
 
-    The last step to a target needs none: that is canonical once it is there.
+    The last step to a target needs none, since the target becomes the canonical order.
     """
     key, replicas = reassignment.key, intended.replicas
     listed = state.listed_for(key.topic)
@@ -52,7 +52,7 @@ def order_before(state: LeadershipState, reassignment: Reassignment, intended: C
 
 
 def order_after(state: LeadershipState, reassignment: Reassignment, ending: Ending) -> tuple[OrderEvent, ...]:
-    """Say what becomes of the canonical order when this reassignment ends; nothing if that needs no record."""
+    """Return the change of the canonical order when this reassignment ends; empty if that needs no record."""
     if _is_unsent(ending):
         return ()
     key, replicas = reassignment.key, ending.replicas
@@ -62,7 +62,7 @@ def order_after(state: LeadershipState, reassignment: Reassignment, ending: Endi
     if isinstance(ending, ReassignmentCompleted) and not is_reorder(reassignment):
         canonical = reassignment.target
     elif isinstance(ending, ReassignmentFailed):
-        # What others did is judged when it is seen; a topic that is gone has no order any more.
+        # The order of a list that others changed is judged when it is seen; a deleted topic has none.
         gone = kept is not None and ending.why is FailureReason.PARTITION_GONE
         return (LeaderOrderEnded(**name, why=OrderEnd.GONE, replicas=replicas),) if gone else ()
     elif ours is None:
@@ -70,7 +70,7 @@ def order_after(state: LeadershipState, reassignment: Reassignment, ending: Endi
     elif is_reorder(reassignment):
         return () if replicas == ours.replicas else (LeaderOrderChanged(**name, replicas=replicas),)
     else:
-        # The original is the canonical order (X9), but of what was taken over from somebody else.
+        # The original is the canonical order (X9), except of a move taken over from somebody else.
         before = ours.canonical if reassignment.is_adopted else reassignment.original
         canonical = canonical_after(before, replicas)
     if canonical == replicas:
@@ -83,7 +83,7 @@ def order_after(state: LeadershipState, reassignment: Reassignment, ending: Endi
 def now_canonical(
     state: LeadershipState, key: TopicPartition, topic_id: str, replicas: tuple[int, ...]
 ) -> tuple[OrderEvent, ...]:
-    """Say that the order of a list is what somebody asks for: no other one is restored later.
+    """End a kept order because somebody asks for this order of the list, so that the kept one is not restored later.
 
     An order kept for a deleted topic of the same name does not apply to this list. It ends as gone, with that topic.
     """
@@ -96,8 +96,8 @@ def now_canonical(
 def _order_of_a_rollback(state: LeadershipState, reassignment: Reassignment, ending: Ending) -> tuple[OrderEvent, ...]:
     """Keep the original order where the list was sent back with brokers that should not lead put last (X9).
 
-    Which brokers these are may have changed since it was sent. It is kept as well where Kafka takes no new order of the
-    list, since a broker in it is not registered: it is put back once that is.
+    The list of these brokers may have changed since then. The original order is also kept where an unregistered broker
+    in the list makes Kafka refuse a new order; it is put back once that broker is registered.
     """
     key, replicas = reassignment.key, ending.replicas
     canonical = canonical_after(reassignment.original, replicas)
@@ -112,6 +112,6 @@ def _order_of_a_rollback(state: LeadershipState, reassignment: Reassignment, end
 
 
 def _is_unsent(ending: Ending) -> bool:
-    """Whether it ended before anything was sent: the list is what it was."""
+    """Whether it ended before anything was sent, so that the list has not changed."""
     # By type: `isinstance` takes ten times as long with structs, and a cancel may end 100,000.
     return (type(ending) is ReassignmentRolledBack or type(ending) is ReassignmentStopped) and not ending.started

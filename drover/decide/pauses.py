@@ -15,9 +15,9 @@ def decide_pause(command: PausePlan, state: PlansState, _facts: Facts) -> Decisi
         return refuse(RefusalCode.UNKNOWN_PLAN, f"there is no plan {name} in {state.name}", plan=name)
     if plan.is_idle and plan.status is not PlanStatus.OPEN:
         return refuse(RefusalCode.PLAN_CLOSED, f"plan {name} is {plan.status}: there is nothing to pause", plan=name)
-    known = state.paused_plans.get(name)
-    if known is not None:
-        remark = f"plan {name} was paused by {known.by} already ({known.reason}), and remains so"
+    pause = state.paused_plans.get(name)
+    if pause is not None:
+        remark = f"plan {name} was paused by {pause.by} already ({pause.reason}), and remains so"
         return Decision(plan=name, remarks=(remark,))
     event = PlanPaused(cluster=state.name, plan=name, by=command.by, reason=command.reason)
     return Decision(events=(event,), plan=name)

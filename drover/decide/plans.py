@@ -8,7 +8,7 @@ from drover.state.plans import Plan, PlansState, PlanStatus
 
 
 def decide_throttle(command: Throttle, state: PlansState, _facts: Facts) -> Decision:
-    """Set the rate of the cluster, or of a plan that is open, or of which something is still on its way back."""
+    """Set the rate of the cluster, of an open plan, or of a cancelled one with partitions still on their way back."""
     if command.plan is None:
         return _decide_cluster(command, state)
     plan = state.plans.get(command.plan)
@@ -22,7 +22,7 @@ def decide_throttle(command: Throttle, state: PlansState, _facts: Facts) -> Deci
 
 def _decide_plan(command: Throttle, plan: Plan, state: PlansState) -> Decision:
     rate, bound = command.bytes_per_second, state.throttle_bounds.get(plan.name)
-    said = _told_cleared(plan.name, state) if rate is None else told_rate(plan.name, rate, command.may_rise_to)
+    said = _cleared_remark(plan.name, state) if rate is None else rate_remark(plan.name, rate, command.may_rise_to)
     if plan.throttle_bytes_per_second == rate and bound == command.may_rise_to:
         return Decision(plan=plan.name, remarks=(f"{said}, as before",))
     event = (
@@ -35,8 +35,8 @@ def _decide_plan(command: Throttle, plan: Plan, state: PlansState) -> Decision:
 
 def _decide_cluster(command: Throttle, state: PlansState) -> Decision:
     rate, before = command.bytes_per_second, state.cluster_throttle
-    what = "are not throttled" if rate is None else f"are throttled to {rate:,} bytes per second per broker"
-    said = f"plans of {state.name} without a throttle of their own {what}"
+    predicate = "are not throttled" if rate is None else f"are throttled to {rate:,} bytes per second per broker"
+    said = f"plans of {state.name} without a throttle of their own {predicate}"
     own = [plan.name for plan in state.plans.values() if plan.active and plan.throttle_bytes_per_second is not None]
     kept = f"plans under way with a throttle of their own: {len(own)} (`drover throttle set PLAN none`)"
     remarks = (said, *((kept,) if own else ()))
@@ -46,13 +46,15 @@ def _decide_cluster(command: Throttle, state: PlansState) -> Decision:
     return Decision(events=(event,), remarks=remarks)
 
 
-def told_rate(plan: str, rate: int, bound: int | None = None) -> str:
+def rate_remark(plan: str, rate: int, bound: int | None = None) -> str:
     """Repeat a throttle in a remark, so that a mistake of units is noticed."""
     rise = "" if bound is None else f", and Drover may raise it to {bound:,}"
     return f"plan {plan} is throttled to {rate:,} bytes per second per broker{rise}"
 
 
-def _told_cleared(plan: str, state: PlansState) -> str:
-    known = state.cluster_throttle
-    what = "and the cluster has none" if known is None else f"the cluster's holds: {known.bytes_per_second:,}"
-    return f"plan {plan} has no throttle of its own, {what}"
+def _cleared_remark(plan: str, state: PlansState) -> str:
+    throttle = state.cluster_throttle
+    otherwise = (
+        "and the cluster has none" if throttle is None else f"the cluster's holds: {throttle.bytes_per_second:,}"
+    )
+    return f"plan {plan} has no throttle of its own, {otherwise}"

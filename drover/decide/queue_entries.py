@@ -44,7 +44,7 @@ def enter(new: NewTarget, command_id: str, state: ClusterState, facts: Facts) ->
 
 
 def _incarnation(key: TopicPartition, state: ClusterState, facts: Facts) -> str | None:
-    """Return the id of the topic as it is now, None if there is none; of a moving partition, the one that moves."""
+    """Return the topic's present id, for a moving partition the id that it moves under; None without such a topic."""
     active = state.reassignments.get(key)
     if active is not None and not has_lost_its_start(active):
         return active.topic_id
@@ -58,14 +58,14 @@ def leave(key: TopicPartition, why: QueueExit, cluster: str, detail: str = "") -
 
 
 def withdraw(keys: Iterable[TopicPartition], cluster: str) -> tuple[QueueEntryRemoved, ...]:
-    """Take entries out of the queue because a cancel says so."""
+    """Take entries out of the queue for a cancel."""
     return tuple(leave(key, QueueExit.WITHDRAWN, cluster) for key in keys)
 
 
 def take(key: TopicPartition, state: ClusterState, facts: Facts) -> tuple[AnyEvent, ...]:
-    """Decide an entry whose turn it is; nothing follows while somebody else is moving the partition.
+    """Decide an entry whose turn it is; empty while somebody else is moving the partition.
 
-    Nor while another incarnation of its topic, or none, is seen: it ends once that has persisted, see `GoneTopics`.
+    Also empty while another incarnation of its topic, or none, is seen; `GoneTopics` ends the entry if that persists.
     """
     seen = facts.partitions.get(key)
     active = state.reassignments.get(key)

@@ -37,7 +37,7 @@ def decide_repair(command: Repair, state: ClusterState, facts: Facts) -> Decisio
     accepted: list[TopicPartition] = []
     refusals: list[Refusal] = []
     for key in _meant(command, state):
-        repaired = _repair_one(command, key, state, facts)
+        repaired = _repair_partition(command, key, state, facts)
         if isinstance(repaired, Refusal):
             refusals.append(repaired)
         else:
@@ -57,7 +57,7 @@ def _meant(command: Repair, state: ClusterState) -> tuple[TopicPartition, ...]:
     return (*own, *sorted(others))
 
 
-def _repair_one(
+def _repair_partition(
     command: Repair, key: TopicPartition, state: ClusterState, facts: Facts
 ) -> tuple[AnyEvent, ...] | Refusal:
     own = state.reassignments.get(key)

@@ -11,12 +11,12 @@ def without(brokers: tuple[int, ...], gone: Collection[int]) -> tuple[int, ...]:
 
 
 def adding(current: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
-    """List the brokers that `target` has and `current` has not, in the target's order (R455-7)."""
+    """List the brokers that `target` adds to `current`, in the target's order (R455-7)."""
     return without(target, current)
 
 
 def removing(current: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...]:
-    """List the brokers that `current` has and `target` has not, in the current order (R455-7)."""
+    """List the brokers that `target` removes from `current`, in the current order (R455-7)."""
     return without(current, target)
 
 

@@ -30,18 +30,18 @@ class GuardFacts:
 
     @property
     def brokers(self) -> Brokers:
-        """Return what the brokers are."""
+        """The brokers by what is known of them: alive, unreachable, registered."""
         return Brokers(frozenset(self.live), frozenset(self.unreachable), self.registered)
 
 
 def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts) -> SkipReason | None:
     """Decide whether a running move may be cancelled; None if it may, else why it goes on (R236-8).
 
-    The table, with O what the cancel falls back on (the originals; where confirmed steps have dropped some of them, or
-    for a stop, the list that those steps have made) and I the ISR: O and I meet: roll back, if as many of them as
-    min.insync.replicas asks for (or as there are originals) stay. They do not meet: a new replica that is alive would
-    be thrown away with the only data, so skip; if every new replica is dead, rolling back loses nothing that is served
-    now. One that is unreachable lives, and serves others.
+    The fallback list is the original one; for a stop, or where confirmed steps have dropped some originals, it is the
+    list that those steps have made. If some of it is in the ISR, the move may be cancelled if that is at
+    least min.insync.replicas, or the whole list. If none of it is, a live new replica holds the only data, so the move
+    goes on; if every new replica is dead, a rollback loses nothing that is served now. An unreachable replica counts as
+    alive, since it serves others.
     """
     original = set(reassignment.fallback)
     in_sync = original & set(facts.isr)
@@ -55,8 +55,8 @@ def skip_reason(reassignment: Reassignment, facts: PartitionFacts, guard: GuardF
 def has_original_in_sync(reassignment: Reassignment, facts: PartitionFacts) -> bool:
     """Whether the cancel leaves a replica in sync that can lead.
 
-    Without one Kafka refuses the cancel, however often it is sent; or, where the topic allows unclean elections, it
-    elects a replica that lacks records (live fact).
+    Without one Kafka refuses the cancel every time; where the topic allows unclean elections, it elects a replica that
+    lacks records instead (live fact).
     """
     return not set(reassignment.fallback).isdisjoint(facts.isr)
 
@@ -96,11 +96,15 @@ def restore_block(reassignment: Reassignment, facts: PartitionFacts, guard: Guar
 def is_given_up(reassignment: Reassignment, facts: PartitionFacts, block: Block, guard: GuardFacts) -> bool:
     """Whether the originals that `block`, the present restore block, waits for are gone for good.
 
-    Gone is what was reported as failed, what has no registration, and what has been dead for as long as this very block
-    has lasted; never what is unreachable, since that lives.
+    A broker is gone for good if it was reported as failed, if it is not registered, or if it has been dead while this
+    same block lasted for `GONE_MS`. An unreachable broker is alive, and never gone.
     """
-    known = reassignment.block
-    has_lasted = known is not None and known.detail == block.detail and guard.at_ms - known.since_ms >= GONE_MS
+    present_block = reassignment.block
+    has_lasted = (
+        present_block is not None
+        and present_block.detail == block.detail
+        and guard.at_ms - present_block.since_ms >= GONE_MS
+    )
     missing = [broker for broker in reassignment.destination if broker not in facts.isr]
     dead = guard.brokers.dead(missing)
     return all(
@@ -113,7 +117,7 @@ def closest(reassignment: Reassignment, facts: PartitionFacts, guard: GuardFacts
 
     It holds the originals in sync, in their order, and of the added replicas in sync only as many as are needed for as
     many replicas as there were, and for min.insync.replicas. All of it is in the ISR, so that Kafka drops the rest at
-    once. Where too few are in sync nothing can be dropped: then it is the present list, the originals first.
+    once. Where too few are in sync, nothing can be dropped: it is then the present list with the originals first.
     """
     original = reassignment.destination
     kept = tuple(broker for broker in original if broker in facts.isr)

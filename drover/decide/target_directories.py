@@ -1,4 +1,4 @@
-"""Remarks on an alter about the log directories of brokers that get new replicas: Kafka accepts such lists."""
+"""Remarks on an alter about the log directories of brokers that get new replicas."""
 
 from collections.abc import Collection, Iterator
 
@@ -11,7 +11,7 @@ from drover.planner.disks import DiskCode
 from drover.state.cluster import ClusterState
 
 _CONSEQUENCE = {
-    DiskCode.CORDONED: "Kafka copies there all the same; cancel it if that is not meant",
+    DiskCode.CORDONED: "Kafka 4.3 copies there all the same, and 4.4 refuses it; cancel it if that is not meant",
     DiskCode.FAILED: "a copy that Kafka puts there waits until it is repaired and the broker restarted",
 }
 
@@ -21,9 +21,13 @@ def directory_remarks(
 ) -> tuple[str, ...]:
     """Say which brokers that get new replicas are cordoned (KIP-1066) or have a log directory that has failed.
 
-    `facts.directories` are what the brokers last described; nothing is said of one that has described nothing.
+    `facts.directories` are the brokers' last descriptions; a broker without one gets no remark.
     """
-    if not any(directory.is_cordoned or directory.code for found in facts.directories.values() for directory in found):
+    if not any(
+        directory.is_cordoned or directory.code
+        for directories in facts.directories.values()
+        for directory in directories
+    ):
         return ()
     receiving = facts.directories.keys() & set(_receiving(command, frozenset(accepted), state, facts))
     remarks = [

@@ -53,8 +53,8 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Partitio
     """Queue one partition, let its target replace the one it is moving to, or refuse it by the first rule that applies.
 
     A partition that Drover is moving is judged by its recorded original list, without a look at the cluster. Only if
-    somebody else changed that list before anything was sent, or made the topic anew, does the new target begin from
-    what is there.
+    somebody else changed that list, or created the topic again, before anything was sent, the new target begins at the
+    list that was observed.
     """
     refusal = refuse_form(new, facts)
     if refusal is not None:
@@ -92,7 +92,7 @@ def decide_target(new: NewTarget, state: ClusterState, facts: Facts) -> Partitio
 
 
 def _is_of_an_earlier_topic(active: Reassignment, seen: PartitionFacts | None) -> bool:
-    """Whether the topic was made anew before anything was sent: the old reassignment is over, and named so (S9)."""
+    """Whether the topic was created again before anything was sent, which ends the old reassignment as failed (S9)."""
     return seen is not None and seen.topic_id != active.topic_id and is_untouched(active)
 
 
@@ -165,7 +165,7 @@ def refused_anywhere(target: PartitionTarget, own_topics: OwnTopics) -> Refusal 
 def _refuse_replicas(new: NewTarget, present: tuple[int, ...], state: ClusterState, facts: Facts) -> Refusal | None:
     """R455-3 and the guard of KIP-860: refuse what Kafka itself would refuse, before anything is queued.
 
-    A broker that an open plan empties gets no replica that it does not have: that plan was made without it.
+    A broker that an open plan empties gets no new replica.
     """
     key, replicas = new.key, new.replicas
     unknown = [broker for broker in replicas if broker not in facts.live_brokers and broker not in present]
@@ -258,7 +258,7 @@ def refuse_original(
 
 
 def created_from(new: NewTarget, seen: PartitionFacts, state: ClusterState) -> ReassignmentCreated:
-    """Accept a partition, starting from the list that was observed; its canonical order is the original (X9)."""
+    """Accept a partition at the list that was observed; the original is its canonical order (X9)."""
     original = state.canonical_of(new.key, seen.topic_id, seen.replicas)
     return ReassignmentCreated(
         cluster=state.name,

@@ -14,36 +14,37 @@ from drover.unreachable import LISTENER_REMEDY
 
 
 def decide_restore_throttles(command: RestoreThrottles, state: ThrottlingState, facts: Facts) -> Decision:
-    """Take what is not Drover's own into the ledger, from which it is released: read once more, then deleted.
+    """Take throttles that are not Drover's own into the ledger, from which they are read once more and then deleted.
 
-    What Drover has set itself it puts back itself; a rate that has changed since it was seen stays. A broker that is
-    not alive is left out, since it may never come back: nothing waits for it.
+    Drover puts back its own throttles when their moves end. A rate that has changed since it was seen stays. A broker
+    that is not alive is left out, since it may never come back.
     """
     if command.brokers and not facts.live_brokers:
         detail = f"{state.name} has not been looked at yet: send the command again under a new id"
         return refuse(RefusalCode.CLUSTER_UNAVAILABLE, detail)
-    own = [f"broker {one.broker}" for one in command.brokers if one.broker in state.broker_throttles]
-    unlisted = [one.broker for one in command.brokers if one.broker not in facts.live_brokers]
+    own = [f"broker {rates.broker}" for rates in command.brokers if rates.broker in state.broker_throttles]
+    unlisted = [rates.broker for rates in command.brokers if rates.broker not in facts.live_brokers]
     away = [f"broker {broker}" for broker in unlisted if broker not in facts.unreachable]
     unreachable = [f"broker {broker}" for broker in unlisted if broker in facts.unreachable]
     events: list[ThrottleEvent] = [
         BrokerThrottleAdopted(
             cluster=state.name,
-            broker=one.broker,
-            found=Rates(one.leader, one.follower),
+            broker=rates.broker,
+            found=Rates(rates.leader, rates.follower),
             by=command.by,
             reason=command.reason,
         )
-        for one in command.brokers
-        if one.broker not in state.broker_throttles and one.broker in facts.live_brokers
+        for rates in command.brokers
+        if rates.broker not in state.broker_throttles and rates.broker in facts.live_brokers
     ]
-    for one in command.topics:
-        found = _of_others(one, state.topic_throttles.get(one.topic, TopicThrottle()))
-        if found == NO_ENTRIES:
-            own.append(f"topic {one.topic}")
+    for leftover in command.topics:
+        topic = leftover.topic
+        entries = _of_others(leftover, state.topic_throttles.get(topic, TopicThrottle()))
+        if entries == NO_ENTRIES:
+            own.append(f"topic {topic}")
             continue
         events.append(
-            TopicThrottleAdopted(cluster=state.name, topic=one.topic, found=found, by=command.by, reason=command.reason)
+            TopicThrottleAdopted(cluster=state.name, topic=topic, found=entries, by=command.by, reason=command.reason)
         )
     remarks = (
         *_said(own, "Drover's own, which it puts back when no move needs them"),
@@ -55,13 +56,13 @@ def decide_restore_throttles(command: RestoreThrottles, state: ThrottlingState, 
     return Decision(events=tuple(events), remarks=remarks)
 
 
-def _of_others(one: LeftoverEntries, known: TopicThrottle) -> Entries:
+def _of_others(leftover: LeftoverEntries, throttle: TopicThrottle) -> Entries:
     """Return the entries that are not Drover's: neither there, nor being added or removed."""
-    asked = Entries(tuple(sorted(set(one.leader))), tuple(sorted(set(one.follower))))
-    for own in (known.present, known.add, known.remove):
+    asked = Entries(tuple(sorted(set(leftover.leader))), tuple(sorted(set(leftover.follower))))
+    for own in (throttle.present, throttle.add, throttle.remove):
         asked = without(asked, own)
     return asked
 
 
-def _said(names: Sequence[str], what: str) -> tuple[str, ...]:
-    return (f"{', '.join(names)}: {what}",) if names else ()
+def _said(names: Sequence[str], explanation: str) -> tuple[str, ...]:
+    return (f"{', '.join(names)}: {explanation}",) if names else ()

@@ -8,6 +8,7 @@ import heapq
 from collections.abc import Iterable, Mapping
 
 from drover.decide.late_calls import expired_calls
+from drover.decide.plan_names import unused_plan_name
 from drover.decide.replica_sets import without
 from drover.decide.verdict import DROVER, event_name
 from drover.events.partitions import TopicPartition
@@ -27,17 +28,17 @@ MAX_UNMANAGED_MOVES = 1000
 def unrecorded(
     state: ClusterState, moves: Mapping[TopicPartition, Move], others: Iterable[TopicPartition], at_ms: int
 ) -> dict[TopicPartition, Move | None]:
-    """List where recorded unmanaged moves differ from those that Kafka lists: the listed one, None if it is gone.
+    """Return where recorded unmanaged moves differ from Kafka's listing: the listed move, None if it is gone.
 
     `others` are the listed partitions that Drover does not have in flight.
     """
-    found: dict[TopicPartition, Move | None] = {}
-    for key, known in state.unmanaged.items():
+    differing: dict[TopicPartition, Move | None] = {}
+    for key, recorded in state.unmanaged.items():
         move = moves.get(key)
         if move is None or key in state.moves.in_flight:
-            found[key] = None
-        elif (move.replicas, move.adding, move.removing) != (known.replicas, known.adding, known.removing):
-            found[key] = move
+            differing[key] = None
+        elif (move.replicas, move.adding, move.removing) != (recorded.replicas, recorded.adding, recorded.removing):
+            differing[key] = move
     room = MAX_UNMANAGED_MOVES - len(state.unmanaged)
     if room > 0:
         new = (
@@ -45,8 +46,8 @@ def unrecorded(
             for key, move in ((key, moves[key]) for key in others)
             if key not in state.unmanaged and not _is_late(state, key, move, at_ms)
         )
-        found |= {key: moves[key] for _, key in heapq.nsmallest(room, new)}
-    return found
+        differing |= {key: moves[key] for _, key in heapq.nsmallest(room, new)}
+    return differing
 
 
 def record(state: ClusterState, key: TopicPartition, move: Move | None) -> AnyEvent:
@@ -58,29 +59,29 @@ def record(state: ClusterState, key: TopicPartition, move: Move | None) -> AnyEv
 
 
 def correct_late(state: ClusterState, key: TopicPartition, seen: PartitionFacts, at_ms: int) -> tuple[AnyEvent, ...]:
-    """Take over the late effect of an expired call in order to roll it back; empty if none is seen.
+    """Take over the late effect of an expired call in order to roll it back; empty without one.
 
-    A late list that is in place already is only recorded if restoring would copy data: a person must ask for that.
+    If the late list is in place already and restoring would copy data, it is only recorded; an operator has to ask.
     """
-    known = expired_calls(state, key, at_ms)
+    expired = expired_calls(state, key, at_ms)
     moving_to = seen.replicas if seen.move is None else seen.move.target
-    if known is None or known.topic_id != seen.topic_id or moving_to not in known.sent:
+    if expired is None or expired.topic_id != seen.topic_id or moving_to not in expired.sent:
         return ()
     name = event_name(state.name, key)
-    late = LateChangeFound(**name, plan=known.plan, sent=moving_to, replicas=seen.replicas)
-    if seen.move is None and not set(seen.replicas) >= set(known.replicas):
+    late = LateChangeFound(**name, plan=expired.plan, sent=moving_to, replicas=seen.replicas)
+    if seen.move is None and not set(seen.replicas) >= set(expired.replicas):
         return (late,)
     plan = _own_plan(state, "late")
-    reason = f"a call of plan {known.plan} for {list(moving_to)} took effect after it had been given up"
+    reason = f"a call of plan {expired.plan} for {list(moving_to)} took effect after it had been given up"
     return (
         late,
         PlanOpened(cluster=state.name, plan=plan, by=DROVER, reason=reason),
-        *_adopt(state, key, plan, seen, known.replicas, moving_to),
+        *_adopt(state, key, plan, seen, expired.replicas, moving_to),
     )
 
 
 def repair_unasked(state: ClusterState, key: TopicPartition, seen: PartitionFacts) -> tuple[AnyEvent, ...]:
-    """Take over an unmanaged move that can never end, if the cluster's setting says so; else empty."""
+    """Take over an unmanaged move that can never end, if `repairs_by_itself` is set; else empty."""
     move = seen.move
     if not state.limits.repairs_by_itself or key not in state.unmanaged or move is None or not is_repairable(seen):
         return ()
@@ -120,12 +121,9 @@ def _adopt(
 
 def _own_plan(state: ClusterState, why: str) -> str:
     """Name a plan of Drover's own; numbers are never used twice, but a client may have taken the name."""
-    name = f"drover-{why}-{state.next_number}"
-    while name in state.plans:
-        name += "-again"
-    return name
+    return unused_plan_name(state, f"drover-{why}-{state.next_number}")
 
 
 def _is_late(state: ClusterState, key: TopicPartition, move: Move, at_ms: int) -> bool:
-    known = expired_calls(state, key, at_ms)
-    return known is not None and move.target in known.sent
+    expired = expired_calls(state, key, at_ms)
+    return expired is not None and move.target in expired.sent

@@ -9,12 +9,12 @@ from drover.decide.decision import Decision, Facts
 NAMED_AT_MOST = 10
 
 
-def telling_unseen(
+def with_unseen_remark(
     decision: Decision, named: Collection[int], cluster: str, known_brokers: Collection[int], facts: Facts, *, done: str
 ) -> Decision:
-    """Say which of the brokers that a command names were never seen; `done` is what was done with them all the same.
+    """Add a remark about the brokers that a command names and that were never seen; `done` says what it does to them.
 
-    `known_brokers` are those that the log knows of. Nothing is said while no broker at all is known.
+    `known_brokers` are the brokers in the log. While no broker at all is known, there is no remark.
     """
     seen = {*known_brokers, *facts.live_brokers, *facts.unreachable}
     unseen = sorted(set(named).difference(seen))

@@ -1,7 +1,7 @@
 """Verdicts about observations: their context, their result, and the common ones.
 
-A mismatch is unconfirmed at first. Only one that persists over two observations and 2 s is acted on, because brokers'
-metadata lags behind the controller.
+A mismatch is unconfirmed until it has persisted over two observations and 2 s, because brokers' metadata lags behind
+the controller.
 """
 
 from collections.abc import Collection, Mapping
@@ -44,16 +44,16 @@ class EventName(TypedDict):
 class Context(Struct, frozen=True, gc=False):
     """The inputs of a verdict besides the partition.
 
-    `persisted` says that a mismatch has lasted for long enough. `bytes_copied` is what the running step's added
-    replicas were last seen to hold, `bytes_unknown` that they never were.
-    `expired_calls` is what an earlier reassignment of this partition may still do.
-    `throttle_bytes_per_second` is the plan's, None without one; `sizes` is what was measured in the running step.
-    `directory_failures` are by broker the failed log directories where a replica of that step is missing, None if no
-    look at them counts yet.
-    `failed` are the brokers that count as failed: reported, and not living. `stepping` is the plan's, or else the
+    `persisted` says that a mismatch has lasted for long enough. `bytes_copied` are the bytes that the running step's
+    added replicas were last seen to hold, `bytes_unknown` says that they were never seen.
+    `expired_calls` are the calls of an earlier reassignment of this partition that may still take effect.
+    `throttle_bytes_per_second` is the plan's, None without one; `sizes` were measured during the running step.
+    `directory_failures` are by broker the failed log directories where a replica of that step is missing, None before
+    the first description that counts.
+    `failed` are the brokers that were reported as failed and are not alive. `stepping` is the plan's, or else the
     cluster's. `listed` are the brokers that should not lead this topic. `completion` is the cluster's trait. `racks`
     are those of the brokers that have been seen. `unreachable` and `registered` are as in `Brokers`.
-    `unregistered` are those of its lists that Kafka has no registration for: it refuses every list that names one.
+    `unregistered` are the brokers of its lists without a registration: Kafka refuses every list that names one.
     """
 
     cluster: str
@@ -79,7 +79,7 @@ class Context(Struct, frozen=True, gc=False):
 
     @property
     def brokers(self) -> Brokers:
-        """Return what the brokers are."""
+        """The brokers by what is known of them: alive, unreachable, registered."""
         return self.guard.brokers
 
     @property
@@ -91,7 +91,7 @@ class Context(Struct, frozen=True, gc=False):
 
 
 class Verdict(Struct, frozen=True, gc=False):
-    """Events to record, and whether what was seen does not fit and must be seen again before anything is done."""
+    """Events to record, and whether a mismatch must be seen again before it is acted on."""
 
     events: tuple[ReassignmentEvent, ...] = ()
     unconfirmed: bool = False
@@ -108,8 +108,8 @@ def event_name(cluster: str, key: TopicPartition) -> EventName:
 
 def blocked(reassignment: Reassignment, block: Block, cluster: str) -> tuple[ReassignmentEvent, ...]:
     """Record a block, but only once while its reason and words stay the same."""
-    known = reassignment.block
-    if known is not None and (known.why, known.detail) == (block.why, block.detail):
+    present = reassignment.block
+    if present is not None and (present.why, present.detail) == (block.why, block.detail):
         return ()
     return (ReassignmentBlocked(**event_name(cluster, reassignment.key), why=block.why, detail=block.detail),)
 
@@ -142,7 +142,7 @@ def reached(reassignment: Reassignment, step: Step, seen: PartitionFacts, contex
 
 
 def others_move(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
-    """Show that somebody else's move is running and leave it alone; the result is judged once it has ended."""
+    """Record that somebody else is moving the partition; it is left alone, and judged once that move has ended."""
     if not context.persisted:
         return UNCONFIRMED
     moving_to = list(seen.move.target) if seen.move is not None else list(seen.replicas)

@@ -17,7 +17,7 @@ def _changed(state: AdaptationState, event: BrokerAllowanceChanged, at_ms: int) 
 
 def _suspended(state: AdaptationState, event: StartsSuspended, at_ms: int) -> None:
     since_ms = at_ms if state.suspension is None else state.suspension.since_ms
-    state.suspend(Suspension(event.count, tuple(one.key for one in event.partitions), since_ms))
+    state.suspend(Suspension(event.count, tuple(partition.key for partition in event.partitions), since_ms))
 
 
 def _resumed(state: AdaptationState, _event: StartsResumed, _at_ms: int) -> None:

@@ -36,15 +36,15 @@ def _noted(state: HealingState, event: healing.BrokerOutageNoted, at_ms: int) ->
     """Record an absence with the time of its first record, unless that record's clock was ahead (R46-1)."""
     if event.broker not in state.absent_brokers:
         state.healed_brokers.pop(event.broker, None)
-    known = state.absent_brokers.get(event.broker, Absence(at_ms))
-    since_ms = min(known.since_ms, at_ms)
-    state.absent_brokers[event.broker] = replace(known, since_ms=since_ms, seen=known.seen or event.seen)
+    absence = state.absent_brokers.get(event.broker, Absence(at_ms))
+    since_ms = min(absence.since_ms, at_ms)
+    state.absent_brokers[event.broker] = replace(absence, since_ms=since_ms, seen=absence.seen or event.seen)
     state.emptied_brokers.pop(event.broker, None)
 
 
 def _ended(state: HealingState, event: healing.BrokerOutageEnded, at_ms: int) -> None:
-    known = state.absent_brokers.pop(event.broker, None)
-    was_seen = known is not None and known.seen
+    absence = state.absent_brokers.pop(event.broker, None)
+    was_seen = absence is not None and absence.seen
     if event.why is healing.OutageEnd.NOT_ASSIGNED and was_seen:
         state.emptied_brokers[event.broker] = at_ms
         return
@@ -96,8 +96,8 @@ def _chunk_begun(state: HealingState, event: healing.HealChunkBegun, at_ms: int)
     state.heal = replace(heal, skipped=heal.skipped + len(event.skipped))
     if event.plan is None:
         return
-    skipped = {(one.topic, one.partition) for one in event.skipped}
-    keys = (TopicPartition(one.topic, one.partition) for one in chunk.assignments)
+    skipped = {(partition.topic, partition.partition) for partition in event.skipped}
+    keys = (TopicPartition(assignment.topic, assignment.partition) for assignment in chunk.assignments)
     taken = tuple(key for key in keys if key not in skipped)
     state.heal_running = RunningChunk(event.heal, event.chunk, heal.chunks, event.plan, heal.brokers, taken, at_ms)
     hour = at_ms // HOUR_MS
@@ -146,9 +146,9 @@ def _heal_ended(state: HealingState, event: healing.HealEnded, _at_ms: int) -> N
 
 
 def _rolled_back(state: ClusterState, event: ReassignmentRolledBack, _at_ms: int) -> None:
-    """Record a partition of the chunk that gave way: a target waits for its end, or no rollback was requested.
+    """Record a partition of the chunk that gave way: another target waits for its end, or no rollback was requested.
 
-    In the second case no replica has moved yet. The list stays as it is, unless the next event queues another target.
+    In the second case no replica has moved yet: the list stays as it is, unless the next event brings another target.
     """
     running = state.heal_running
     if running is None:

@@ -31,9 +31,9 @@ class Finding(Struct, frozen=True):
 class Summary(Struct, frozen=True, kw_only=True):
     """The result of inspecting a shard.
 
-    `state_hashes` were recomputed and agree, `unchecked_hashes` come after a place from which the state could not be
-    derived. `state_hash` is that of the state after the last record, None if
-    that could not be derived.
+    `state_hashes` counts the hashes that were recomputed and agree, `unchecked_hashes` those after a record from which
+    the state could not be derived. `state_hash` is that of the state after the last record, None if it could not be
+    derived.
     """
 
     shard: int
@@ -65,7 +65,6 @@ class Inspection:
             try:
                 folded = self._fold.fold(offset, payload)
             except CorruptLogError:
-                # An inspection goes on where a reader stops.
                 self._fold.damage = None
                 faults = self._judge(offset, payload)
             except _IMPOSSIBLE as error:
@@ -79,7 +78,7 @@ class Inspection:
             faults = self._judge(offset, payload)
         self._fold.position = offset + 1
         self._findings += len(faults)
-        return tuple(Finding(self._fold.shard, offset, fault.rule, fault.what) for fault in faults)
+        return tuple(Finding(self._fold.shard, offset, fault.rule, fault.detail) for fault in faults)
 
     def summary(self) -> Summary:
         """Summarize the inspection so far."""
@@ -130,7 +129,7 @@ class Inspection:
 
     def _judge_batch(self, offset: int, record: Batch, payload: bytes) -> tuple[Fault, ...]:
         if record.previous_hash == self._unread and self._unread:
-            # The unreadable record was a batch, just as its owner wrote it: nothing else is wrong here.
+            # The unreadable record was a batch, and the chain goes on from its bytes: they are as its owner wrote them.
             self._fold.chain, self._fold.sequence = self._unread, record.sequence - 1
         self._unread = b""
         faults = self._faults(record)
@@ -162,5 +161,5 @@ class Inspection:
 
     def _impossible(self, error: Exception) -> Fault:
         self._is_derived = False
-        what = f"there is nothing named {error}" if isinstance(error, KeyError) else str(error)
-        return Fault(Rule.EVENTS, f"an event cannot follow what comes before it: {what}")
+        cause = f"there is nothing named {error}" if isinstance(error, KeyError) else str(error)
+        return Fault(Rule.EVENTS, f"an event cannot follow what comes before it: {cause}")

@@ -30,10 +30,10 @@ def _set(state: LeadershipState, event: BlacklistSet, at_ms: int) -> None:
         broker: _listing(before.get(broker), entries.get(broker), event, at_ms) for broker in event.brokers
     }
     state.index_the_list()
-    _give_up_leaving_alone(state, before)
+    _reconsider_orders_left_alone(state, before)
 
 
-def _listing(known: Listing | None, entry: ListedBroker | None, event: BlacklistSet, at_ms: int) -> Listing:
+def _listing(listing: Listing | None, entry: ListedBroker | None, event: BlacklistSet, at_ms: int) -> Listing:
     """Return the listing of a broker; author and start stay the same if the entry does not change."""
     if entry is None:
         entry = ListedBroker(broker=0)
@@ -41,19 +41,19 @@ def _listing(known: Listing | None, entry: ListedBroker | None, event: Blacklist
     if until_ms is None and entry.for_ms is not None:
         until_ms = at_ms + entry.for_ms
     ends = (until_ms, entry.until_in_sync)
-    is_same = known is not None and (known.topics, known.ends) == (entry.topics, ends)
-    if known is not None and is_same and entry.reason in {"", known.reason}:
-        return known
+    is_same = listing is not None and (listing.topics, listing.ends) == (entry.topics, ends)
+    if listing is not None and is_same and entry.reason in {"", listing.reason}:
+        return listing
     return Listing(event.by, entry.reason or event.reason, at_ms, entry.topics, *ends)
 
 
-def _give_up_leaving_alone(state: LeadershipState, before: Mapping[int, Listing]) -> None:
+def _reconsider_orders_left_alone(state: LeadershipState, before: Mapping[int, Listing]) -> None:
     """Reconsider lists that were left alone, because the list of brokers for their topics has changed."""
     changed = {
         broker for broker in before.keys() | state.listings.keys() if before.get(broker) != state.listings.get(broker)
     }
-    for key, known in tuple(state.orders.items()):
-        if known.left_alone and not changed.isdisjoint(known.replicas):
+    for key, kept in tuple(state.orders.items()):
+        if kept.left_alone and not changed.isdisjoint(kept.replicas):
             del state.orders[key]
 
 
@@ -69,8 +69,8 @@ def _changed(state: LeadershipState, event: leadership.LeaderOrderChanged, at_ms
 
 def _left(state: LeadershipState, event: leadership.LeaderOrderLeft, at_ms: int) -> None:
     state.waiting.pop(event.key, None)
-    known = state.orders[event.key]
-    state.orders[event.key] = replace(known, replicas=event.replicas, since_ms=at_ms, left_alone=True)
+    kept = state.orders[event.key]
+    state.orders[event.key] = replace(kept, replicas=event.replicas, since_ms=at_ms, left_alone=True)
 
 
 def _ended(state: LeadershipState, event: leadership.LeaderOrderEnded, _at_ms: int) -> None:
@@ -83,8 +83,8 @@ def _orders_intended(state: LeadershipState, event: leadership.LeaderOrdersInten
     for key, change in zip(event.keys, event.changes, strict=True):
         if waiting:
             waiting.pop(key, None)
-        known = orders.get(key)
-        if known is None or known.replicas != change.expected or known.topic_id != topic_id:
+        kept = orders.get(key)
+        if kept is None or kept.replicas != change.expected or kept.topic_id != topic_id:
             orders[key] = KeptOrder(topic_id, change.canonical, change.expected, at_ms)
         intended_orders[key] = IntendedOrder(
             topic_id, change.expected, change.replicas, at_ms, change.elects, change.leader
@@ -155,7 +155,7 @@ def _balance_ended(state: LeadershipState, _event: leadership.LeaderBalanceEnded
 
 
 def _counted(state: LeadershipState, event: leadership.LeadersCounted, at_ms: int) -> None:
-    state.leader_counts = {one.broker: LeaderTally(one.leaders, one.preferred, at_ms) for one in event.brokers}
+    state.leader_counts = {count.broker: LeaderTally(count.leaders, count.preferred, at_ms) for count in event.brokers}
 
 
 APPLYING: Mapping[type[Event], Callable[[Any, Any, int], None]] = {

@@ -9,8 +9,8 @@ import msgspec
 from drover.errors import CorruptLogError, UnknownSchemaError
 from drover.events.codec import UndecodableError, chain_hash, decode_record
 from drover.events.records import Acquire, Batch, Cursor, Genesis, Outcome, Record
+from drover.fold.decided_commands import DecidedCommand, DecidedCommands, source_of
 from drover.fold.evolve import apply_all
-from drover.fold.known import KnownCommand, KnownCommands, source_of
 from drover.state.cluster import ClusterState
 from drover.state.hashing import state_hash
 
@@ -47,7 +47,7 @@ class Fault(NamedTuple):
     """A rule that a record breaks, and how."""
 
     rule: Rule
-    what: str
+    detail: str
 
 
 class Folded(msgspec.Struct, frozen=True, gc=False):
@@ -62,11 +62,11 @@ class Damage(NamedTuple):
     """A record that stops every reader of its shard until an acquire names it: its offset, and its fault."""
 
     offset: int
-    what: str
+    detail: str
 
 
 class ShardState:
-    """The clusters of a shard, as the log has them; a cluster appears with its first event."""
+    """The states of a shard's clusters; a cluster appears with its first event."""
 
     __slots__ = ("clusters",)
 
@@ -96,9 +96,9 @@ class ShardFold:
 
     `position` is the next offset to fold; records below it are ignored, so that delivery may repeat. `cursors` is empty
     until the first valid batch; `chain` is the hash of the last one and `chain_offset` its offset, -1 before it.
-    Raises `UnknownSchemaError` for what a newer Drover wrote, `CorruptLogError` for what breaks a rule. From then on
-    `damage` says what it was, the state is the one before it, and all is void but an acquire that resumes the shard
-    there.
+    Raises `UnknownSchemaError` for a record of a newer Drover, `CorruptLogError` for one that breaks a rule. From then
+    on `damage` names that record, the state is the one before it, and every record is void until an acquire resumes the
+    shard there.
     """
 
     __slots__ = (
@@ -107,11 +107,11 @@ class ShardFold:
         "chain_offset",
         "cursors",
         "damage",
+        "decided_commands",
         "epoch",
         "fenced_batches",
         "generation",
         "group",
-        "known",
         "owner",
         "position",
         "sequence",
@@ -137,7 +137,7 @@ class ShardFold:
         self.chain_offset = -1
         self.cursors: tuple[Cursor, ...] = ()
         self.at_ms = 0
-        self.known = KnownCommands()
+        self.decided_commands = DecidedCommands()
         self.state = ShardState()
         self.fenced_batches = 0
         self.stale_acquires = 0
@@ -148,7 +148,7 @@ class ShardFold:
         """Return an independent copy; the values inside are frozen and shared."""
         copy = ShardFold(self.shard, self.shards)
         copy.take_over(self)
-        copy.known = self.known.copy()
+        copy.decided_commands = self.decided_commands.copy()
         copy.state = self.state.copy()
         return copy
 
@@ -184,10 +184,7 @@ class ShardFold:
             return None
 
     def may_count(self, payload: bytes) -> bool:
-        """Whether a record that cannot be read could be the owner's, who alone decides anything (R9).
-
-        Only what carries the current token counts; a record without it need not be understood.
-        """
+        """Whether an unreadable record may be the owner's: it contains the current token. Any other is void (R9)."""
         return bool(self.token) and self.token in payload
 
     def _after_damage(self, offset: int, record: Record, damage: Damage) -> Folded:
@@ -241,11 +238,11 @@ class ShardFold:
             return RecordVerdict.FENCED
         faults = self.faults(record)
         if faults:
-            raise CorruptLogError(f"{self._where(offset)}: {'; '.join(fault.what for fault in faults)}")
+            raise CorruptLogError(f"{self._where(offset)}: {'; '.join(fault.detail for fault in faults)}")
         is_next_minute = self.at_ms // EXPIRY_EVERY_MS != record.at_ms // EXPIRY_EVERY_MS
         self.follow(offset, record, payload)
         if is_next_minute:
-            self.known.expire(self.at_ms)
+            self.decided_commands.expire(self.at_ms)
         self._remember(offset, record.outcomes)
         self.apply(offset, record)
         return RecordVerdict.VALID
@@ -282,8 +279,8 @@ class ShardFold:
     def _remember(self, offset: int, outcomes: Iterable[Outcome]) -> None:
         for outcome in outcomes:
             if outcome.verdict != "duplicate" and outcome.digest:
-                known = KnownCommand(outcome.digest, offset, self.at_ms, source_of(outcome.by), outcome.by)
-                self.known.add((outcome.cluster, outcome.id), known)
+                command = DecidedCommand(outcome.digest, offset, self.at_ms, source_of(outcome.by), outcome.by)
+                self.decided_commands.add((outcome.cluster, outcome.id), command)
 
     def _where(self, offset: int) -> str:
         return f"event log shard {self.shard} offset {offset}"

@@ -98,7 +98,7 @@ def _apply_late(state: ReassignmentState, event: reassignments.LateChangeFound, 
 
 
 def _apply_ending(state: ReassignmentState, event: Ending, at_ms: int) -> None:
-    """Remove a reassignment: count its end, and remember what a call of unknown outcome may still do."""
+    """Remove a reassignment: count its end, and remember calls of unknown outcome, which may still take effect."""
     before = state.take(event.topic, event.partition)
     end_move(state, before.plan, event, at_ms)
     if before.step is not None and type(event) is not _FAILED:
@@ -113,11 +113,11 @@ def _apply_ending(state: ReassignmentState, event: Ending, at_ms: int) -> None:
 def _remember(state: ReassignmentState, before: Reassignment, event: Ending, at_ms: int) -> None:
     if state.expired_calls:
         horizon_ms = at_ms - LATE_MS
-        state.expired_calls = {key: known for key, known in state.expired_calls.items() if known.ended_ms > horizon_ms}
+        state.expired_calls = {key: calls for key, calls in state.expired_calls.items() if calls.ended_ms > horizon_ms}
     # Calls of an earlier reassignment may still take effect, except those whose result this one has reached.
     earlier = state.expired_calls.pop(before.key, None)
-    known = () if earlier is None or earlier.topic_id != before.topic_id else earlier.sent
-    lists = dict.fromkeys((*known, *before.unresolved_targets))
+    earlier_lists = () if earlier is None or earlier.topic_id != before.topic_id else earlier.sent
+    lists = dict.fromkeys((*earlier_lists, *before.unresolved_targets))
     sent = tuple(replicas for replicas in lists if replicas != event.replicas)
     if sent:
         state.expired_calls[before.key] = ExpiredCalls(before.topic_id, before.plan, sent, event.replicas, at_ms)
@@ -126,7 +126,7 @@ def _remember(state: ReassignmentState, before: Reassignment, event: Ending, at_
 def evolve(before: Reassignment, event: ReassignmentEvent, at_ms: int) -> Reassignment | None:
     """Fold one event into one reassignment; None when it has ended.
 
-    A table and not a match, because this is what a replay spends its time on; a test holds it to the union of events.
+    A table and not a match, because a replay spends its time here; a test compares it with the union of events.
     """
     evolving = EVOLVING.get(type(event))
     if evolving is not None:
@@ -151,7 +151,7 @@ def _step(
 
 
 def _postponed(before: Reassignment, event: reassignments.StepPostponed, at_ms: int) -> Reassignment:
-    # What may still take effect late was sent: such a reassignment is not as it was before its first step.
+    # With a call that may still take effect, the reassignment is not as it was before its first step.
     is_untouched = event.step == 1 and before.returning_to is None and not before.unresolved_targets
     if is_untouched:
         return replace(before, phase=_PENDING, step=None, since_ms=at_ms)
@@ -164,7 +164,7 @@ def _intended(before: Reassignment, event: reassignments.CallIntended, at_ms: in
     if event.call is _STEP:
         assert event.replicas is not None, "a step sends a list"
         step = _step(before, event, event.replicas)
-    # A cancel may be of the very list that was being sent back.
+    # The cancel may be of the restore under way.
     restoring = before.restoring if event.call is _CANCEL else None if event.call is _STEP else event.replicas
     phase = _INTENDED[event.call]
     return replace(
@@ -174,7 +174,7 @@ def _intended(before: Reassignment, event: reassignments.CallIntended, at_ms: in
 
 def _accepted(before: Reassignment, event: reassignments.CallAccepted, at_ms: int) -> Reassignment:
     if event.call is _CANCEL and event.adopted:
-        # No call was answered: whatever is to be done next, and was tried in vain before, is as it was.
+        # An adopted cancel was not answered: the phase, attempts and block stay as they are.
         return replace(before, since_ms=at_ms, outcome_unknown=False, is_settled=True)
     phase = _RUNNING[event.call] if before.cancel_mode is None else _accepted_phase(before, event.call)
     restoring = None if event.call is _STEP else before.restoring
@@ -320,7 +320,7 @@ def _unblocked(before: Reassignment, _event: reassignments.ReassignmentUnblocked
 
 
 def _accepted_phase(before: Reassignment, call: Call) -> Phase:
-    # See _not_taken: the rollback waits for the end of the call, whatever it is.
+    # See _not_taken: the rollback waits only for the end of the call.
     return _ROLLING_BACK if call is _STEP and before.awaits_cancel else _RUNNING[call]
 
 

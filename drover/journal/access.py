@@ -6,7 +6,6 @@ message, such as a wrong password, this module connects once more by hand.
 
 import ssl
 
-from aiokafka.conn import create_conn
 from aiokafka.errors import (
     AuthenticationFailedError,
     ClusterAuthorizationFailedError,
@@ -19,6 +18,8 @@ from aiokafka.errors import (
 
 from drover.errors import LogAccessError, LogUnavailableError
 from drover.journal.connection import LogConnection
+from drover.journal.login import NoTicketError, NoTokenError, TokenDeniedError, aiokafka_options, connect
+from drover.reasons import reason_of
 
 TIMEOUT_MS = 2_000
 AUTHORIZATION_ERRORS = (
@@ -31,7 +32,7 @@ _AUTHENTICATION_ERRORS = (AuthenticationFailedError, SaslAuthenticationFailed, U
 
 def unreachable(connection: LogConnection, error: Exception) -> LogUnavailableError:
     """Return the error for a failed request to the log's Kafka, with the settings to check."""
-    reason = str(error) or type(error).__name__
+    reason = reason_of(error)
     if isinstance(error, AUTHORIZATION_ERRORS):
         return LogAccessError(
             f"the log's Kafka at {connection.bootstrap} does not authorize {connection.user} ({reason}): "
@@ -48,14 +49,17 @@ async def could_not_connect(connection: LogConnection, error: Exception) -> LogU
     for address in connection.bootstrap.split(","):
         host, _, port = address.rpartition(":")
         try:
-            opened = await create_conn(
-                host.strip("[]"), int(port), request_timeout_ms=TIMEOUT_MS, **connection.security
+            opened = await connect(
+                host.strip("[]"), int(port), request_timeout_ms=TIMEOUT_MS, **aiokafka_options(connection.security)
             )
+        except TokenDeniedError as denial:
+            return LogAccessError(f"there is no token for the log's Kafka: {denial.args[0]}; check `[log.security]`")
+        except NoTokenError as missing:
+            return LogUnavailableError(f"there is no token for the log's Kafka: {missing.args[0]}")
+        except NoTicketError as missing:
+            return LogAccessError(f"there is no Kerberos ticket for the log's Kafka at {address}: {missing.args[0]}")
         except _AUTHENTICATION_ERRORS:
-            return LogAccessError(
-                f"the log's Kafka at {address} refuses the user {connection.user} or the password: check "
-                "sasl_plain_username, the password and sasl_mechanism in `[log.security]`"
-            )
+            return LogAccessError(f"the log's Kafka at {address} refuses {_login(connection)} in `[log.security]`")
         except ssl.SSLCertVerificationError as refusal:
             return LogAccessError(
                 f"the certificate of the log's Kafka at {address} is not trusted ({refusal.verify_message}): "
@@ -71,3 +75,15 @@ async def could_not_connect(connection: LogConnection, error: Exception) -> LogU
         opened.close()
         break
     return unreachable(connection, error)
+
+
+def _login(connection: LogConnection) -> str:
+    """Return what a Kafka that refuses us was shown, and the settings to check."""
+    match connection.security.get("sasl_mechanism"):
+        case "OAUTHBEARER":
+            return "the token: check its issuer, audience and scope, and sasl_mechanism"
+        case "GSSAPI":
+            return "our Kerberos ticket: check sasl_kerberos_service_name and sasl_mechanism"
+        case _:
+            settings = "sasl_plain_username, the password and sasl_mechanism"
+            return f"the user {connection.user} or the password: check {settings}"

@@ -9,7 +9,7 @@ from drover.events.topics import TopicNames
 
 @dataclass(frozen=True, slots=True)
 class LogConnection:
-    """The log's Kafka and the names on it; `security` holds aiokafka's own keyword arguments, passed through."""
+    """The log's Kafka and the names on it; `security` holds the options of `Security.client_options`."""
 
     bootstrap: str
     topics: TopicNames = field(default_factory=TopicNames)
@@ -18,7 +18,9 @@ class LogConnection:
     @property
     def client_options(self) -> dict[str, Any]:
         """The keyword arguments of every aiokafka client of the log."""
-        return {"bootstrap_servers": self.bootstrap.split(","), **self.security}
+        from drover.journal.login import aiokafka_options  # noqa: PLC0415 - aiokafka costs start-up time
+
+        return {"bootstrap_servers": self.bootstrap.split(","), **aiokafka_options(self.security)}
 
     @property
     def user(self) -> str:

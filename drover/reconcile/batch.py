@@ -11,9 +11,9 @@ from drover.events.records import AnyEvent, Outcome
 from drover.fold.plans import is_ending
 from drover.reconcile.messages import Timestamp
 
-# Nothing further is decided in a batch that has reached this size.
+# A batch that has reached this size takes no further decision.
 FULL_BYTES = 1024 * 1024
-# Nor in one whose commands have looked through so many entries of the state: that takes about half a second.
+# Nor does one whose commands have scanned so many entries of the state, which takes about half a second.
 FULL_LOOKED = 2_000_000
 
 # Applies events of one cluster to its speculative state, lets every capability follow, and returns them with the
@@ -24,13 +24,13 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class BatchBuilder:
-    """Builds one batch. Only what it is given changes the speculative state.
+    """Builds one batch. The speculative state changes only by the events that are added here.
 
     `now` is in log time, which never goes back; `at_ms` is the batch's time.
     `ended` and `intended` are the reassignments that end, and those that get an intent, in this batch.
     `size` is how many bytes the outcomes and events take in the record; the first `decided` events belong to outcomes,
-    and are in one record of `decided_size` bytes with them. `looked_through` is how many entries of the state they have
-    looked through.
+    and are in one record of `decided_size` bytes with them. `looked_through` is how many entries of the state these
+    decisions have scanned.
     """
 
     def __init__(self, apply: Apply, now: Timestamp) -> None:
@@ -48,7 +48,7 @@ class BatchBuilder:
 
     @property
     def is_full(self) -> bool:
-        """Whether what is still to be decided must wait for the next batch."""
+        """Whether further commands must wait for the next batch."""
         return self.size >= FULL_BYTES or self.looked_through >= FULL_LOOKED
 
     def emit(self, event: AnyEvent) -> None:
@@ -76,11 +76,11 @@ class BatchBuilder:
         return applied
 
     def end_decisions(self) -> None:
-        """Note that all commands of this batch are decided: what comes now may go into further records."""
+        """Note that all commands of this batch are decided: later events may go into further records."""
         self.decided, self.decided_size = len(self.events), self.size
 
     def add_outcome(self, outcome: Outcome) -> None:
-        """Add what became of a command that changes nothing."""
+        """Add the outcome of a command that changes nothing."""
         self.outcomes.append(outcome)
         self._weigh(outcome)
 

@@ -1,7 +1,7 @@
 """The contract of a capability for one managed cluster; pure, time is an argument.
 
-A capability owns a slice of the state (what the log says) and a cache of what was observed (gone with the ownership).
-It reads other slices, and changes its own by emitting events, never directly.
+A capability owns a slice of the state, which the log determines, and a cache of observations, which ends with the
+ownership. It reads other slices, and changes its own by emitting events, never directly.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -22,6 +22,11 @@ from drover.state.cluster import ClusterState
 
 # A predecessor's call starts within 1 s of its intent and ends within 4 s: after that its outcome is on the cluster.
 TAKEOVER_WAIT_MS = 5000
+# The most partitions that one call names.
+MAX_PARTITIONS_PER_CALL = 1000
+# Why the outcome of a call is unknown, beside the driver's own words.
+OWNER_CHANGED = "the owner changed while the call was open"
+LEFT_OUT = "Kafka's answer leaves the partition out"
 
 
 class Urgency(IntEnum):
@@ -35,11 +40,11 @@ class Urgency(IntEnum):
 class Attention(Struct, frozen=True, gc=False):
     """The needs of a capability: what to observe, how urgently, and when to call it again.
 
-    `partitions` are to be looked at, for `survey` every partition of the cluster at once, and for `brokers` the live
-    brokers even if no partition is. `due_ms` (monotonic) is when to reconcile although nothing arrives. `is_pressing`
-    says that something could begin at once if it were looked at, so that the next look does not wait its turn. `owes`
-    says that calls are due although their intents are not in this batch: even an empty batch is appended then, because
-    a valid one proves that this worker is still the owner and may call.
+    `partitions` are to be observed; `survey` asks for every partition of the cluster at once, `brokers` for the live
+    brokers even if no partition is observed. At `due_ms` (monotonic) `reconcile` is called even if no input arrives.
+    `is_pressing` says that a step or call could begin right after an observation, so that the next one does not wait
+    its turn. `owes` says that calls are due whose intents are not in this batch: even an empty batch is appended then,
+    because a valid one proves that this worker is still the owner and may call.
     """
 
     partitions: Collection[TopicPartition] = ()
@@ -55,7 +60,7 @@ NOTHING = Attention()
 
 
 def merged(parts: Iterable[Attention]) -> Attention:
-    """Return what several capabilities need together: all partitions, the earliest time, the highest urgency."""
+    """Combine the needs of several capabilities: all partitions, the earliest time, the highest urgency."""
     partitions: set[TopicPartition] = set()
     survey = brokers = is_pressing = owes = False
     due_ms, urgency = None, Urgency.IDLE
@@ -74,7 +79,7 @@ def merged(parts: Iterable[Attention]) -> Attention:
 class Changes:
     """Events that have changed the state, in their order.
 
-    `partitions` are those that they name one by one, each once, and `ended` those of which a reassignment has ended.
+    `partitions` lists once each partition that an event of its own is about; `ended`, those whose reassignment ended.
     """
 
     events: tuple[AnyEvent, ...]
@@ -83,7 +88,7 @@ class Changes:
 
 
 def changes_by(events: tuple[AnyEvent, ...]) -> Changes:
-    """Return these events with the partitions that they are about."""
+    """Return these events with the partitions that they change."""
     partitions: dict[TopicPartition, None] = {}
     ended: list[TopicPartition] = []
     for event in events:
@@ -99,11 +104,11 @@ class Reconciler:
     """One capability of one managed cluster while its shard is owned; override the hooks that it needs.
 
     It is made when an ownership begins, at `now`: it builds its caches and indexes from the state, and expects calls
-    that a predecessor has left open. `state` is the speculative one: what the log says, and what the batch under way
-    adds. `observed` is shared by all capabilities of the cluster and read-only to them.
+    that a predecessor has left open. `state` is the speculative one: the log's, with the events of the batch under
+    way. `observed` is shared by all capabilities of the cluster and read-only to them.
 
-    Four hooks say what it does. A fifth, `follow`, keeps its indexes: a scan of the state in `reconcile` would cost as
-    much as everything that waits, at every batch.
+    Four hooks do its work. A fifth, `follow`, keeps its indexes, so that `reconcile` need not scan the whole state in
+    every batch.
     """
 
     def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
@@ -112,13 +117,13 @@ class Reconciler:
         self.observed = observed
 
     def observe(self, entry: Input, batch: BatchBuilder) -> None:
-        """Handle an observation, the end of a call or a sample; observations hold only what still counts."""
+        """Handle an observation, the end of a call or a sample; observations hold only partitions that still count."""
 
     def follow(self, changes: Changes) -> None:
         """Update caches and indexes after events of any capability; the state is as it is after the last of them."""
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Compare state and observations, and emit what follows; emit nothing when they agree."""
+        """Compare state and observations, and emit the events that follow; none when they agree."""
 
     def effects(self, now: Timestamp, start_by_ms: int, lapsed: str | None) -> Iterable[Effect]:
         """Make the calls that are due, each once; none may start after `start_by_ms` (monotonic).
@@ -130,10 +135,10 @@ class Reconciler:
         return ()
 
     def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
-        """Say what to look at and when to be called again; changes nothing.
+        """Return what to observe and when to call again; changes nothing.
 
-        `moves` is what Kafka has just listed. It is None while nobody is about to look: then partitions need not be
-        chosen, so that asking costs the same however many wait.
+        `moves` are those that Kafka has just listed. It is None if no observation is about to begin: then no partitions
+        need be chosen, so that the call costs the same however many of them wait.
         """
         del now, moves
         return NOTHING

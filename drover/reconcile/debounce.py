@@ -1,4 +1,4 @@
-"""Mismatches that were observed once, and are not acted on before they are observed again."""
+"""Mismatches that were observed once; they are acted on only once they have persisted."""
 
 from collections.abc import Iterable
 
@@ -17,9 +17,9 @@ class Debounce:
     def has_persisted(
         self, key: TopicPartition, seen: CachedObservation | None, for_ms: int = CONFIRM_AFTER_MS
     ) -> bool:
-        """Whether the last observation began so long after the first mismatch was observed; 2 s unless told.
+        """Whether the last observation began at least `for_ms` after the first mismatch was observed.
 
-        An observation may take long, and what it shows can be as old as its beginning.
+        Its beginning counts, because an observation may take long and show the cluster as it was then.
         """
         since_ms = self._since_ms.get(key)
         return since_ms is not None and seen is not None and seen.started_ms - since_ms >= for_ms

@@ -1,7 +1,7 @@
-"""The gates in front of a step: everything that keeps it from beginning, in the order in which it is named.
+"""The gates in front of a step: everything that can keep it from beginning, in the order in which they are checked.
 
 PURE. The starter asks whether a gate is shut; `status`, the page and the queue of KIP-236 also ask for the words. A new
-limit is one more gate here. Gates see a cluster through a `View`: by the log alone, or also by what its owner knows.
+limit is one more gate here. Gates see a cluster through a `View`: by the log alone, or with its owner's observations.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ NO_PARTITION = TopicPartition("", -1)
 
 
 class Severity(StrEnum):
-    """How bad it is: `note` is part of the work, `warn` was asked for or ends by itself, `bad` needs somebody."""
+    """How bad it is: `note` is part of the work, `warn` was asked for or ends by itself, `bad` needs an operator."""
 
     NOTE = "note"
     WARN = "warn"
@@ -29,7 +29,7 @@ class Severity(StrEnum):
 
 
 class Waiting(NamedTuple):
-    """What something waits for: the reason and its code, what ends it, and since when (ms since the epoch)."""
+    """Why something waits: the reason and its code, what ends it, and since when (ms since the epoch)."""
 
     code: str
     severity: Severity
@@ -50,18 +50,18 @@ class Uplink(NamedTuple):
 
 
 class Budget(Enum):
-    """A limit on what the whole cluster has under way."""
+    """A limit on the copies, or leaders, that the whole cluster has under way."""
 
     COPIES = "max_replica_copies_in_flight"
     LEADERS = "max_leader_movements"
 
 
 class Start(NamedTuple):
-    """A step that would begin: what it takes, and since when it waits.
+    """A step that would begin: the room that it takes, and since when it waits.
 
-    `directions` and `uplinks` name what each copy passes, once per copy; a copy takes `share` sixteenths of a slot of
-    each. `entries` is how many entries it needs in its topic's list of throttled replicas. `is_observed` says that the
-    step follows from an observation: without one it is only the likely one.
+    `directions` and `uplinks` name those that each copy passes, once per copy; a copy takes `share` sixteenths of a
+    slot of each. `entries` is how many entries it needs in its topic's list of throttled replicas. `is_observed` says
+    that the step follows from an observation: without one it is only the likely one.
     """
 
     key: TopicPartition = NO_PARTITION
@@ -78,7 +78,7 @@ class Start(NamedTuple):
 
     @property
     def slots(self) -> tuple[BrokerDirection | Uplink, ...]:
-        """Everything of which its copies take slots, once per copy."""
+        """The directions and uplinks of which its copies take slots, once per copy."""
         passed: tuple[BrokerDirection | Uplink, ...] = self.directions
         return passed + self.uplinks
 
@@ -121,7 +121,7 @@ def limit_of(limits: Limits, direction: BrokerDirection) -> int:
 
 
 def _exceeds(taken: int, wanted: int, most: int) -> bool:
-    """Whether a limit forbids so much more; what exceeds it by itself goes alone."""
+    """Whether a limit forbids so much more; a step that exceeds it by itself goes alone."""
     return bool(taken) and taken + wanted > most
 
 
@@ -139,14 +139,14 @@ class Gate:
     words: Callable[[Start, View], tuple[str, str, int]]
 
     def blocked(self, start: Start, view: View) -> Waiting | None:
-        """Return what the step waits for here; None if it may pass."""
+        """Return why the step waits here; None if it may pass."""
         if not self.is_shut(start, view):
             return None
         why, remedy, since_ms = self.words(start, view)
         return Waiting(self.code, self.severity, why, remedy, max(start.since_ms, since_ms))
 
 
-# Drover knows the cluster, and it is the one that it knew before.
+# The cluster has answered, and it is the one that was first identified under its name.
 def _cluster_known_shut(_start: Start, view: View) -> bool:
     return not view.state.is_right_cluster
 
@@ -162,7 +162,7 @@ def _cluster_known_words(_start: Start, view: View) -> tuple[str, str, int]:
 CLUSTER_KNOWN = Gate("cluster-unknown", Severity.BAD, _cluster_known_shut, _cluster_known_words)
 
 
-# Nobody has frozen the cluster (R236-9).
+# The cluster is not frozen (R236-9).
 def _not_frozen_shut(_start: Start, view: View) -> bool:
     return view.state.freeze is not None
 
@@ -193,7 +193,7 @@ def _window_words(windows: str, closed: ClosedWindow) -> tuple[str, str, int]:
 IN_WINDOW = Gate("window-closed", Severity.NOTE, _in_window_shut, _in_window_words)
 
 
-# The cluster is not on its way from ZooKeeper to KRaft.
+# The cluster is not being migrated from ZooKeeper to KRaft.
 def _not_migrating_shut(_start: Start, view: View) -> bool:
     return view.state.is_migrating
 
@@ -205,7 +205,7 @@ def _not_migrating_words(_start: Start, _view: View) -> tuple[str, str, int]:
 NOT_MIGRATING = Gate("migrating", Severity.WARN, _not_migrating_shut, _not_migrating_words)
 
 
-# Nobody has paused the plan.
+# The plan is not paused.
 def _plan_running_shut(start: Start, view: View) -> bool:
     return start.plan in view.state.paused_plans
 
@@ -265,7 +265,7 @@ def _partition_slots_words(_start: Start, view: View) -> tuple[str, str, int]:
 PARTITION_SLOTS = Gate("max-partitions-in-flight", Severity.NOTE, _partition_slots_shut, _partition_slots_words)
 
 
-# Nobody holds a broker of the step.
+# No broker of the step is held in the direction of its copy.
 def _broker_open_shut(start: Start, view: View) -> bool:
     return bool(view.state.held_brokers) and _broker_open_held(start, view) is not None
 
@@ -373,7 +373,7 @@ def _copies_in_flight_words(_start: Start, view: View) -> tuple[str, str, int]:
 COPIES_IN_FLIGHT = Gate("max-replica-copies-in-flight", Severity.NOTE, _copies_in_flight_shut, _copies_in_flight_words)
 
 
-# Fewer bytes are being copied than may be; they count once a copy is on its way.
+# Fewer bytes are being copied than may be; a copy's bytes count once it is under way.
 def _bytes_in_flight_shut(start: Start, view: View) -> bool:
     most = view.state.limits.budgets.max_bytes_in_flight
     return bool(most is not None and start.copies and view.state.moves.bytes_in_flight >= most)
@@ -417,17 +417,17 @@ def _throttle_room_words(start: Start, _view: View) -> tuple[str, str, int]:
 THROTTLE_ROOM = Gate("throttled-replicas-full", Severity.NOTE, _throttle_room_shut, _throttle_room_words)
 
 
-# Shut for every call, for every change that somebody has not cancelled, and for every step.
+# The gates that are shut for every call; for every change but a cancellation; and for every step.
 CALL_GATES: tuple[Gate, ...] = (CLUSTER_KNOWN,)
 CHANGE_GATES: tuple[Gate, ...] = (CLUSTER_KNOWN, NOT_FROZEN, NOT_MIGRATING)
 CLUSTER_GATES: tuple[Gate, ...] = (*CHANGE_GATES, IN_WINDOW)
-# Shut for every step of one plan, while those of others may begin; and all that are shut for every step of a plan.
+# Those of one plan alone; and all that can keep every step of a plan from beginning.
 OWN_PLAN_GATES: tuple[Gate, ...] = (PLAN_RUNNING, PLAN_IN_WINDOW)
 PLAN_GATES: tuple[Gate, ...] = (*CLUSTER_GATES, *OWN_PLAN_GATES)
-# Those that open when a copy ends at a broker or on an uplink; and those that open when any copy or leader arrives.
+# Gates that open when a copy ends at a broker or on an uplink; and those that open when any copy or leader arrives.
 SLOT_GATES: tuple[Gate, ...] = (BROKER_SLOTS, RACK_SLOTS)
 BUDGET_GATES: tuple[Gate, ...] = (COPIES_IN_FLIGHT, BYTES_IN_FLIGHT, LEADER_MOVEMENTS)
-# What a step of an open cluster passes, in this order: what somebody asked for, slots, budgets, the list of its topic.
+# The gates behind the cluster's, in this order: what was asked for, slots, budgets, the topic's throttle list.
 STEP_GATES: tuple[Gate, ...] = (
     *OWN_PLAN_GATES,
     ENOUGH_IN_SYNC,
@@ -452,7 +452,7 @@ def first_shut(start: Start, view: View, gates: tuple[Gate, ...] = GATES) -> Gat
 
 
 def waiting_at(start: Start, view: View, gates: tuple[Gate, ...] = GATES) -> Waiting | None:
-    """Return what a step waits for, by the first gate that is shut; None if it may begin."""
+    """Return why a step waits, by the first gate that is shut; None if it may begin."""
     gate = first_shut(start, view, gates)
     return None if gate is None else gate.blocked(start, view)
 
@@ -463,13 +463,13 @@ def changes_nothing(state: ClusterState) -> bool:
 
 
 def lapse(state: ClusterState, gates: tuple[Gate, ...]) -> str | None:
-    """Say why a call is not made although its intent is durable, by the first gate that is shut; None if it may be."""
+    """Say by the first gate that is shut why a call with a durable intent is not sent; None if it may be sent."""
     waiting = waiting_at(_ANYTHING, View(state), gates)
     return None if waiting is None else f"{waiting.why}: nothing was sent"
 
 
 def calls_nothing(state: ClusterState) -> bool:
-    """Whether a gate is shut for every call: no answer says anything about the cluster that is meant."""
+    """Whether a gate is shut for every call: the cluster that answers is not, or may not be, the one that is meant."""
     return first_shut(_ANYTHING, View(state), CALL_GATES) is not None
 
 
@@ -479,7 +479,7 @@ def begins_nothing(state: ClusterState) -> bool:
 
 
 def plan_waits(state: ClusterState, plan: str) -> Waiting | None:
-    """Return what keeps every step of a plan from beginning; None if one may begin."""
+    """Return why every step of a plan waits; None if one may begin."""
     return waiting_at(Start(plan=plan, is_pending=True), View(state), PLAN_GATES)
 
 
@@ -489,7 +489,7 @@ def hold_of(state: ClusterState, direction: BrokerDirection) -> Waiting | None:
 
 
 def queue_closed(state: ClusterState) -> Waiting | None:
-    """Return what keeps every entry of the queue of KIP-236 from being taken; None if one may be."""
+    """Return why every entry of the queue of KIP-236 waits; None if one may be taken."""
     if waiting := waiting_at(_ANYTHING, View(state), (*CLUSTER_GATES, PARTITION_SLOTS)):
         return waiting
     # Moves that are blocked, or whose plan may not begin a step, wait for something else: they hold up no entry.
@@ -505,7 +505,7 @@ def queue_closed(state: ClusterState) -> Waiting | None:
 
 
 def entry_passed_over(key: TopicPartition, state: ClusterState) -> Waiting | None:
-    """Return what an entry of the queue waits for while later ones go first; None if it lets none pass."""
+    """Return why an entry of the queue waits while later ones pass it; None if they may not."""
     entry, active = state.queue[key], state.reassignments.get(key)
     if waiting := waiting_at(Start(key, entry.plan, entry.since_ms), View(state), OWN_PLAN_GATES):
         return waiting

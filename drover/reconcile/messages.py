@@ -22,10 +22,10 @@ class Timestamp:
     monotonic_ms: int
 
     def by(self, broker_ms: int | None) -> "Timestamp":
-        """Return this moment by the clock of the log's brokers, at most `MAX_AHEAD_MS` ahead of this machine's.
+        """Return this timestamp by the clock of the log's brokers, at most `MAX_AHEAD_MS` ahead of this machine's.
 
         A worker's machine whose clock is wrong must not set the time of the log, and a broker whose clock is wrong must
-        not set it far ahead, since it never goes back. Without a broker's time (None) it stays this machine's.
+        not set it far ahead, since log time never goes back. Without a broker's time (None) it stays this machine's.
         """
         return self if broker_ms is None else replace(self, wall_ms=min(broker_ms, self.wall_ms + MAX_AHEAD_MS))
 
@@ -37,7 +37,7 @@ class Timestamp:
 class Identified:
     """Kafka's own id of the cluster that answers under this name, its live brokers, and its moves.
 
-    `moves` is what one List showed just before; None if nobody asked.
+    `moves` are those that a List showed just before; None if none was sent.
     """
 
     cluster: str
@@ -100,7 +100,7 @@ class ThrottlesChanged:
 class BytesSampled:
     """Bytes on disk per partition and broker, and the log directories of the brokers that answered (`LogDirectories`).
 
-    Read from `started_ms` (monotonic) on. Both are empty if nobody answered.
+    Read from `started_ms` (monotonic) on. Both are empty if no broker answered.
     """
 
     cluster: str
@@ -111,7 +111,7 @@ class BytesSampled:
 
 @dataclass(frozen=True, slots=True)
 class InventoryTaken:
-    """The inventory that was asked for; None if the cluster could not be looked at."""
+    """The inventory that was asked for; None if the cluster could not be read."""
 
     cluster: str
     started_ms: int
@@ -129,7 +129,7 @@ class HealPlanMade:
 
 @dataclass(frozen=True, slots=True)
 class OutOfReach:
-    """The cluster could not be looked at since `since_ms` (wall clock), which has lasted for a while."""
+    """The cluster could not be observed since `since_ms` (wall clock), long enough to be recorded."""
 
     cluster: str
     since_ms: int
@@ -187,7 +187,7 @@ class ReadThrottles:
 
 @dataclass(frozen=True, slots=True)
 class ChangeThrottles:
-    """Write broker rates, add and remove topic entries; every one of them may be repeated.
+    """Write broker rates, add and remove topic entries; every such write may be repeated.
 
     The calls begin by `start_by_ms` (monotonic) or not at all: later, another owner may want something else. Entries
     of a topic are added after others were removed, in one call with one time limit. `kept` are Drover's entries that
@@ -213,14 +213,14 @@ class ElectLeaders:
 
 @dataclass(frozen=True, slots=True)
 class TakeInventory:
-    """Look at the whole cluster once: brokers, disks, every partition and the sizes of its copies."""
+    """Read the whole cluster once: brokers, disks, every partition and the sizes of its copies."""
 
     cluster: str
 
 
 @dataclass(frozen=True, slots=True)
 class PlanHeal:
-    """Plan a heal from an inventory; for a large cluster that takes seconds, and nothing else may wait for it."""
+    """Plan a heal from an inventory; for a large cluster that takes seconds, so it runs beside the shard's loop."""
 
     cluster: str
     inventory: Inventory

@@ -1,4 +1,7 @@
-"""The owner's cache of what a cluster showed; gone with the ownership, never folded. Times are monotonic."""
+"""The owner's cache of observations of a cluster; it ends with the ownership and is never folded.
+
+Times are monotonic.
+"""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
@@ -14,21 +17,21 @@ from drover.facts import Move, Observation, PartitionFacts, Survey
 from drover.inventory import LogDirectory
 
 FRESH_MS = 2000
-# A step starts only on a younger observation, which shows what others have done.
+# A step starts only on a younger observation, so that it sees what other clients have just changed.
 FRESH_TO_START_MS = 500
 # How long brokers' metadata may lag behind the controller.
 METADATA_LAG_MS = 2000
-# Beyond so many, those that are no longer fresh are dropped, some at a time.
+# Beyond so many observations, those that are no longer fresh are dropped, some at a time.
 _KEEP = 20_000
 _DROP = 1000
-# Replica lists of a partition, and until when (monotonic) a look at one of them may be old, the latest last.
+# Replica lists of a partition, and until when (monotonic) an observation of each may be old, the latest last.
 _Noted = tuple[tuple[tuple[int, ...], int], ...]
-# Finding the first entry of a plain dict takes longer with every one that was dropped before it.
+# Not a plain dict: its first entry takes longer to find with every entry that was dropped before it.
 _Lists = OrderedDict[TopicPartition, _Noted]
 
 
 class CallEffect(Enum):
-    """Whether an alter call changed a partition: Kafka accepted it, it certainly did nothing, or nobody knows."""
+    """Whether an alter call changed a partition: Kafka accepted it, it certainly had no effect, or that is unknown."""
 
     DONE = "done"
     NONE = "none"
@@ -36,7 +39,7 @@ class CallEffect(Enum):
 
 
 class CachedObservation(Struct, frozen=True, gc=False):
-    """One partition as observed between two moments; `facts` is None if it does not exist."""
+    """One partition as observed between two times; `facts` is None if it does not exist."""
 
     facts: PartitionFacts | None
     started_ms: int
@@ -49,24 +52,24 @@ class ObservationCache:
     def __init__(self) -> None:
         self.live: frozenset[int] = frozenset()
         self.live_seen_ms: int | None = None
-        # Brokers that live unlisted, and those with a registration, as the last survey and what was seen since say it.
+        # Brokers that live unlisted, and those with a registration, by the last survey and the observations since.
         self.unreachable: frozenset[int] = frozenset()
         self.registered: frozenset[int] | None = None
-        # Of the last survey: when it began, how long it took, what it listed, and which others replica lists named.
+        # Of the last survey: when it began, how long it took, its live brokers, and others that replica lists named.
         self.surveyed_ms: int | None = None
         self.survey_took_ms = 0
         self.surveyed_live: frozenset[int] = frozenset()
         self.missing: frozenset[int] = frozenset()
-        # Those that were unreachable at any time: without the listener, DescribeCluster does not name them either.
+        # Brokers that were unreachable at any time: without the listener, DescribeCluster does not name them either.
         self._unlisted: frozenset[int] = frozenset()
-        # As it was last seen of each broker; another object whenever that changes.
+        # The rack that each broker was last seen in; another object whenever one changes.
         self.racks: Mapping[int, str | None] = {}
         self.moves: Mapping[TopicPartition, Move] = {}
-        # Those of them that the List before did not show.
+        # The moves that the List before did not show.
         self.begun: frozenset[TopicPartition] = frozenset()
         self.min_isr: dict[str, int] = {}
         self.partitions: dict[TopicPartition, CachedObservation] = {}
-        # As each broker last described them.
+        # The log directories as each broker last described them.
         self.directories: dict[int, tuple[LogDirectory, ...]] = {}
         self._listed: frozenset[TopicPartition] = frozenset()
         self._topic_ids: dict[str, str] = {}
@@ -74,23 +77,23 @@ class ObservationCache:
         self._call_ended: dict[TopicPartition, int] = {}
         self._predecessors: dict[TopicPartition, int] = {}
         # How old metadata is recognised, and until when (monotonic), oldest first. `_made`: the list that a call has
-        # left; a look at any other is stale. `_replaced`: the list that a call has replaced, and `_merged` the one of a
-        # move that is over, whoever's it was; a look at one of them is stale.
+        # left; an observation of any other is stale. `_replaced`: the list that a call has replaced, and `_merged`: the
+        # list during a move, Drover's or another client's, that is over; an observation of either is stale.
         self._made: _Lists = OrderedDict()
         self._replaced: _Lists = OrderedDict()
         self._merged: _Lists = OrderedDict()
-        # Who led before an election, and until when a look that shows that broker as the leader is stale.
+        # The leader before an election, and until when an observation that still shows it is stale.
         self._led: OrderedDict[TopicPartition, tuple[int, int]] = OrderedDict()
-        # What was noted before the call under way: it still holds if Kafka does not accept that call.
+        # The lists noted before the call under way: they still hold if Kafka does not accept that call.
         self._before_call: dict[TopicPartition, tuple[_Noted, _Noted]] = {}
 
     def see(self, observation: Observation) -> Observation:
-        """Store an observation, and return the part that counts.
+        """Store an observation, and return it without the partitions whose facts are outdated.
 
-        An observation that began before a partition's last call ended says nothing about that partition. Nor does one
-        that began within `METADATA_LAG_MS` after it and does not show the list that `call_made` has named, or shows the
-        one that `call_replaced` has named, or one that shows the merged list of a move that was over so shortly before,
-        or the leader that `leader_replaced` has named.
+        Facts are outdated if the observation began before the partition's last call ended. So they are if it began
+        within `METADATA_LAG_MS` after one of these and shows the time before it: a call left a list (`call_made`) or
+        replaced one (`call_replaced`), a move with a merged list ended, an election replaced a leader
+        (`leader_replaced`).
         """
         self.see_live(observation.live_brokers, observation.ended_ms)
         self._see_unreachable(self.unreachable | unreachable_brokers(self.live, observation.partitions.values()))
@@ -107,7 +110,7 @@ class ObservationCache:
             if is_stale or key in self._calling or started_ms < call_ended.get(key, 0):
                 outdated.add(key)
                 continue
-            # The oldest come first, so that those that are too old are found without a scan.
+            # The oldest come first, so that expired ones are dropped without a scan.
             partitions.pop(key, None)
             partitions[key] = CachedObservation(facts, started_ms, ended_ms)
             if facts is not None:
@@ -120,8 +123,8 @@ class ObservationCache:
         return replace(observation, partitions=counted)
 
     def see_moves(self, moves: Mapping[TopicPartition, Move], ended_ms: int) -> None:
-        """Remember what moves and what of it is new, and note the merged lists of the moves that are over."""
-        # Every look compares all moves, here and nowhere else. Sets keep the hashes of their keys.
+        """Remember the moves and which of them are new, and note the merged lists of those that are over."""
+        # All moves are compared in every observation, so by sets, which keep the hashes of their keys.
         listed, before = frozenset(moves), self._listed
         different = before ^ listed
         for key in before & different:
@@ -130,18 +133,18 @@ class ObservationCache:
         self.moves, self._listed, self.begun = moves, listed, different & listed
 
     def outdated(self, observation: Observation) -> frozenset[TopicPartition]:
-        """List the partitions about which an observation says nothing, since it comes from old metadata."""
-        found = set()
+        """List the partitions that an observation shows from old metadata."""
+        outdated = set()
         for key, facts in observation.partitions.items():
             over = self.moves.get(key) if key not in observation.moves else None
             if facts is None or facts.move is not None:
                 continue
             if self._is_stale(key, facts, observation.started_ms) or (over and facts.replicas == _never_left(over)):
-                found.add(key)
-        return frozenset(found)
+                outdated.add(key)
+        return frozenset(outdated)
 
     def _drop_some_of(self, before_ms: int, at_most: int) -> None:
-        """Drop the oldest; more than came in, but not so many that one draft waits for it."""
+        """Drop the oldest: more than came in, but not so many that a batch waits for it."""
         old = takewhile(lambda key: self.partitions[key].ended_ms < before_ms, self.partitions)
         for key in list(islice(old, at_most)):
             del self.partitions[key]
@@ -162,7 +165,7 @@ class ObservationCache:
         self.live_seen_ms = ended_ms
 
     def see_survey(self, survey: Survey) -> None:
-        """Remember the brokers of a survey: it alone shows that a broker is gone, or unregistered."""
+        """Remember the brokers of a survey: only a survey shows that a broker is gone, or unregistered."""
         self.see_live(survey.live_brokers, survey.ended_ms)
         self._see_unreachable(unreachable_brokers(self.live, survey.partitions.values()))
         self.surveyed_ms, self.survey_took_ms = survey.started_ms, survey.ended_ms - survey.started_ms
@@ -183,15 +186,15 @@ class ObservationCache:
 
     @property
     def brokers(self) -> Brokers:
-        """Return what the brokers are, by all that was seen."""
+        """Return which brokers are live, unreachable and registered, by everything observed."""
         return Brokers(self.live, self.unreachable, self.registered)
 
     def see_directories(self, directories: Mapping[int, tuple[LogDirectory, ...]]) -> None:
-        """Remember the log directories of the brokers that have described theirs."""
+        """Remember the log directories of the brokers that have answered."""
         self.directories.update(directories)
 
     def fresh(self, key: TopicPartition, now_ms: int, within_ms: int = FRESH_MS) -> CachedObservation | None:
-        """Return the latest observation of a partition, if it is recent and from after the last call; else None.
+        """Return the latest observation of a partition if it is recent and began after the last call; else None.
 
         It no longer counts once another partition has shown that the topic was deleted and created again (S9).
         """
@@ -230,7 +233,7 @@ class ObservationCache:
             self._replaced[key] = replaced
 
     def call_made(self, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int) -> None:
-        """Note the list that the controller has accepted: for `METADATA_LAG_MS` a look at another one does not count.
+        """Note the list that the controller has accepted: for `METADATA_LAG_MS` an observation of another is stale.
 
         The next accepted call that changes the list ends that. `ended_ms` is monotonic, as everywhere here.
         """
@@ -238,15 +241,15 @@ class ObservationCache:
         _note(self._made, key, replicas, ended_ms)
 
     def call_replaced(self, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int) -> None:
-        """Note a list that the controller has replaced: for `METADATA_LAG_MS` a look at it does not count.
+        """Note a list that the controller has replaced: for `METADATA_LAG_MS` an observation of it is stale.
 
-        Unless the partition is moving, since the lists before and during a shrink may be the same. The next accepted
-        call that changes the list ends that. `ended_ms` is monotonic.
+        It still counts while the partition is moving, since the lists before and during a shrink may be the same. The
+        next accepted call that changes the list ends that. `ended_ms` is monotonic.
         """
         _note(self._replaced, key, replicas, ended_ms)
 
     def leader_replaced(self, key: TopicPartition, leader: int, ended_ms: int) -> None:
-        """Note who led until an election: for `METADATA_LAG_MS` a look at that leader does not count.
+        """Note the leader until an election: for `METADATA_LAG_MS` an observation that shows it is stale.
 
         The partition's next election ends that. `ended_ms` is monotonic.
         """
@@ -277,7 +280,7 @@ class ObservationCache:
         return key in self._calling
 
     def awaits_end(self, keys: Iterable[TopicPartition], now_ms: int) -> bool:
-        """Whether no look at one of these counts yet, since a call about it is open, or may be a predecessor's."""
+        """Whether any of these partitions may still have a call in flight, this owner's or a predecessor's."""
         return any(key in self._calling or self._call_ended.get(key, 0) > now_ms for key in keys)
 
     def call_ended_ms(self, key: TopicPartition) -> int:
@@ -299,12 +302,12 @@ class ObservationCache:
 
 
 def _never_left(move: Move) -> tuple[int, ...] | None:
-    """Return the merged list of a move if no end leaves it: what was to go is gone then, or, cancelled, what came."""
+    """Return the list during a move if the move cannot end with it: one that both adds and removes; else None."""
     return move.replicas if move.adding and move.removing else None
 
 
 def _note(lists: _Lists, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int) -> None:
-    """Note a list for as long as metadata may be old, and drop those for which that is over."""
+    """Note a list for as long as metadata may be old, and drop the lists for which that time is over."""
     others = ((old, until_ms) for old, until_ms in lists.get(key, ()) if until_ms > ended_ms and old != replicas)
     lists[key] = (*others, (replicas, ended_ms + METADATA_LAG_MS))
     lists.move_to_end(key)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drover.errors import ConfigurationError
+from drover.logins import Secret
 from drover.text_files import decode_text
 
 if TYPE_CHECKING:
@@ -26,16 +27,6 @@ _KEY = re.compile(rb"-----BEGIN ((?:[A-Z0-9]+ )*)PRIVATE KEY-----.*?-----END \1P
 _JAVA_STORES = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 # Of PKCS #12: a sequence that begins with the version 3.
 _PKCS12 = re.compile(rb"\x30(?:[\x00-\x80]|\x81.|\x82..|\x83...|\x84....)\x02\x01\x03", re.DOTALL)
-
-
-class Secret(str):
-    """A password whose `repr` is hidden in output, logs and error messages."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        """Hide the password, because the clients log their options."""
-        return "'***'"
 
 
 def unusable(section: str, setting: str, file: str, why: str) -> ConfigurationError:
@@ -213,14 +204,44 @@ class ClientCertificate:
         return unusable(self.names.section, self.names.key, self.key_file, why)
 
 
-def check_authorities(section: str, setting: str, file: str) -> None:
-    """Raise `ConfigurationError` for a Java trust store, with the command that converts it to PEM."""
-    content = read_file(section, setting, file)
-    if content.startswith(_JAVA_STORES) or _PKCS12.match(content):
+def read_authorities(section: str, file: str, password: Secret | None) -> str:
+    """Return the certificates of a file of authorities as PEM; it may be PKCS #12, as Java's trust stores are.
+
+    Raises `ConfigurationError` for an unusable file, for one of Java's own format with the command that converts it.
+    """
+    content = read_file(section, "ssl_cafile", file)
+    if content.startswith(_JAVA_STORES):
         command = f"keytool -list -rfc -keystore {file} > ca.pem"
-        raise unusable(section, setting, file, f"it is a Java trust store, but must be PEM; convert it with: {command}")
+        why = f"it is a Java trust store, but must be PEM or PKCS #12; convert it with: {command}"
+        raise unusable(section, "ssl_cafile", file, why)
+    if _PKCS12.match(content):
+        return _trusted_by_pkcs12(section, file, content, password)
     if _CERTIFICATE.search(content) is None:
-        raise unusable(section, setting, file, "it holds no certificate in PEM")
+        raise unusable(section, "ssl_cafile", file, "it holds no certificate in PEM")
+    return content.decode("ascii", errors="ignore")
+
+
+def _trusted_by_pkcs12(section: str, file: str, content: bytes, password: Secret | None) -> str:
+    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415 - costs start-up time
+    from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - the same
+    from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12  # noqa: PLC0415 - the same
+
+    names = "ssl_ca_password or ssl_ca_password_file"
+    try:
+        bundle = load_pkcs12(content, None if password is None else password.encode())
+    except ValueError as error:
+        why = f"it is PKCS #12 and encrypted; set {names}"
+        if password is not None:
+            why = f"it is damaged PKCS #12, or {names} does not open it"
+        raise unusable(section, "ssl_cafile", file, why) from error
+    except UnsupportedAlgorithm as error:
+        command = f"keytool -list -rfc -keystore {file} > ca.pem"
+        why = f"its encryption is outdated ({error}); convert it to PEM: {command}"
+        raise unusable(section, "ssl_cafile", file, why) from error
+    chain = (*filter(None, (bundle.cert,)), *bundle.additional_certs)
+    if not chain:
+        raise unusable(section, "ssl_cafile", file, "it is PKCS #12 without a certificate")
+    return b"".join(each.certificate.public_bytes(Encoding.PEM) for each in chain).decode()
 
 
 def _is_encrypted(key: bytes) -> bool:

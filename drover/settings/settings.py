@@ -8,7 +8,7 @@ import os
 import re
 import socket
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from drover.errors import ConfigurationError
 from drover.events.clusters import Budgets
@@ -16,128 +16,15 @@ from drover.events.healing import HealingLimits
 from drover.events.plans import Stepping
 from drover.events.topics import DEFAULT_PREFIX, TopicNames
 from drover.journal.connection import LogConnection
+from drover.logins import Secret
 from drover.settings.addresses import check_addresses, check_session_timeout, parse_address
-from drover.settings.credentials import (
-    ClientCertificate,
-    Secret,
-    SettingNames,
-    check_authorities,
-    read_secret,
-    unusable,
-)
+from drover.settings.credentials import ClientCertificate, SettingNames
+from drover.settings.security import Security
 from drover.state.limit_names import check, check_healing
 from drover.state.scheduling import Limits
 
-if TYPE_CHECKING:
-    from ssl import SSLContext
-
 LogFormat = Literal["auto", "json", "text"]
-Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 _HEALING = HealingLimits()
-
-
-@dataclass(frozen=True, slots=True)
-class Security:
-    """How to reach one Kafka; the names are those of the Kafka clients, except for the file that holds the password.
-
-    The authorities are PEM; Drover's own certificate and key are PEM or PKCS #12, and an encrypted key needs its
-    password. A broker's certificate must match its host name. SASL without TLS sends the password in the clear, so it
-    must be allowed explicitly.
-    """
-
-    security_protocol: Protocol = "PLAINTEXT"
-    sasl_mechanism: Mechanism | None = None
-    sasl_plain_username: str | None = None
-    sasl_plain_password: str | None = field(default=None, repr=False)
-    sasl_plain_password_file: str | None = None
-    ssl_cafile: str | None = None
-    ssl_certfile: str | None = None
-    ssl_keyfile: str | None = None
-    ssl_key_password: str | None = field(default=None, repr=False)
-    ssl_key_password_file: str | None = None
-    allow_plaintext_sasl: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse combinations that are unusable, or that expose a password."""
-        if self.security_protocol == "SASL_PLAINTEXT" and not self.allow_plaintext_sasl:
-            raise ValueError(
-                "SASL without TLS sends the password in the clear; "
-                "use security_protocol = SASL_SSL, or set allow_plaintext_sasl = true"
-            )
-        password = self.sasl_plain_password or self.sasl_plain_password_file
-        if self.uses_sasl and None in {self.sasl_mechanism, self.sasl_plain_username, password}:
-            raise ValueError(
-                f"{self.security_protocol} needs sasl_mechanism, sasl_plain_username and sasl_plain_password "
-                "(or sasl_plain_password_file)"
-            )
-        for setting in ("sasl_plain_password", "ssl_key_password"):
-            if getattr(self, setting) and getattr(self, f"{setting}_file"):
-                raise ValueError(f"{setting} and {setting}_file are both set: choose one")
-        if not self.uses_sasl and (self.sasl_mechanism or self.sasl_plain_username or password):
-            raise ValueError(f"SASL settings have no effect with security_protocol = {self.security_protocol}")
-        key_password = self.ssl_key_password or self.ssl_key_password_file
-        if not self.uses_tls and (self.ssl_cafile or self.ssl_certfile or self.ssl_keyfile or key_password):
-            raise ValueError(f"TLS files have no effect with security_protocol = {self.security_protocol}")
-        if self.ssl_keyfile and not self.ssl_certfile:
-            raise ValueError("ssl_keyfile has no effect without ssl_certfile")
-        if key_password and not self.ssl_certfile:
-            raise ValueError("ssl_key_password has no effect without ssl_certfile")
-
-    @property
-    def uses_sasl(self) -> bool:
-        """Whether the client authenticates with a name and a password."""
-        return self.security_protocol.startswith("SASL_")
-
-    @property
-    def uses_tls(self) -> bool:
-        """Whether the connection is encrypted."""
-        return self.security_protocol.endswith("SSL")
-
-    def client_options(self, section: str) -> dict[str, Any]:
-        """Return the keyword arguments for both clients, aiokafka and kafka-python; reads the files.
-
-        Raises `ConfigurationError` for an unusable file; `section` names these settings in the message.
-        """
-        options: dict[str, Any] = {"security_protocol": self.security_protocol}
-        if self.uses_sasl:
-            options |= {
-                "sasl_mechanism": self.sasl_mechanism,
-                "sasl_plain_username": self.sasl_plain_username,
-                "sasl_plain_password": self.sasl_password(section),
-            }
-        if self.uses_tls:
-            options["ssl_context"] = self._tls_context(section)
-        return options
-
-    def sasl_password(self, section: str) -> Secret:
-        """Return the password, from its setting or its file. Raises `ConfigurationError`."""
-        password = read_secret(section, "sasl_plain_password", self.sasl_plain_password, self.sasl_plain_password_file)
-        assert password is not None, "checked when the settings were made"
-        return password
-
-    def client_certificate(self, section: str) -> ClientCertificate | None:
-        """Return Drover's own certificate, if it has one. Raises `ConfigurationError` for an unusable password file."""
-        if self.ssl_certfile is None:
-            return None
-        password = read_secret(section, "ssl_key_password", self.ssl_key_password, self.ssl_key_password_file)
-        return ClientCertificate(SettingNames(section), self.ssl_certfile, self.ssl_keyfile, password)
-
-    def _tls_context(self, section: str) -> "SSLContext":
-        import ssl  # noqa: PLC0415 - costs start-up time and few need it
-
-        if self.ssl_cafile is not None:
-            check_authorities(section, "ssl_cafile", self.ssl_cafile)
-        try:
-            # Checks the certificate and the host name. Only the file's authorities are trusted, not those of this
-            # machine.
-            context = ssl.create_default_context(cafile=self.ssl_cafile)
-        except OSError as error:  # what ssl raises for unreadable and for senseless files
-            raise unusable(section, "ssl_cafile", str(self.ssl_cafile), str(error)) from error
-        certificate = self.client_certificate(section)
-        if certificate is not None:
-            certificate.load_into(context)
-        return context
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +32,11 @@ class LogSettings:
     """The Kafka that holds the log: `bootstrap` is `host:port[,host:port...]`; `prefix` begins every topic's name."""
 
     bootstrap: str
+    """brokers of the Kafka that holds the log; needed with several clusters"""
     prefix: str = DEFAULT_PREFIX
+    """the beginning of the names of Drover's topics"""
     security: Security = field(default_factory=Security)
+    """how to reach it"""
 
     def __post_init__(self) -> None:
         """Refuse invalid addresses and prefixes."""
@@ -210,13 +100,16 @@ class ClusterSettings:
     """
 
     bootstrap: str
+    """brokers of the cluster"""
     security: Security = field(default_factory=Security)
+    """how to reach it"""
     max_partitions_in_flight: int = 1250
     max_moves_per_broker: int = 5
     max_replicas_per_step: int = 1
     repairs_by_itself: bool = False
     stepping: Stepping = Stepping.GROW
     healing: HealingSettings | None = None
+    """the healing of brokers that stay away; none without this section"""
     max_leader_movements: int = 1000
     lazy_leadership: bool = False
     balances_after_return: bool = False
@@ -270,13 +163,21 @@ class WorkerSettings:
     """
 
     name: str | None = None
+    """the name of this process; default: host and process id"""
     group: str | None = None
+    """the workers' consumer group; default: `<log.prefix>-worker`"""
     instance_id: str | None = None
+    """a name that makes group membership static: unique per worker, the same after its restart"""
     session_timeout_ms: int = 10_000
+    """how long a worker may be silent before others take over"""
     listen: str = "127.0.0.1:8150"
+    """where /livez, /readyz and /metrics are served; port 0 takes any"""
     snapshot_every_records: int = 10_000
+    """how many records a shard grows by between two snapshots; 0: none"""
     log_format: LogFormat = "auto"
+    """text, json, or auto: text on a terminal, else JSON; also of `drover project` and `drover web`"""
     allow_drover_topics: bool = False
+    """whether commands may move Drover's own topics"""
 
     def __post_init__(self) -> None:
         """Refuse an address that cannot be listened on."""
@@ -340,20 +241,35 @@ class ZooKeeperSettings:
     """
 
     hosts: str | None = None
+    """the ZooKeeper of the view"""
     root: str = "/drover"
+    """the path above each cluster's tree"""
     project: bool = False
+    """whether every worker projects"""
     intake: bool = True
+    """whether requests that operators write there are carried out"""
     username: str | None = None
+    """the user of digest authentication"""
     password: str | None = field(default=None, repr=False)
+    """the user's password"""
     readers: tuple[str, ...] = ()
+    """ids that may read the tree, such as `digest:ops:HASH` or `world:anyone`"""
     allow_open_zookeeper: bool = False
+    """whether a tree that anybody may write is meant"""
     use_tls: bool = False
+    """whether the connection is encrypted"""
     ca_file: str | None = None
+    """the authorities to trust, PEM"""
     cert_file: str | None = None
+    """Drover's own certificate, PEM"""
     key_file: str | None = None
+    """its key, PEM"""
     key_password: str | None = field(default=None, repr=False)
+    """the password of an encrypted key"""
     session_timeout_ms: int = 10_000
+    """how long a projector may be silent before its session ends"""
     listen: str = "127.0.0.1:8161"
+    """where `drover project` serves /livez, /readyz and /metrics"""
 
     def __post_init__(self) -> None:
         """Refuse unusable combinations, and a root that cannot belong to Drover."""
@@ -427,13 +343,20 @@ class SparkSettings:
     """
 
     directory: str = ".local/spark"
+    """where the job keeps its tables and checkpoints"""
     master: str | None = None
+    """Spark's master; default: that of spark-submit, else two threads"""
     trigger_ms: int = 2000
+    """the pause between two batches"""
     max_records_per_batch: int = 100_000
+    """the most records of a batch"""
     keeps_history: bool = False
+    """whether everything that has ended is kept in Parquet files"""
     keeps_days: int = 90
+    """for how many days the other tables keep what has ended"""
     # May contain passwords of stores and registries.
     options: dict[str, str] = field(default_factory=dict, repr=False)
+    """Spark's own settings; they may hold passwords"""
 
     def __post_init__(self) -> None:
         """Refuse unusable values, and an empty directory, which would mean the working directory."""
@@ -449,6 +372,7 @@ class PlanningSettings:
     """Settings of `drover plan`; `disk_limit` is the share of a disk that may be used at any moment."""
 
     disk_limit: float = 0.85
+    """the share of a disk that plans may use at any moment"""
 
     def __post_init__(self) -> None:
         """Refuse an invalid share."""
@@ -469,10 +393,15 @@ class WebSettings:
     """
 
     listen: str = "127.0.0.1:8160"
+    """where the page is served; port 0 takes any"""
     hosts: tuple[str, ...] = ()
+    """further host names of the page, such as that of a proxy"""
     writes: bool = False
+    """whether users may send commands"""
     user_header: str = ""
+    """the header in which the proxy names the user"""
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+    """addresses of proxies that are trusted to name users"""
 
     def __post_init__(self) -> None:
         """Refuse an address that cannot be listened on, and writes without authenticated users."""
@@ -496,7 +425,7 @@ class WebSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings; `clusters` is by the operator's name for each."""
+    """All settings; `clusters` is by the operator's name for each, and `cluster` the one that commands are about."""
 
     log: LogSettings
     clusters: dict[str, ClusterSettings] = field(default_factory=dict)
@@ -505,6 +434,8 @@ class Settings:
     spark: SparkSettings = field(default_factory=SparkSettings)
     planning: PlanningSettings = field(default_factory=PlanningSettings)
     web: WebSettings = field(default_factory=WebSettings)
+    cluster: str | None = None
+    """the cluster that commands are about unless --cluster says otherwise; needed with several only"""
 
     @property
     def group(self) -> str:

@@ -16,19 +16,21 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
-import platformdirs
 
 from drover.errors import ConfigurationError
 from drover.events.commands import is_cluster_name
+from drover.settings.contexts import file_of_context_in_use, users_directory
 from drover.settings.settings import Settings
 from drover.settings.variables import (
     CLUSTERS,
+    LOG,
     PREFIX,
     alternatives,
     hint,
     keys_at,
     read_variables,
     section_shape,
+    variable_in_force,
     variable_of,
 )
 from drover.state.limit_names import HEALING, find, of_section
@@ -59,14 +61,38 @@ class SettingsFile:
         return f"the settings file {self.path}" if self.path is not None else f"no {FILE_NAME} (none was found)"
 
 
-def load_settings(config: Path | None = None, overrides: Mapping[str, Any] | None = None) -> Settings:
+@dataclass(frozen=True, slots=True)
+class ReadSettings:
+    """The settings, and the three sources of their values, each in the structure of the file.
+
+    `has_own_log` is false where the only cluster also holds the log because nothing else is said.
+    """
+
+    settings: Settings
+    file: SettingsFile
+    content: Mapping[str, Any]
+    variables: Mapping[str, Any]
+    flags: Mapping[str, Any]
+    has_own_log: bool
+
+
+def load_settings(
+    config: Path | None = None, overrides: Mapping[str, Any] | None = None, *, reads_file: bool = True
+) -> Settings:
+    """Read the settings; see `read_settings`."""
+    return read_settings(config, overrides, reads_file=reads_file).settings
+
+
+def read_settings(
+    config: Path | None = None, overrides: Mapping[str, Any] | None = None, *, reads_file: bool = True
+) -> ReadSettings:
     """Read the settings.
 
-    `config` is the file of a flag; without it, the first existing one of `DROVER_CONFIG`, ./drover.toml and the file in
-    the user's configuration directory is used. `overrides` holds flags in the structure of the file. Raises
-    `ConfigurationError` that names key, place and remedy.
+    `config` is the file of a flag; without it, the first existing one of `DROVER_CONFIG`, the context in use,
+    ./drover.toml and the file in the user's configuration directory is used; no file at all without `reads_file`.
+    `overrides` holds flags in the structure of the file. Raises `ConfigurationError` that names key, place and remedy.
     """
-    path = find_file(config)
+    path = find_file(config) if reads_file else None
     file, content = _parsed(path, b"" if path is None else _content(path))
     try:
         return _checked(file, content, overrides or {})
@@ -75,18 +101,17 @@ def load_settings(config: Path | None = None, overrides: Mapping[str, Any] | Non
 
 
 def find_file(config: Path | None) -> Path | None:
-    """Return the drover.toml to use, if there is one."""
+    """Return the drover.toml to use, if there is one. Raises `ConfigurationError` for a context that is gone."""
     named = config or (Path(os.environ[CONFIG_VARIABLE]) if os.environ.get(CONFIG_VARIABLE) else None)
+    named = named or file_of_context_in_use()
     if named is not None:
         return named
     here = Path(FILE_NAME)
     if here.is_file():
         return here
-    try:
-        users = platformdirs.user_config_path("drover") / FILE_NAME
-    except RuntimeError:
-        return None  # the user has no home, as in many containers
-    return users if users.is_file() else None
+    directory = users_directory()
+    users = None if directory is None else directory / FILE_NAME
+    return users if users is not None and users.is_file() else None
 
 
 def _content(file: Path) -> bytes:
@@ -133,10 +158,16 @@ def _parsed(path: Path | None, content: bytes) -> tuple[SettingsFile, dict[str, 
         raise ConfigurationError(f"{SettingsFile(path).place} is not valid TOML: {reason}") from error
 
 
-def _checked(file: SettingsFile, content: Mapping[str, Any], flags: Mapping[str, Any]) -> Settings:
+def _checked(file: SettingsFile, content: Mapping[str, Any], flags: Mapping[str, Any]) -> ReadSettings:
     clusters = {name for source in (content, flags) for name in _section(source, CLUSTERS)}
-    merged = _merged(_merged(content, read_variables(clusters)), flags)
+    variables = read_variables(clusters)
+    merged = _merged(_merged(content, variables), flags)
     _check_texts(merged, file.place)
+    host = None if _has_bootstrap(merged.get(LOG)) else _only_cluster(merged)
+    if host is not None:
+        # Its security is taken over as checked, so that what is wrong there is said once.
+        place = {"bootstrap": merged[CLUSTERS][host]["bootstrap"]}
+        merged = {**merged, LOG: {**place, **_section(merged, LOG)}}
     check = _Check(file)
     settings = check.section(Settings, _by_todays_names(merged, check), ())
     if check.problems:
@@ -148,7 +179,22 @@ def _checked(file: SettingsFile, content: Mapping[str, Any], flags: Mapping[str,
                 f"{file.place}: cluster name {name!r} must be 1 to 64 of a-z, 0-9, '.', '_' and '-', "
                 "and begin with a-z or 0-9"
             )
-    return settings
+    if host is not None and "security" not in _section(merged, LOG):
+        log = dataclasses.replace(settings.log, security=settings.clusters[host].security)
+        settings = dataclasses.replace(settings, log=log)
+    return ReadSettings(settings, file, content, variables, flags, has_own_log=host is None)
+
+
+def _has_bootstrap(log: object) -> bool:
+    """Whether a section names the log's Kafka, or is none at all, which is said when it is checked."""
+    return log is not None and (not isinstance(log, Mapping) or "bootstrap" in log)
+
+
+def _only_cluster(settings: Mapping[str, Any]) -> str | None:
+    """Return the name of the only cluster, if its Kafka is named."""
+    clusters = _section(settings, CLUSTERS)
+    named = [name for name, cluster in clusters.items() if isinstance(cluster, Mapping) and "bootstrap" in cluster]
+    return named[0] if len(named) == len(clusters) == 1 else None
 
 
 def _section(source: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -253,6 +299,11 @@ def _expected(shape: Any) -> str:
     return f"one of {', '.join(words)}" if words else _EXPECTED[kind]
 
 
+def under_todays_names(content: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a valid file says, with every limit by its own name."""
+    return _by_todays_names(content, _Check(SettingsFile(None)))
+
+
 def _by_todays_names(settings: Mapping[str, Any], check: _Check) -> Mapping[str, Any]:
     """Rename a cluster's limits from their former and foreign names."""
     clusters = settings.get(CLUSTERS)
@@ -295,17 +346,16 @@ def _flat(given: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _origin(path: Sequence[str], file: SettingsFile) -> str:
-    variable = variable_of(path)
-    named = next((name for name in os.environ if re.sub(r"[.-]", "_", name).upper() == variable), None)
+    named = variable_in_force(path, whole=True)
     if named is not None:
         return f"environment variable {named}"
     if file.path is None:
         return f"settings (no {FILE_NAME} was found)"
-    line = _line_of(path, file.text)
+    line = line_of(path, file.text)
     return f"settings file {file.path}" if line is None else f"settings file {file.path}, line {line}"
 
 
-def _line_of(path: Sequence[str], text: str) -> int | None:
+def line_of(path: Sequence[str], text: str) -> int | None:
     """Return the line of the setting at this path, or else that of its section, if there is one."""
     section: list[str] = []
     line_number: int | None = None

@@ -20,6 +20,7 @@ from drover.settings.settings import Settings
 PREFIX = "DROVER_"
 NESTED = "__"
 CLUSTERS = "clusters"
+LOG = "log"
 SECTIONS = tuple(field.name for field in dataclasses.fields(Settings))
 _ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 _SWITCHES = dict.fromkeys(_ON, True) | dict.fromkeys(_OFF, False)
@@ -54,6 +55,16 @@ def read_variables(clusters: Collection[str]) -> dict[str, Any]:
 def variable_of(path: Iterable[str]) -> str:
     """Return the variable for the setting at this path, in a form that a shell can export."""
     return PREFIX + NESTED.join(re.sub(r"[.-]", "_", part) for part in path).upper()
+
+
+def variable_in_force(path: Sequence[str], *, whole: bool = False) -> str | None:
+    """Return the variable of this environment that sets the setting at this path, if there is one.
+
+    That may be one that sets the section, unless `whole` asks for the setting's own.
+    """
+    set_here = {re.sub(r"[.-]", "_", name).upper(): name for name in os.environ}
+    wanted = [variable_of(path[:depth]) for depth in range(len(path), 0, -1)]
+    return next((set_here[name] for name in (wanted[:1] if whole else wanted) if name in set_here), None)
 
 
 def shape_at(path: Sequence[str]) -> Any:

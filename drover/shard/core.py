@@ -1,7 +1,7 @@
 """The shard core: the sans-I/O machine that turns what arrives into records, and valid records into calls.
 
-The same object runs live, under tests and in simulation. It appends nothing and calls nobody: `propose` says what to
-append, `commit` notes that it is durable and valid, and only then `effects` says what to call (R6).
+The same object runs live, under tests and in simulation. It does no I/O: `propose` returns the record to append,
+`commit` notes that it is durable and valid, and only then `effects` returns the calls to make (R6).
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,8 +60,8 @@ class ShardCore:
     def own(self, token: bytes, now: Timestamp) -> None:
         """Begin: this worker's acquire has been folded and its token is the current one.
 
-        Calls that a predecessor left open, and throttles it left pending, wait until its time is over. Then the cluster
-        is observed, and what is there is adopted without a cancel.
+        Open calls and pending throttles of a predecessor wait until they must have ended. Then the cluster is observed,
+        and moves under way are adopted without a cancel.
         """
         assert token == self.fold.token, "owning begins with the current token"
         self.disown()
@@ -84,7 +84,7 @@ class ShardCore:
             self._inputs.append(entry)
 
     def anchor_snapshot(self, snapshot_digest: bytes) -> None:
-        """Let the next record say that this snapshot may be used; nothing if the shard is not owned."""
+        """Let the next record anchor this snapshot, so that it may be used; no effect if the shard is not owned."""
         if self.owned:
             self._proposals.anchor_snapshot(snapshot_digest)
 
@@ -101,8 +101,8 @@ class ShardCore:
         """Decide everything that has arrived as one batch; None if there is nothing to record.
 
         `unavailable` says why a cluster could not be observed. The batch decides a prefix of the arrivals. Where calls
-        are owed it may be empty: if it is valid, this worker is still the owner and may call. What is too much for one
-        record is proposed in several, the commands in the first. The caller must end the batch with `commit` or
+        are owed it may be empty: if it is valid, this worker is still the owner and may call. A batch too large for one
+        record is proposed in several, with the commands in the first. The caller must end each with `commit` or
         `disown`.
         """
         if self._proposals.has_rest:
@@ -110,7 +110,7 @@ class ShardCore:
         batch = self._begin(now)
         inputs, self._inputs = self._inputs, []
         self._due_clusters.observe(inputs, batch)
-        taken = Pipeline(batch, self._clusters, self.fold.known, unavailable).run(arrivals)
+        taken = Pipeline(batch, self._clusters, self.fold.decided_commands, unavailable).run(arrivals)
         batch.end_decisions()
         owes = self._due_clusters.visit(batch)
         if not (taken.arrivals or batch.events or owes or self._proposals.has_snapshot_to_anchor):
@@ -118,14 +118,14 @@ class ShardCore:
         return self._proposals.propose(divided(batch), taken, now)
 
     def propose_refusal(self, now: Timestamp, arrivals: Sequence[Arrival], detail: str) -> ProposedBatch | None:
-        """Refuse the first arrival, after what was proposed for it turned out to be more than the log takes.
+        """Refuse the first arrival, because the record proposed for it was larger than the log accepts.
 
-        All speculation is dropped. None if nothing has arrived.
+        All speculation is dropped. None without arrivals.
         """
         assert self.token is not None, "only the owner writes"
         self.own(self.token, now)
         batch = self._begin(now)
-        taken = Pipeline(batch, self._clusters, self.fold.known, {}, refusal=detail).run(arrivals[:1])
+        taken = Pipeline(batch, self._clusters, self.fold.decided_commands, {}, refusal=detail).run(arrivals[:1])
         return self._proposals.propose(divided(batch), taken, now) if taken.arrivals else None
 
     def closing_batch(self, now: Timestamp) -> ProposedBatch | None:
@@ -156,16 +156,16 @@ class ShardCore:
     def effects(self, now: Timestamp) -> tuple[Effect, ...]:
         """Return the calls to start now: those whose intents are durable, each once, and throttles that are owed.
 
-        None while a record is proposed and not committed, or a part of its batch is still to follow. Each must start
-        within 1 s of the proposal of the last valid record. Nothing is sent to a cluster that is no longer configured,
-        or is not the one first seen under its name: what was intended for it lapses.
+        Empty while a record is proposed and not committed, or a part of its batch is still to follow. Each must start
+        within 1 s of the proposal of the last valid record. Intents lapse where the cluster is no longer configured, or
+        another Kafka cluster answers under its name.
         """
         if self._proposals.is_under_way or self._proposals.has_rest:
             return ()
         return tuple(self._due_clusters.effects(now, self._proposals.at(now), self._proposals.start_by_ms))
 
     def wake_at_ms(self, now: Timestamp) -> int | None:
-        """Tell when (monotonic) `propose` should be called although nothing arrives; None if never."""
+        """Return when (monotonic) to call `propose` without new arrivals; None if never."""
         is_waiting = self._proposals.has_rest or self._proposals.has_snapshot_to_anchor
         return now.monotonic_ms if is_waiting else self._due_clusters.next_ms(now.monotonic_ms)
 

@@ -18,7 +18,7 @@ class DueClusters:
     due_ms: dict[str, int | None] = field(default_factory=dict)
 
     def observe(self, inputs: Iterable[Input], batch: BatchBuilder) -> None:
-        """Let the clusters handle what has arrived; touch them, and those that are due."""
+        """Let the clusters handle their inputs; touch them, and the clusters that are due."""
         for entry in inputs:
             self.touched.add(entry.cluster)
             self.clusters.of(entry.cluster).observe(entry, batch)
@@ -26,7 +26,7 @@ class DueClusters:
         self.touched.update(name for name, due in self.due_ms.items() if due is not None and due <= now_ms)
 
     def visit(self, batch: BatchBuilder) -> bool:
-        """Let those that are touched emit what follows, in order; return whether calls are owed there."""
+        """Reconcile the touched clusters in order; return whether any of them owes calls."""
         visited = sorted(self.touched)
         self.acting.update(visited)
         owes = False
@@ -39,14 +39,14 @@ class DueClusters:
         return owes
 
     def effects(self, now: Timestamp, log_now: Timestamp, start_by_ms: int) -> Iterator[Effect]:
-        """Make the calls of those that may have effects, in order; `log_now` is the same moment in log time."""
+        """Yield the calls of acting clusters, in order; `log_now` is `now` in log time."""
         acting, self.acting = sorted(self.acting), set()
         for name in acting:
             yield from self.clusters.of(name).effects(now, start_by_ms)
             self.due_ms[name] = self.clusters.of(name).attention(log_now).due_ms
 
     def next_ms(self, now_ms: int) -> int | None:
-        """Tell when the next cluster is due although nothing arrives; None if never."""
+        """Return when the next cluster is due without new inputs; None if never."""
         if self.touched:
             return now_ms
         return min((due for due in self.due_ms.values() if due is not None), default=None)

@@ -1,4 +1,4 @@
-"""The inbox of one shard: what has arrived from its four command topics and is not yet durable.
+"""The inbox of one shard: commands from its four topics that are not yet durable.
 
 Each topic is first in, first out. `drover.cancel` comes before the others, so that a freeze or a cancel never waits for
 a flood of alters; the others follow each other by the time of their records. No topic fills more than half of a run
@@ -19,15 +19,15 @@ CANCEL_INDEX = COMMAND_KINDS.index("cancel")
 
 
 class InboxGapError(AssertionError):
-    """A command was skipped; going on would lose it."""
+    """An offset is missing: a command would be lost."""
 
 
 class Inbox:
     """Commands that have arrived and are not yet durable.
 
-    A command leaves for good only when its batch is folded as valid (`settle`); when fenced, what was taken goes back
-    to the head (`give_back`), and `take` drops what another owner has decided meanwhile. Offsets may be skipped only
-    with `skip_to`, after the gap was proven empty.
+    A command leaves for good only when its batch is folded as valid (`settle`). When the worker is fenced, the commands
+    it took go back to the head (`give_back`), and `take` drops those that another owner has decided meanwhile. Offsets
+    may be skipped only with `skip_to`, after the gap was proven empty.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Inbox:
         self.bytes = 0
 
     def __iter__(self) -> Iterator[Arrival]:
-        """Iterate over what waits, in the order of each topic."""
+        """Iterate over the waiting commands, topic by topic."""
         for queue in self._queues:
             yield from queue
 
@@ -51,7 +51,7 @@ class Inbox:
         self.count = self.bytes = 0
 
     def expected(self, topic_index: int) -> int:
-        """Tell which offset must come next."""
+        """Return the offset that must come next."""
         return self._next[topic_index]
 
     def skip_to(self, topic_index: int, offset: int) -> None:
@@ -93,7 +93,7 @@ class Inbox:
         return self._taken
 
     def _following(self, sizes: Sequence[int]) -> Arrival | None:
-        """Return what comes next, of a topic that has not had its share if there is one: a cancel, else the oldest."""
+        """Return the next arrival: a cancel, else the oldest; topics that have had half of the run come last."""
         heads = [queue[0] for queue in self._queues if queue]
         sharing = [head for head in heads if sizes[head.topic_index] < CLOSE_BYTES // 2]
         return min(sharing or heads, key=_place, default=None)
@@ -107,14 +107,14 @@ class Inbox:
         self.give_back()
 
     def give_back(self) -> None:
-        """Put everything taken back to the head, as if it had never been taken."""
+        """Put the taken commands back to the heads of their queues."""
         for arrival in reversed(self._taken):
             self._queues[arrival.topic_index].appendleft(arrival)
         self._taken = ()
 
     @property
     def is_high(self) -> bool:
-        """Whether reading on should stop."""
+        """Whether reading should stop."""
         return self.count >= HIGH_COUNT or self.bytes >= HIGH_BYTES
 
     @property

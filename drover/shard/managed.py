@@ -40,9 +40,9 @@ from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
 from drover.state.scheduling import Limits
 
-# How often a cluster is reconciled where the one that is meant does not answer.
+# How often a cluster is reconciled while another Kafka cluster answers under its name, or none does.
 WITHOUT_CLUSTER_MS = 1000
-# A survey that was not answered is tried again after so long.
+# The wait after a survey without an answer.
 SURVEY_AGAIN_MS = 10_000
 
 
@@ -55,18 +55,18 @@ class ManagedCluster:
         self._is_configured = limits is not None
         self._sizes = CopySizes(self.observed)
         self._reconcilers = _reconcilers(state, self.observed, self._sizes, scope, limits, now)
-        # Until when (monotonic) no survey follows one that was not answered.
+        # When (monotonic) the next survey may begin, if the last one gets no answer.
         self._next_survey_ms = 0
 
     def apply(self, events: Iterable[AnyEvent], at_ms: int) -> tuple[AnyEvent, ...]:
         """Apply events with those that belong in the same batch; returns all of them in order.
 
-        A list's canonical order is kept before a step changes it, and what becomes of it follows the end of its
-        reassignment. If the target of an ending reassignment was replaced, the events of the new one follow.
+        A list's canonical order is kept before a step changes it, and is changed or ended with its reassignment. If the
+        target of an ending reassignment was replaced, the events of the new reassignment follow.
         """
         applied: list[AnyEvent] = []
         for event in events:
-            for part in self._with_company(event):
+            for part in self._with_related(event):
                 apply(self.state, part, at_ms)
                 applied.append(part)
         changes = changes_by(tuple(applied))
@@ -74,8 +74,8 @@ class ManagedCluster:
             reconciler.follow(changes)
         return changes.events
 
-    def _with_company(self, event: AnyEvent) -> Iterator[AnyEvent]:
-        """Yield an event with those that belong to it; each one is applied before the next is asked for."""
+    def _with_related(self, event: AnyEvent) -> Iterator[AnyEvent]:
+        """Yield an event with those that belong to it; the caller applies each before it takes the next."""
         state = self.state
         if type(event) is CallIntended:
             yield from order_before(state, state.reassignments[event.key], event)
@@ -96,7 +96,7 @@ class ManagedCluster:
             yield from orders
 
     def observe(self, entry: Input, batch: BatchBuilder) -> None:
-        """Let every capability handle an input; what another Kafka cluster shows says nothing about this one."""
+        """Let every capability handle an input; observations of another Kafka cluster are ignored."""
         identity, *others = self._reconcilers
         identity.observe(entry, batch)
         if isinstance(entry, BytesSampled):
@@ -117,27 +117,27 @@ class ManagedCluster:
             reconciler.observe(entry, batch)
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Let every capability emit what follows."""
+        """Let every capability emit its events."""
         for reconciler in self._reconcilers:
             reconciler.reconcile(batch)
 
     @property
     def _lapsed(self) -> str | None:
-        """The reason why no call may be made, not even one whose intent is durable; None if calls may be made."""
+        """The reason why even calls with a durable intent may not be made; None if they may."""
         if not self._is_configured:
             return "the cluster is not configured any more: nothing was sent"
         return lapse(self.state, CALL_GATES)
 
     def effects(self, now: Timestamp, start_by_ms: int) -> Iterator[Effect]:
-        """Make the calls that are due; none where nothing may be sent."""
+        """Yield the calls that are due; the reconcilers let them lapse where no call may be made."""
         lapsed = self._lapsed
         for reconciler in self._reconcilers:
             yield from reconciler.effects(now, start_by_ms, lapsed)
 
     def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None = None) -> Attention:
-        """Say what to look at and when to reconcile again; `moves` is what List has just shown, see `Reconciler`.
+        """Say what to look at and when to reconcile again; `moves` is Kafka's latest listing, see `Reconciler`.
 
-        What is due stays due while another cluster answers, or none has answered yet: it is tried once a second.
+        While another cluster answers, or none has answered yet, work that is due is tried once a second.
         """
         asked = merged(reconciler.attention(now, moves) for reconciler in self._reconcilers)
         if calls_nothing(self.state):
@@ -147,31 +147,31 @@ class ManagedCluster:
         return replace(asked, survey=survey, owes=asked.owes and self._is_configured)
 
     def survey_begins(self, now: Timestamp) -> None:
-        """Note that a survey is made: if it is not answered, other looks come before the next one."""
+        """Note that a survey begins: without an answer, other observations come before the next one."""
         self._next_survey_ms = now.monotonic_ms + SURVEY_AGAIN_MS
 
     def copying(self) -> Mapping[TopicPartition, tuple[int, tuple[int, ...], int | None]]:
         """List what is being copied: per partition its step, the brokers being added, and the leader if known."""
-        found: dict[TopicPartition, tuple[int, tuple[int, ...], int | None]] = {}
+        copies: dict[TopicPartition, tuple[int, tuple[int, ...], int | None]] = {}
         for key in self.state.moves.in_flight:
             reassignment = self.state.reassignments[key]
             if reassignment.step is not None and reassignment.phase is Phase.COPYING:
-                found[key] = (reassignment.step.number, reassignment.step.adding, reassignment.step.leader)
-        return found
+                copies[key] = (reassignment.step.number, reassignment.step.adding, reassignment.step.leader)
+        return copies
 
     def unmeasured(self, seen: Observation) -> frozenset[str]:
-        """List the topics of which a step has come to its end, as was just seen, before any size was read."""
-        found = set()
+        """List the topics with a step that was just seen to be done before any of its sizes was read."""
+        topics = set()
         for key, facts in seen.partitions.items():
             reassignment = self.state.reassignments.get(key)
             if facts is None or facts.move is not None or reassignment is None:
                 continue
             if reassignment.phase is Phase.COPYING and not self._sizes.has_sample(reassignment):
-                found.add(key.topic)
-        return frozenset(found)
+                topics.add(key.topic)
+        return frozenset(topics)
 
     def topics_to_sample(self, now: Timestamp) -> frozenset[str]:
-        """List the topics whose sizes are to be read now: of what is being copied, and of what waits for it."""
+        """List the topics whose sizes are to be read now: of partitions that are copied, or wait for it."""
         copying = frozenset(key.topic for key in self.copying())
         return copying | self._sizes.topics_to_sample(self.state, now.monotonic_ms)
 
@@ -221,7 +221,7 @@ class ManagedClusters:
         self._now = Timestamp(0, 0)
 
     def begin(self, state: ShardState, now: Timestamp) -> None:
-        """Begin an ownership with what the log says."""
+        """Begin an ownership with the state in the log."""
         self.speculative = state.copy()
         self._clusters = {}
         self._now = now

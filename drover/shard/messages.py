@@ -17,7 +17,7 @@ class Arrival(msgspec.Struct, frozen=True):
     """One record of a command topic, in the inbox of its shard.
 
     `topic_index` is the place in `TopicNames.commands`; `forwarded` says that another worker produced it here because
-    it was in a partition that was not its cluster's. `payload` and `headers` are what the client sent.
+    it was in a partition that was not its cluster's. `payload` and `headers` are the client's.
     """
 
     topic_index: int
@@ -32,7 +32,7 @@ class Arrival(msgspec.Struct, frozen=True):
 def arrival_of(
     topic_index: int, offset: int, timestamp_ms: int, payload: bytes, headers: Iterable[tuple[str, bytes]]
 ) -> Arrival:
-    """Decode one record; what is no command travels on as a value that says why. The last header of a name counts."""
+    """Decode one record; one that is not a command holds a `Malformed` value. The last header of a name counts."""
     pairs = tuple(headers)
     named = dict(pairs)
     content_type = named.get(CONTENT_TYPE_HEADER)
@@ -48,7 +48,7 @@ def arrival_of(
 
 
 def _kept(pairs: tuple[tuple[str, bytes], ...]) -> tuple[tuple[str, bytes], ...]:
-    """Return the headers to send on; none of them where they are larger than any that mean something."""
+    """Return the headers to send on; none if they are larger than any legitimate ones."""
     size = sum(len(name) + len(value) for name, value in pairs)
     return pairs if size <= MAX_HEADER_BYTES else ()
 

@@ -1,4 +1,4 @@
-"""PURE: what is said of groups of workers that share a log, and so take its shards from each other."""
+"""PURE: the message about groups of workers that share a log and so take its shards from each other."""
 
 from collections.abc import Collection
 

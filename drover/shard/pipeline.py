@@ -1,7 +1,8 @@
-"""The one way of a command: whatever has arrived becomes exactly one result, and `_record` alone records it.
+"""The path of every command: each arrival becomes exactly one result, and `_record` alone records it.
 
-A command that is here and new is decided by the capability that owns its type, on the state that those before it have
-made. One that must be observed first, or waits for the end of a call, ends the run: it comes again with the next batch.
+A new command of this shard is decided by the capability that owns its type, on the state that earlier commands made.
+One whose partitions must be observed first, or that waits for the end of a call, ends the run and is tried again with
+the next batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,18 +23,18 @@ from drover.events.records import AnyEvent, Outcome
 from drover.events.refusals import Refusal, RefusalCode
 from drover.events.topics import shard_of
 from drover.facts import PartitionFacts
-from drover.fold.known import IDENTITY_RETENTION_MS, KnownCommand, KnownCommands
+from drover.fold.decided_commands import IDENTITY_RETENTION_MS, DecidedCommand, DecidedCommands
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.observations import FRESH_MS
 from drover.shard.managed import ManagedCluster, ManagedClusters
 from drover.shard.messages import Arrival
 from drover.shard.scope import ShardScope
 
-# A record of the log may have 8 MiB: a decision fits, with what its batch has decided before it.
+# A record of the log may have 8 MiB: a decision fits together with the earlier ones of its batch.
 MAX_DECISION_BYTES = 6 * 1024 * 1024
-# Of one batch: each is written by itself.
+# Per batch, since each is written by itself.
 MOST_DEAD_LETTERS = 1000
-# A call begins within a second of its intent and ends within four more; after a takeover it is waited for as long.
+# A call begins within a second of its intent and ends within four more, also that of a previous owner.
 MAX_CALL_WAIT_MS = 6000
 
 
@@ -43,7 +44,7 @@ class Decided:
 
     outcome: Outcome
     events: tuple[AnyEvent, ...]
-    # In the record.
+    # In bytes, as recorded.
     size: int
 
 
@@ -57,7 +58,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The command was refused before any capability saw it; `takes_id` says that its id is used by that."""
+    """The command was refused before any capability saw it; `takes_id` says whether its id is used up."""
 
     command: AnyCommand
     code: RefusalCode
@@ -74,7 +75,7 @@ class Forwarded:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """The record is no command that can be decided here; `malformed` is what could be read of it, if its place is."""
+    """The record is no command that can be decided; `malformed` holds its readable fields, if any."""
 
     reason: str
     malformed: Malformed | None = None
@@ -85,7 +86,7 @@ Result = Decided | Duplicate | Refused | Forwarded | DeadLetter
 
 @dataclass(slots=True)
 class Taken:
-    """The arrivals that a run has taken, and those of them that go elsewhere."""
+    """The arrivals that a run has taken, and those of them to be forwarded or written as dead letters."""
 
     arrivals: list[Arrival] = field(default_factory=list)
     forward: list[tuple[Arrival, int]] = field(default_factory=list)
@@ -93,25 +94,25 @@ class Taken:
 
 
 class CommandIndex:
-    """The known command ids by cluster: those in the log, and those of the batch under way (R5)."""
+    """The ids of decided commands by cluster: those in the log, and those of the batch under way (R5)."""
 
-    def __init__(self, durable: KnownCommands, at_ms: int) -> None:
+    def __init__(self, durable: DecidedCommands, at_ms: int) -> None:
         self._durable = durable
         self._at_ms = at_ms
         self._deciding: dict[tuple[str, str], tuple[bytes, str]] = {}
 
-    def earlier(self, identity: tuple[str, str]) -> KnownCommand | None:
-        """Return what the log knows of an id, unless it is more than 7 days old."""
+    def earlier(self, identity: tuple[str, str]) -> DecidedCommand | None:
+        """Return the command in the log with this id, unless it is more than 7 days old."""
         earlier = self._durable.get(identity)
         return None if earlier is None or earlier.at_ms <= self._at_ms - IDENTITY_RETENTION_MS else earlier
 
     def deciding(self, identity: tuple[str, str]) -> bytes | None:
-        """Return the digest of the command of the batch under way that has an id; None if none has."""
+        """Return the digest of the command with this id in the batch under way; None without one."""
         digest, _ = self._deciding.get(identity, (None, ""))
         return digest
 
     def owner(self, identity: tuple[str, str]) -> str:
-        """Name whose command has an id already: by whom, and where its outcome is."""
+        """Describe the command that has an id already: its author, and where its outcome is."""
         earlier = self.earlier(identity)
         if earlier is None:
             return f"of {self._deciding[identity][1]}, decided in this record"
@@ -140,22 +141,22 @@ def partitions_to_observe(arrivals: Sequence[Arrival], clusters: ManagedClusters
 class Pipeline:
     """Takes a run of arrivals into one batch.
 
-    `unavailable` says why a cluster could not be observed. With `refusal` every command that belongs here is refused
-    for what deciding it would write.
+    `unavailable` says why a cluster could not be observed. With `refusal` every command of this shard is refused for
+    that reason.
     """
 
     def __init__(
         self,
         batch: BatchBuilder,
         clusters: ManagedClusters,
-        known: KnownCommands,
+        decided: DecidedCommands,
         unavailable: Mapping[str, str],
         refusal: str | None = None,
     ) -> None:
         self._batch = batch
         self._clusters = clusters
         self._scope: ShardScope = clusters.scope
-        self._index = CommandIndex(known, batch.at_ms)
+        self._index = CommandIndex(decided, batch.at_ms)
         self._unavailable = unavailable
         self._refusal = refusal
         self._taken = Taken()
@@ -171,7 +172,7 @@ class Pipeline:
             self._record(arrival, result)
         return self._taken
 
-    # -- what becomes of an arrival
+    # -- the result of an arrival
 
     def _result(self, arrival: Arrival) -> Result | None:
         command, scope = arrival.command, self._scope
@@ -191,7 +192,7 @@ class Pipeline:
         return self._repeated(command) or self._decided(command, arrival)
 
     def _repeated(self, command: AnyCommand) -> Duplicate | Refused | None:
-        """Return what a command is whose id is used already, or whose cluster is unknown; None for any other."""
+        """Return the result for a command with a used id or an unknown cluster; None for any other."""
         identity = (command.cluster, command.id)
         earlier = self._index.earlier(identity)
         first = self._index.deciding(identity) if earlier is None else earlier.digest
@@ -204,7 +205,7 @@ class Pipeline:
         if command.cluster not in self._scope.clusters:
             name = command.cluster
             detail = f"cluster {name} is not configured: add [clusters.{name}] and restart the workers"
-            # Its id is not remembered, since anybody can think of names: a repetition is refused again.
+            # Its id is not remembered, since names of clusters can be invented without end.
             return Refused(command, RefusalCode.UNKNOWN_CLUSTER, detail)
         return None
 
@@ -226,10 +227,11 @@ class Pipeline:
     def _must_wait(
         self, command: AnyCommand, needed: NeededObservations, arrival: Arrival, cluster: ManagedCluster
     ) -> bool:
-        """Whether what the command needs to see is not there yet.
+        """Whether the command must wait for observations of its partitions.
 
-        What has ended in this batch must be observed again. While a reorder's or an election's call is open about a
-        partition, no look at it counts: the command waits a few seconds for the end, and is refused then.
+        A partition whose move has ended in this batch must be observed again. While a reorder or an election of a
+        partition is under way, no observation of it counts: the command waits a few seconds for the end, and is refused
+        after that.
         """
         if not needed.required:
             return False
@@ -243,7 +245,7 @@ class Pipeline:
         now_ms, observed = self._batch.now.monotonic_ms, cluster.observed
 
         def recent(key: TopicPartition) -> PartitionFacts | None:
-            # What copies is looked at once in FRESH_MS.
+            # Copying partitions are observed once in FRESH_MS.
             seen = observed.fresh(key, now_ms, 2 * FRESH_MS)
             return None if seen is None else seen.facts
 
@@ -267,10 +269,10 @@ class Pipeline:
             directories=observed.directories,
         )
 
-    # -- what is recorded of it
+    # -- recording the result
 
     def _record(self, arrival: Arrival, result: Result) -> None:
-        """Record what has become of one arrival; nothing else adds outcomes to a batch."""
+        """Record the result of one arrival; only this function adds outcomes to a batch."""
         self._taken.arrivals.append(arrival)
         if isinstance(result, Forwarded):
             self._taken.forward.append((arrival, result.shard))
@@ -291,7 +293,7 @@ class Pipeline:
         return self._scope.topics.commands[arrival.topic_index]
 
     def _is_answered(self, letter: DeadLetter) -> bool:
-        """Whether a dead letter has an outcome as well: its id and its cluster can be read, and that lives here."""
+        """Whether a dead letter also has an outcome: its id and its cluster, one of this shard, are readable."""
         malformed = letter.malformed
         if malformed is None or not _is(malformed.cluster, ClusterName) or not _is(malformed.id, Identifier):
             return False
@@ -306,10 +308,10 @@ class Pipeline:
                 digest = command_digest(command) if takes_id else b""
                 return _outcome_of(command, topic, arrival.offset, refuse(code, detail), digest=digest)
             case Duplicate(command, first_offset):
-                said = _outcome_of(command, topic, arrival.offset, Decision())
-                return msgspec.structs.replace(said, verdict="duplicate", first_offset=first_offset)
+                accepted = _outcome_of(command, topic, arrival.offset, Decision())
+                return msgspec.structs.replace(accepted, verdict="duplicate", first_offset=first_offset)
             case DeadLetter(_, malformed):
-                assert malformed is not None, "only what names an id is answered"
+                assert malformed is not None, "only dead letters with an id are answered"
                 return _outcome_of_malformed(malformed, topic, arrival.offset)
 
 
@@ -348,7 +350,7 @@ def _outcome_of_malformed(malformed: Malformed, topic: str, offset: int) -> Outc
 
 
 def _bounded(refusal: Refusal) -> Refusal:
-    """Cut the words of a refusal, which may quote the command, to what is kept for ever."""
+    """Shorten the detail of a refusal, which may quote the command and is kept for ever."""
     detail = shortened(refusal.detail)
     return refusal if detail == refusal.detail else msgspec.structs.replace(refusal, detail=detail)
 

@@ -17,7 +17,7 @@ from drover.state.hashing import is_hash_due
 
 CALL_START_MS = 1000
 
-# A record of the log may have 8 MiB. What a decision adds beyond this goes into the next record.
+# A record of the log may have 8 MiB. Events beyond this size go into the next record.
 RECORD_BYTES = 4 * 1024 * 1024
 
 
@@ -31,7 +31,7 @@ class BatchContent:
 
 
 class Proposals:
-    """The record under way, what follows it, and how far the commands are decided, as the log says.
+    """The record under way, the rest of its batch, and how far the commands are decided by the log.
 
     `topic_ids` are the ids of the four command topics as they are now; the barrier has compared them.
     """
@@ -42,11 +42,11 @@ class Proposals:
         self.begin(None)
 
     def begin(self, token: bytes | None) -> None:
-        """Begin an ownership with its token; None ends one. Nothing that was proposed before counts any more."""
+        """Begin an ownership with its token, or end it with None; earlier proposals are dropped."""
         # The token under which this worker owns the shard; None while it does not.
         self.token = token
         self.is_under_way = False
-        # What did not fit into the record before: it follows at once, and nothing is called before it is durable.
+        # Content that did not fit into the last record: it follows at once, and no call is made before it is durable.
         self._rest: tuple[BatchContent, ...] = ()
         # A snapshot that was written, and that the log does not anchor yet.
         self._snapshot_digest: bytes | None = None
@@ -55,7 +55,7 @@ class Proposals:
         self._proved_ms = -CALL_START_MS - 1
 
     def anchor_snapshot(self, snapshot_digest: bytes) -> None:
-        """Let the next record say that this snapshot may be used."""
+        """Let the next record anchor this snapshot, so that it may be used."""
         self._snapshot_digest = snapshot_digest
 
     @property
@@ -65,7 +65,7 @@ class Proposals:
 
     @property
     def has_snapshot_to_anchor(self) -> bool:
-        """Whether a snapshot waits for a record that says that it may be used."""
+        """Whether a snapshot waits for a record that anchors it."""
         return self._snapshot_digest is not None
 
     @property
@@ -110,9 +110,9 @@ class Proposals:
 
     @property
     def _cursors(self) -> tuple[Cursor, ...]:
-        known = self._fold.cursors or tuple(Cursor(topic_id, 0) for topic_id in self._topic_ids)
+        cursors = self._fold.cursors or tuple(Cursor(topic_id, 0) for topic_id in self._topic_ids)
         return tuple(
-            Cursor(topic_id, cursor.next_offset) for topic_id, cursor in zip(self._topic_ids, known, strict=True)
+            Cursor(topic_id, cursor.next_offset) for topic_id, cursor in zip(self._topic_ids, cursors, strict=True)
         )
 
     def at(self, now: Timestamp) -> Timestamp:
@@ -131,8 +131,8 @@ def following(cursors: Sequence[Cursor], taken: Iterable[Arrival]) -> tuple[Curs
 def divided(batch: BatchBuilder) -> tuple[BatchContent, ...]:
     """Divide a batch into as many records as it takes: the outcomes and what was decided for them in the first.
 
-    Decisions take less than half of what a record may have, and come before what the capabilities say follows. Only the
-    latter is ever divided: each event of it leads from one possible state to the next, as in records of their own.
+    Decisions, with less than half of a record's size, come before the events of the reconcilers. Only the latter are
+    divided, since each of them leads from one valid state to the next, as if it had a record of its own.
     """
     if batch.size <= RECORD_BYTES:
         return (BatchContent(batch.at_ms, tuple(batch.outcomes), tuple(batch.events)),)
@@ -164,9 +164,9 @@ def proposed_batch(
     state_hash: bytes | None,
     snapshot_digest: bytes | None,
 ) -> ProposedBatch:
-    """Make the record that follows what is folded.
+    """Make the record that follows the last folded one.
 
-    `state_hash` is of the state before it, `snapshot_digest` of a snapshot that was written; None in most records.
+    `state_hash` is that of the state before it, `snapshot_digest` that of a snapshot to anchor; None in most records.
     """
     record = Batch(
         schema=SCHEMA_VERSION,

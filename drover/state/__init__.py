@@ -1,1 +1,1 @@
-"""The state of a managed cluster, as the log has it: declared once, folded event by event."""
+"""The state of a managed cluster: declared once, folded from the log event by event."""

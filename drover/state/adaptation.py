@@ -55,8 +55,8 @@ class AdaptationState(ClusterSlice):
 
     def slots_of(self, broker: int, limit: int) -> int:
         """Return the number of a broker's slots that moves may use now, at least one."""
-        known = self.allowances.get(broker)
-        return limit if known is None else max(1, limit >> known.halvings)
+        allowance = self.allowances.get(broker)
+        return limit if allowance is None else max(1, limit >> allowance.halvings)
 
     def is_suspended(self, key: TopicPartition) -> bool:
         """Whether a copy of this partition has to wait until the suspension ends."""

@@ -25,19 +25,19 @@ class ClusterState(
     SchedulingState,
     ReassignmentState,
 ):
-    """A managed cluster, as the log has it; only `drover.fold.evolve.apply` changes it.
+    """The state of a managed cluster; only `drover.fold.evolve.apply` changes it.
 
     A new capability adds its slice as a base class. Functions take the narrowest slice that they need.
     """
 
     @property
     def leader_movements(self) -> int:
-        """Return the number of leaders being moved by steps, by elections and by reorders before one (R435-8)."""
+        """Return the number of leaders that steps, elections, and reorders before elections are moving (R435-8)."""
         return self.moves.leader_steps + self.leaders_under_way
 
     def copy(self) -> Self:
         """Return an independent copy; the values inside are frozen and shared."""
         copy = type(self)(self.name)
-        for one in fields(self):
-            setattr(copy, one.name, copy_of(getattr(self, one.name)))
+        for attribute in fields(self):
+            setattr(copy, attribute.name, copy_of(getattr(self, attribute.name)))
         return copy

@@ -13,17 +13,16 @@ from typing import Any
 import msgspec
 
 _RECORDED = "recorded"
-_MAPPINGS = (dict,)
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """How a field of the state is hashed, kept in snapshots and told to people.
+    """How a field of the state is hashed, kept in snapshots and shown to people.
 
-    `name` is the field's name in hashes and snapshots, and never changes; None for a field that snapshots keep and no
-    hash covers. `content` makes what is hashed of a value. `key` finds an entry's key in the entry, for maps of which
-    snapshots keep the entries alone. `described_as` says what one entry is called, and what it is called when one comes
-    or goes; a value that is not a map has only the first.
+    `name` is the field's name in hashes and snapshots, and never changes; `hashed` is false for a field that snapshots
+    keep and no hash covers. `content` returns the hashed form of a value. `key` returns an entry's key from the entry,
+    for maps of which snapshots keep only the entries. `described_as` are the words for an entry, for its coming and for
+    its going; a value that is not a map has only the first.
     """
 
     name: str
@@ -53,7 +52,7 @@ def recorded(
 def index(factory: Callable[[], Any]) -> Any:
     """Declare a field that is derived from recorded ones: not hashed, not in snapshots, not compared.
 
-    One that every event would change holds nothing until it is asked for: who only reads the log never asks.
+    An index that every event would change is built on its first use, since a reader of the log may never use it.
     """
     return field(default_factory=factory)
 
@@ -73,7 +72,9 @@ class ClusterSlice:
 
 def declarations(kind: type[ClusterSlice]) -> Mapping[str, Recorded]:
     """Return the recorded fields of a state by attribute name, in the order of declaration."""
-    return {one.name: one.metadata[_RECORDED] for one in fields(kind) if _RECORDED in one.metadata}
+    return {
+        attribute.name: attribute.metadata[_RECORDED] for attribute in fields(kind) if _RECORDED in attribute.metadata
+    }
 
 
 def copy_of(value: Any) -> Any:
@@ -108,16 +109,16 @@ def values_by_key(value: Mapping[Any, Any]) -> object:
 def not_default(value: msgspec.Struct) -> dict[str, object]:
     """Return the fields of a struct that are not equal to their defaults, by name."""
     return {
-        name: found
+        name: content
         for name, attribute, default in _defaults(type(value))
-        if (found := getattr(value, attribute)) != default
+        if (content := getattr(value, attribute)) != default
     }
 
 
 @functools.cache
 def _defaults(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, object], ...]:
     """Return wire name, attribute and default of each field; cached, because msgspec resolves annotations slowly."""
-    return tuple((one.encode_name, one.name, one.default) for one in msgspec.structs.fields(kind))
+    return tuple((item.encode_name, item.name, item.default) for item in msgspec.structs.fields(kind))
 
 
 def items_not_default(value: Mapping[Any, msgspec.Struct]) -> object:

@@ -9,13 +9,13 @@ from drover.state.reassignment import Reassignment
 
 def destinations(state: ClusterState) -> Mapping[TopicPartition, tuple[int, ...]]:
     """Return the target brokers of every partition that has a reassignment or a queue entry."""
-    found: dict[TopicPartition, tuple[int, ...]] = {}
+    brokers: dict[TopicPartition, tuple[int, ...]] = {}
     for key, entry in state.reassignments.items():
         then = () if entry.replacement is None else entry.replacement.target
-        found[key] = (*(entry.current if entry.awaits_cancel else entry.step_target), *then)
+        brokers[key] = (*(entry.current if entry.awaits_cancel else entry.step_target), *then)
     for key, queued in state.queue.items():
-        found[key] = (*found.get(key, ()), *queued.target)
-    return found
+        brokers[key] = (*brokers.get(key, ()), *queued.target)
+    return brokers
 
 
 def targets(state: ClusterState) -> Mapping[TopicPartition, tuple[int, ...]]:

@@ -1,10 +1,10 @@
-"""The hash of what events have made of a shard: equal states have equal hashes, in any process, for ever.
+"""The hash of a shard's state: equal states have equal hashes, in any process, for ever.
 
 It covers the recorded fields of each cluster's state that are not at their defaults, so that a field added later
 changes no recorded hash. msgspec leaves a field of a struct out if its value *is* the default, the same object: a
 struct may have `omit_defaults` only if its defaults exist once (None, False, 0, an empty tuple, a member of an
-enumeration), which a test holds it to. Nor may such a struct grow beyond 15 fields: msgspec then writes a wider map
-header, whatever is left out.
+enumeration), which a test checks. Such a struct has at most 15 fields: beyond that, msgspec writes a wider map header
+even if most fields are left out.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ import msgspec
 from drover.state.cluster import ClusterState
 from drover.state.declared import declarations
 
-# So many batches lie between two hashes at least.
+# The least number of batches from one hash to the next.
 HASH_EVERY = 1000
 
 _HASHED = {
@@ -36,8 +36,8 @@ def state_hash(clusters: Mapping[str, ClusterState]) -> bytes:
 def is_hash_due(sequence: int, clusters: Mapping[str, ClusterState]) -> bool:
     """Whether the batch of this number carries a hash of the state: every thousandth, and more rarely in a large state.
 
-    A hash takes time for each entry, 60 ms for 100,000 reassignments, in which the shard decides nothing. So there are
-    about as many batches between two hashes as the state has entries.
+    A hash takes time for each entry, 60 ms for 100,000 reassignments, and the shard decides no command meanwhile. So
+    there are about as many batches between two hashes as the state has entries.
     """
     if sequence % HASH_EVERY:
         return False

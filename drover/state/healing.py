@@ -17,7 +17,7 @@ ALIVE_ENDS_REPORT_MS = 30_000
 class Absence(Struct, frozen=True, gc=False, omit_defaults=True):
     """One absence of a broker, since the first record about it (ms of log time).
 
-    `seen` says that the cluster showed it and not only a report; `choice` is what an operator wants.
+    `seen` says that the cluster showed it, and not only a report; `choice` is the operator's.
     """
 
     since_ms: int
@@ -27,7 +27,7 @@ class Absence(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class HealedBroker(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What heals have replaced in one absence of a broker, which began at `since_ms` (log time); `heal` is the last."""
+    """The work of heals in one absence of a broker since `since_ms` (log time); `heal` is the last of them."""
 
     since_ms: int
     heal: str
@@ -68,7 +68,7 @@ class HealChunk(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class RunningChunk(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The chunk that is under way, as the plan of that name; `chunks` is how many its heal had."""
+    """The chunk that is under way, as the plan of that name; `chunks` is the number of chunks of its heal."""
 
     heal: str
     number: int
@@ -92,9 +92,9 @@ class HealingState(ClusterSlice):
     """Failed brokers with the time that the first report named, absences, and the heal under way.
 
     `recent_returns` are the last returns of each broker (ms of log time); `emptied_brokers` were healed completely and
-    have not come back since, and `healed_brokers` say what was replaced in the absence that lasts. `heal_bytes` is what
-    was begun per hour since the epoch, for a day. `heal_superseded` are the partitions of the running chunk that gave
-    way to another target, with the list that was asked for. The fold decides nothing by it and by `healed_brokers`, so
+    have not come back since, and `healed_brokers` counts what was replaced in the present absence. `heal_bytes` are the
+    bytes begun per hour since the epoch, for a day. `heal_superseded` are the partitions of the running chunk that gave
+    way to another target, with the list that was asked for. The fold does not depend on it or on `healed_brokers`, so
     no hash covers them; snapshots keep them.
     """
 
@@ -132,9 +132,9 @@ class HealingState(ClusterSlice):
     def failed_since_ms(self, broker: int) -> int | None:
         """Return when a broker was first reported or missed (R46-1).
 
-        None if it is neither, and once all its replicas were replaced (R46-6).
+        None without either, and once all its replicas were replaced (R46-6).
         """
         absence = self.absent_brokers.get(broker)
         reported_ms = None if broker in self.emptied_brokers else self.failed_brokers.get(broker)
         missed_ms = None if absence is None else absence.since_ms
-        return min((known for known in (reported_ms, missed_ms) if known is not None), default=None)
+        return min((time_ms for time_ms in (reported_ms, missed_ms) if time_ms is not None), default=None)

@@ -19,10 +19,9 @@ class Outage(Struct, frozen=True, gc=False, omit_defaults=True):
 class IdentityState(ClusterSlice):
     """Kafka's own id of the cluster that was first seen, and of another one that answers now; None if there is none.
 
-    `outage` is None while the cluster is within reach, as far as the owner knows. `known_brokers` are the ids of all
-    brokers that were ever seen alive there, sorted. `traits` are the behaviours of its version as last seen, None if
-    nobody has told them yet. `unreachable_brokers` live without the listener by which Drover connects, each since when
-    (ms of log time).
+    `outage` is None while the owner can observe the cluster. `known_brokers` are the ids of all brokers that were ever
+    seen alive there, sorted. `traits` are the behaviours of its version as last seen, None before the first answer.
+    `unreachable_brokers` live without the listener by which Drover connects, each since when (ms of log time).
     """
 
     kafka_cluster_id: str | None = recorded("kafka_cluster_id", described_as=("kafka cluster id",))
@@ -41,7 +40,7 @@ class IdentityState(ClusterSlice):
 
     @property
     def is_right_cluster(self) -> bool:
-        """Whether no other cluster than the one first seen under this name is known to answer."""
+        """Whether the cluster that was first seen under this name answers, as far as is known."""
         return self.kafka_cluster_id is not None and self.mismatched_kafka_cluster_id is None
 
     @property

@@ -1,4 +1,4 @@
-"""The slice of the state with the brokers that should not lead, and the reorders and elections because of them."""
+"""The slice of the state with the brokers that should not lead, and the reorders and elections for their sake."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from drover.events.partitions import TopicPartition
 from drover.state.declared import index, items_by_key, recorded
 from drover.state.lists import ListsState
 
-_NOBODY: frozenset[int] = frozenset()
+_NO_BROKERS: frozenset[int] = frozenset()
 
 
 class Listing(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -36,8 +36,8 @@ class KeptOrder(Struct, frozen=True, gc=False, omit_defaults=True):
     """A list that Drover has reordered, or is about to.
 
     `canonical` is the order to restore, `replicas` the one that Drover left. With `left_alone` it is somebody else's
-    order, which stays as long as nobody changes the list of brokers for this topic. `unresolved` is the list of a call
-    whose answer was lost and that had no effect so far: should it show up later, that is Drover's own doing.
+    order, which stays until the list of brokers for this topic changes. `unresolved` is the list of a call whose answer
+    was lost and that has had no effect so far: if it appears later, it is Drover's own.
     """
 
     topic_id: str
@@ -51,8 +51,8 @@ class KeptOrder(Struct, frozen=True, gc=False, omit_defaults=True):
 class IntendedOrder(Struct, frozen=True, gc=False, omit_defaults=True):
     """A call that only changes the order of a list, and whose outcome is still to come.
 
-    The list is `expected` before and `replicas` after it. With `elects` its first is to be elected then; `leader` led
-    when that was intended.
+    The list is `expected` before and `replicas` after it. With `elects` its first replica is elected afterwards;
+    `leader` led when the call was intended.
     """
 
     topic_id: str
@@ -91,7 +91,7 @@ class Balance(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class LeaderTally(Struct, frozen=True, gc=False):
-    """The number of partitions that a broker leads, and of which it is the first replica, and the time of the count."""
+    """The number of partitions that a broker leads, the number that prefer it as leader, and the time of the count."""
 
     leaders: int
     preferred: int
@@ -99,11 +99,11 @@ class LeaderTally(Struct, frozen=True, gc=False):
 
 
 def _limited(listings: Mapping[int, Listing]) -> object:
-    """Return the hashed part of the listings: scopes and ends. By whom a broker was listed is shown, not hashed."""
+    """Return the hashed part of the listings: scopes and ends. Their authors are shown, not hashed."""
     return sorted(
-        (broker, one.topics, one.until_ms, *((True,) if one.until_in_sync else ()))
-        for broker, one in listings.items()
-        if one.topics is not None or one.until_ms is not None or one.until_in_sync
+        (broker, listing.topics, listing.until_ms, *((True,) if listing.until_in_sync else ()))
+        for broker, listing in listings.items()
+        if listing.topics is not None or listing.until_ms is not None or listing.until_in_sync
     )
 
 
@@ -111,10 +111,10 @@ def _limited(listings: Mapping[int, Listing]) -> object:
 class LeadershipState(ListsState):
     """The complete list of brokers that should not lead (R491-1), and the canonical order of every reordered list.
 
-    `listings` says more about the brokers of `blacklist`. `orders` are the lists that are not, or not yet again, in
-    their canonical order; `waiting` the partitions that a listed broker leads although it should not;
-    `intended_orders` and `elections` the calls whose outcome is still to come. `listed_everywhere` are those listed for
-    all topics, `listed_in_topics` those listed for some.
+    `listings` describes the brokers of `blacklist`. `orders` are the lists that are not in their canonical order;
+    `waiting` the partitions that a listed broker leads although it should not; `intended_orders` and `elections` the
+    calls whose outcome is still to come. `listed_everywhere` are those listed for all topics, `listed_in_topics` those
+    listed for some.
     """
 
     blacklist: tuple[int, ...] = recorded("blacklist", (), described_as=("blacklist",))
@@ -153,11 +153,11 @@ class LeadershipState(ListsState):
         scopes = {broker: self.listings[broker].topics for broker in self.blacklist if broker in self.listings}
         self.listed_everywhere = frozenset(broker for broker in self.blacklist if scopes.get(broker) is None)
         # A list may name a hundred thousand topics, so each entry is visited only once.
-        found: dict[str, set[int]] = {}
+        brokers_of: dict[str, set[int]] = {}
         for broker, scope in scopes.items():
             for topic in scope or ():
-                found.setdefault(topic, set()).add(broker)
-        self.listed_in_topics = {topic: frozenset(brokers) for topic, brokers in found.items()}
+                brokers_of.setdefault(topic, set()).add(broker)
+        self.listed_in_topics = {topic: frozenset(brokers) for topic, brokers in brokers_of.items()}
 
     def kept_order(self, key: TopicPartition, topic_id: str) -> KeptOrder | None:
         """Return the order to restore of a list; None if there is none, or if it belongs to a deleted topic."""
@@ -181,6 +181,6 @@ class LeadershipState(ListsState):
     def listed_for(self, topic: str) -> frozenset[int]:
         """Return the brokers that should not lead partitions of a topic."""
         if not self.blacklist:
-            return _NOBODY
+            return _NO_BROKERS
         some = self.listed_in_topics.get(topic)
         return self.listed_everywhere if some is None else self.listed_everywhere | some

@@ -43,9 +43,9 @@ class Unit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KnownLimit:
-    """One limit: `least` to `most` of its unit, and None if that means something.
+    """One limit: from `least` to `most` of its unit, or None if `none_means` says what that means.
 
-    `below` says what the values below 0 mean, if there are any. `aliases` are the names that others gave it.
+    `below` says what -1 means, if it is allowed. `aliases` are its names in the KIPs and in Cruise Control.
     """
 
     name: str
@@ -201,9 +201,9 @@ def _plain(name: str) -> str:
     return re.sub("[._-]", "", name).lower()
 
 
-BY_NAME: Mapping[str, KnownLimit] = {known.name: known for known in KNOWN}
+BY_NAME: Mapping[str, KnownLimit] = {limit.name: limit for limit in KNOWN}
 _BY_ANY_NAME: Mapping[str, KnownLimit] = {
-    _plain(name): known for known in KNOWN for name in (known.name, *known.aliases)
+    _plain(name): limit for limit in KNOWN for name in (limit.name, *limit.aliases)
 }
 
 
@@ -220,18 +220,18 @@ def nearest(name: str) -> str | None:
 
 def of_section(section: str = "") -> Iterator[KnownLimit]:
     """Yield the limits of the cluster itself, or those of healing."""
-    return (known for known in KNOWN if known.name.startswith(HEALING) is (section == HEALING))
+    return (limit for limit in KNOWN if limit.name.startswith(HEALING) is (section == HEALING))
 
 
 def value_of(limits: Limits, name: str) -> LimitValue:
     """Return the value of a limit by its own name; None for a limit of healing if healing is not set up."""
-    known = BY_NAME[name]
+    limit = BY_NAME[name]
     if name in Budgets.__struct_fields__:
         value = getattr(limits.budgets, name)
     elif not name.startswith(HEALING):
-        value = getattr(limits, known.field)
+        value = getattr(limits, limit.field)
     else:
-        value = None if limits.healing is None else getattr(limits.healing, known.field)
+        value = None if limits.healing is None else getattr(limits.healing, limit.field)
     return value.value if isinstance(value, Stepping) else value
 
 
@@ -269,21 +269,21 @@ def in_words(value: LimitValue) -> str:
 
 def in_force(settings: Limits, changed: Mapping[str, ChangedLimit]) -> Limits:
     """Return the limits of the settings with those that commands have set."""
-    return with_values(settings, {name: one.value for name, one in changed.items()})
+    return with_values(settings, {name: limit.value for name, limit in changed.items()})
 
 
 def of_settings(state: SchedulingState) -> Limits:
     """Return the limits of the settings, without the values that commands have set."""
-    return with_values(state.limits, {name: one.settings_value for name, one in state.changed_limits.items()})
+    return with_values(state.limits, {name: limit.settings_value for name, limit in state.changed_limits.items()})
 
 
 def check_healing(healing: HealingLimits) -> None:
     """Raise `ValueError` for invalid limits of healing."""
-    for known in of_section(HEALING):
-        known.read(getattr(healing, known.field), known.field)
+    for limit in of_section(HEALING):
+        limit.read(getattr(healing, limit.field), limit.field)
 
 
 def check(limits: Limits) -> None:
     """Raise `ValueError` for invalid limits, and for limits under which no replica could ever move."""
-    for known in of_section():
-        known.read(value_of(limits, known.name), known.name)
+    for limit in of_section():
+        limit.read(value_of(limits, limit.name), limit.name)

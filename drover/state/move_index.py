@@ -13,12 +13,12 @@ from drover.state.slot_share import share_of
 
 # Bound here, because looking up an enum's member takes longer than the rest of functions that run for every event.
 _PENDING = Phase.PENDING
-# In flight, and the next step's call is still to be intended.
+# In flight, before the intent of the next step's call.
 _BEFORE_STEP = frozenset({Phase.PREPARED, Phase.CONFIRMED})
 _INDEXED = _BEFORE_STEP | {_PENDING}
 
 
-# Asked for at every step that begins or ends; a cluster has few different pairs of lists.
+# Cached, because it is needed whenever a step begins or ends, and a cluster has few different pairs of lists.
 @lru_cache(maxsize=4096)
 def _weight(
     expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | None
@@ -34,9 +34,9 @@ class MoveIndex:
 
     `pending` and `in_flight` split their keys, in no order; `unblocked_of` counts the pending ones without a block by
     plan, and `unblocked_pending` all of them; `before_step` are those in flight that wait for a step to start; `loads`
-    counts copies per way into and out of a broker, and `slots` what they take of its slots, in sixteenths;
-    `copies_in_flight` counts all copies, `bytes_in_flight` how much they copy, where that is known, and `leader_steps`
-    the steps in flight with which a leader moves.
+    counts copies per direction of a broker, and `slots` the slots that they take, in sixteenths; `copies_in_flight`
+    counts all copies, `bytes_in_flight` their bytes where these are known, and `leader_steps` the steps in flight with
+    which a leader moves.
     """
 
     pending: dict[TopicPartition, None] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class MoveIndex:
 
     @classmethod
     def of(cls, reassignments: Iterable[Reassignment]) -> Self:
-        """Index all of these."""
+        """Index these reassignments."""
         made = cls()
         for reassignment in reassignments:
             made.add(reassignment)
@@ -74,7 +74,7 @@ class MoveIndex:
         )
 
     def add(self, reassignment: Reassignment) -> None:
-        """Index one that is new."""
+        """Index a new reassignment."""
         key = reassignment.key
         if reassignment.phase is _PENDING:
             self.pending[key] = None
@@ -87,7 +87,7 @@ class MoveIndex:
             self._weigh(None, reassignment.weighing_step)
 
     def change(self, before: Reassignment, after: Reassignment) -> None:
-        """Index one anew that an event has changed."""
+        """Update the index for a reassignment that an event has changed."""
         was, now = before.phase, after.phase
         if was is not now and (was in _INDEXED or now in _INDEXED):
             self._change_phase(before.key, was, now)
@@ -95,7 +95,7 @@ class MoveIndex:
             self._count_unblocked(before.plan, -1)
         if now is _PENDING and after.block is None:
             self._count_unblocked(after.plan, 1)
-        # Most events change neither step nor list: what they weigh need not be asked.
+        # Most events change neither step nor list, and so no load.
         same = before.step is after.step and before.current is after.current
         if not same or (was in WEIGHTLESS) is not (now in WEIGHTLESS):
             self._weigh(before.weighing_step, after.weighing_step)

@@ -14,11 +14,11 @@ from drover.state.reassignment import ExpiredCalls, Reassignment
 
 @dataclass(eq=False)
 class ReassignmentState(PlansState, ListsState):
-    """The reassignments of a cluster that have not ended, and what late calls may still do.
+    """The reassignments of a cluster that have not ended, and calls of ended ones that may still take effect.
 
-    `reassignments` are in the order of acceptance. `expired_calls` is what calls of ended reassignments may still do.
-    `moves` is the index of `reassignments`. It is made when it is asked for first: a reader that never asks for it
-    replays the log in a fifth less time. `moves_if_made` is None until then.
+    `reassignments` are in the order of acceptance. `expired_calls` are the calls of ended reassignments. `moves` is the
+    index of `reassignments`. It is built on its first use: a reader that does without it replays the log in a fifth
+    less time. `moves_if_made` is None until then.
     """
 
     reassignments: dict[TopicPartition, Reassignment] = recorded(
@@ -61,9 +61,9 @@ class ReassignmentState(PlansState, ListsState):
 
     def take(self, topic: str, partition: int) -> Reassignment:
         """Remove a reassignment that has ended, and return it."""
-        # The plain pair finds what a TopicPartition does, and is made in half the time.
-        known: dict[Any, Reassignment] = self.reassignments
-        ended = known.pop((topic, partition))
+        # A plain pair equals a TopicPartition as a key, and takes half the time to make.
+        reassignments: dict[Any, Reassignment] = self.reassignments
+        ended = reassignments.pop((topic, partition))
         if self.moves_if_made is not None:
             self.moves_if_made.remove(ended)
         return ended

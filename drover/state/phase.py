@@ -10,8 +10,8 @@ A prepared step that cannot begin is postponed: the reassignment is pending agai
 A copy that is given up for another one goes from copying to cancel-intended, and from cancelling to confirmed. A
 rollback or stop that needs copies goes from rolling-back or cancelling to confirmed, and on by steps.
 
-From every state a partition that is gone, or was changed by others for good, ends as failed. One that ends while
-another target waits for it is pending again, under that target, in the same record.
+From every state a reassignment fails if its partition is gone, or if others have changed it for good. One that ends
+while another target waits for it is pending again, under that target, in the same record.
 """
 
 from enum import StrEnum
@@ -69,7 +69,7 @@ _PLACES = {
 _PHASES = {place: phase for phase, place in _PLACES.items()}
 # A call of ours is open: its intent is durable, its outcome is not.
 OPEN_PHASES = frozenset(phase for phase in Phase if phase.stage is Stage.INTENDED)
-# The next call is a cancel, or one has been made: what is seen of it decides at once.
+# The next call is a cancel or a restore, or one was made: an observation decides at once.
 CANCELLED_PHASES = frozenset(phase for phase in Phase if phase.call is not Call.STEP) - OPEN_PHASES
 
 

@@ -18,7 +18,7 @@ class PlanStatus(StrEnum):
 
 
 class Pause(Struct, frozen=True, gc=False):
-    """Who paused a plan, why and when."""
+    """A pause of a plan: its author, reason and start."""
 
     by: str
     reason: str
@@ -54,12 +54,12 @@ class Plan(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 def is_open_and_idle(plan: Plan) -> bool:
-    """Whether an open plan has nothing left to do."""
+    """Whether an open plan has no work left."""
     return plan.is_idle and plan.status is PlanStatus.OPEN
 
 
 class ClusterThrottle(Struct, frozen=True, gc=False):
-    """The throttle per broker of plans without one of their own; who set it, why, and when (log time)."""
+    """The throttle per broker of plans without one of their own; its author, reason and start (log time)."""
 
     bytes_per_second: int
     by: str
@@ -68,7 +68,7 @@ class ClusterThrottle(Struct, frozen=True, gc=False):
 
 
 class PlanGoal(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The brokers that a plan takes every replica off, and those that have joined and get their share from it."""
+    """The brokers that a plan empties of all replicas, and new brokers that it gives their share."""
 
     empties: tuple[int, ...] = ()
     fills: tuple[int, ...] = ()
@@ -85,11 +85,11 @@ class Copied(Struct, frozen=True, gc=False):
 class PlansState(ClusterSlice):
     """Plans by name, until they are forgotten.
 
-    `ended_plans` says when each plan that takes nothing more became idle (ms of log time), the oldest first, and
-    `copied` what plans have copied so far. The fold decides nothing by them, so no hash covers them; snapshots keep
-    them. `steppings` are those of plans that have one of their own, `priorities` too, and `paused_plans` those of which
-    no step begins; `throttle_bounds` says how far Drover may raise a plan's throttle. `goals` are those of open plans
-    that empty or fill brokers. `idle_plans` are the open plans with nothing left to do.
+    `ended_plans` says when each plan that is not open became idle (ms of log time), the oldest first, and `copied` how
+    much plans have copied so far. The fold does not depend on them, so no hash covers them; snapshots keep them.
+    `steppings` and `priorities` are those of plans that have their own, and `paused_plans` the plans of which no step
+    begins; `throttle_bounds` says how far Drover may raise a plan's throttle. `goals` are those of open plans that
+    empty or fill brokers. `idle_plans` are the open plans without work left.
     """
 
     plans: dict[str, Plan] = recorded(
@@ -127,8 +127,8 @@ class PlansState(ClusterSlice):
 
     def rate_of(self, plan: str) -> int | None:
         """Return the throttle per broker that applies to a plan: its own, or else the cluster's; None for none."""
-        known = self.plans.get(plan)
-        own = None if known is None else known.throttle_bytes_per_second
+        entry = self.plans.get(plan)
+        own = None if entry is None else entry.throttle_bytes_per_second
         if own is not None or self.cluster_throttle is None:
             return own
         return self.cluster_throttle.bytes_per_second
@@ -159,7 +159,7 @@ class PlansState(ClusterSlice):
             idle.pop(plan.name, None)
 
     def rebuild_indexes(self) -> None:
-        """Index the idle plans anew, and find out when plans ended whose end an older snapshot does not tell."""
+        """Drop the index of idle plans, and add the ends of plans that an older snapshot lacks."""
         super().rebuild_indexes()
         self._idle_plans = None
         for plan in self.plans.values():

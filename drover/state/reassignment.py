@@ -1,8 +1,8 @@
-"""The values of which the state of reassignments is made: frozen, and replaced by each event.
+"""The values in the state of reassignments: frozen, and replaced by each event.
 
 They are msgspec structs, whose copies with changes are made in C: see docs/decisions/0004-state-values.md. The state
-hash leaves out what is at its default (`drover.state.hashing`): a field that is added here later needs a default under
-which old logs mean what they meant.
+hash leaves out fields at their defaults (`drover.state.hashing`): a new field needs a default under which old logs keep
+their meaning.
 """
 
 from functools import lru_cache
@@ -15,19 +15,20 @@ from drover.state.broker_directions import BrokerDirections, directions_of
 from drover.state.phase import OPEN_PHASES, Phase, Stage
 from drover.state.slot_share import share_of
 
-# Looking an enum's member up takes longer than all else in some of the functions that every event runs through.
+# Bound here, because looking up an enum's member takes longer than the rest of some functions that run for every event.
 _PENDING = Phase.PENDING
 # A call of Drover's ends within 4 s; requests still in network buffers then may take effect for another minute.
 LATE_MS = 60_000
-# A reassignment in one of these weighs on no broker: nothing is copied for it. A restore only drops replicas or puts
-# them in order; a rollback that needs copies goes by steps, like every other move.
+# A reassignment in one of these loads no broker, since it copies nothing. A restore only drops replicas or reorders
+# them; a rollback that needs copies goes by steps, like every other move.
 WEIGHTLESS = frozenset({Phase.PENDING, Phase.RESTORING, Phase.RESTORE_INTENDED})
 
 
 class Step(Struct, frozen=True, gc=False, omit_defaults=True):
     """One alter call on the way: `expected` is the list it starts from, `replicas` the list it asks for.
 
-    `leader` led when the step was planned (None: nobody). `copy_bytes` is the size of one copy, as far as it was known.
+    `leader` led when the step was planned, None without a leader. `copy_bytes` is the size of one copy, None if
+    unknown.
     """
 
     number: int
@@ -44,7 +45,7 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def load(self) -> BrokerDirections:
-        """What this step uses: the leader's way out and the way into each added broker, once per copy."""
+        """The directions that this step loads: out of the leader and into each added broker, once per copy."""
         return directions_of(self.adding, self.leader)
 
     @property
@@ -54,11 +55,11 @@ class Step(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def moves_leader(self) -> bool:
-        """Whether leadership moves with it (R435-8): the leader goes, or what is to lead is brought in first."""
+        """Whether leadership moves with it (R435-8): the leader is dropped, or the list begins with an added broker."""
         return moves_leader(self.expected, self.replicas, self.leader)
 
 
-# Asked for at every step that begins or ends; a cluster has few different pairs of lists.
+# Cached, because it is needed whenever a step begins or ends, and a cluster has few different pairs of lists.
 @lru_cache(maxsize=4096)
 def adding_of(expected: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int, ...]:
     """Return the brokers that get a copy in a step from one list to another."""
@@ -66,12 +67,12 @@ def adding_of(expected: tuple[int, ...], replicas: tuple[int, ...]) -> tuple[int
 
 
 def moves_leader(expected: tuple[int, ...], replicas: tuple[int, ...], leader: int | None) -> bool:
-    """Whether leadership moves with a step (R435-8): the leader goes, or what is to lead is brought in first."""
+    """Whether leadership moves with a step (R435-8): the leader is dropped, or the list begins with an added broker."""
     return leader is not None and (leader not in replicas or replicas[0] not in {leader, *expected})
 
 
 class Block(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A reason to wait: why, what would unblock the reassignment, and since when (ms since the epoch, in log time)."""
+    """A reason to wait, with the remedy in `detail`, and its start (ms since the epoch, log time)."""
 
     why: Blocker
     detail: str
@@ -79,7 +80,7 @@ class Block(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Asked(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The cancellation that was asked for last, by whom, and since when; it holds until it is withdrawn."""
+    """The last requested cancellation: its author, reason and start; it holds until it is withdrawn."""
 
     mode: CancelMode
     by: str
@@ -88,7 +89,7 @@ class Asked(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Replacement(Struct, frozen=True, gc=False, omit_defaults=True):
-    """The target that is queued, under its plan, in the record that ends the running reassignment (R455-8)."""
+    """The target, with its plan, that replaces the present one in the record that ends the reassignment (R455-8)."""
 
     plan: str
     target: tuple[int, ...]
@@ -101,13 +102,12 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     running or last step. `outcome_unknown` says that the last call's outcome was lost. `attempts` counts calls in a row
     that lapsed. `number` is the order of acceptance within the cluster. `cancel_mode` says which cancellation was asked
     for; `restoring` is the list of the last restore call. `unresolved_targets` holds every list that was sent with an
-    outcome that stayed unknown: should one show up later, it is Drover's own doing. `repaired` says that Kafka's odd
-    state (a broker both added and removed) was found and cancelled once since a cancellation was last asked for.
-    `asked` is that request, and `deferred_by` the guard because of which the reassignment goes on in spite of it
-    (R236-8); requests of older logs are not kept. `returning_to` is the list to which the steps of a rollback lead.
-    `bytes_unknown` says that a confirmed step was over before it was sampled. `unregistered` are the brokers for which
-    Kafka has no registration, by its answers. `is_settled` says that Kafka has ended or refused what was sent last: a
-    move that it lists is somebody else's, whatever its list is.
+    outcome that stayed unknown: if one appears later, it is Drover's own. `repaired` says that a move with a broker
+    both added and removed was cancelled once since a cancellation was last requested. `asked` is that request, and
+    `deferred_by` the guard that holds it off for now (R236-8); requests of older logs are not kept. `returning_to` is
+    the list to which the steps of a rollback lead. `bytes_unknown` says that a confirmed step was over before it was
+    sampled. `unregistered` are the brokers that Kafka has no registration for, by its answers. `is_settled` says that
+    Kafka has ended or refused the last call: a move that it lists now is somebody else's, whatever its list is.
     """
 
     key: TopicPartition
@@ -164,7 +164,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def awaits_cancel(self) -> bool:
-        """Whether it is cancelled and goes by no steps: the end of an open call leads to a cancel."""
+        """Whether the end of an open call leads to a cancel: it is cancelled, and does not return by steps."""
         return self.cancel_mode is not None and self.returning_to is None
 
     @property
@@ -174,12 +174,12 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def is_adopted(self) -> bool:
-        """Whether it was taken over in order to be cancelled: it has nowhere else to go."""
+        """Whether it was taken over in order to be cancelled, so that its target is its original list."""
         return self.target == self.original
 
     @property
     def destination(self) -> tuple[int, ...]:
-        """The list at which a cancel ends: the original, or what the confirmed steps have made of it.
+        """The list at which a cancel ends: the original one, or the list that the confirmed steps have made.
 
         The latter for a stop, and where a step is given up for another one.
         """
@@ -190,22 +190,22 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
     def fallback(self) -> tuple[int, ...]:
         """The list that serves once a running step is cancelled.
 
-        The confirmed list where confirmed steps have dropped some of the destination; else the destination, since what
-        steps have added beside it is dropped next.
+        The confirmed list where confirmed steps have dropped some of the destination; else the destination, since other
+        replicas in the list are dropped next.
         """
         return self.destination if set(self.destination) <= set(self.current) else self.current
 
     def late_lists(self, at_ms: int) -> tuple[tuple[int, ...], ...]:
         """Return the lists of calls of unknown outcome that may still take effect.
 
-        Once nothing of it is under way, a call is expired after `LATE_MS` of log time.
+        Once Kafka has ended or refused the last call, earlier ones expire after `LATE_MS` of log time.
         """
         return () if self.is_settled and at_ms - self.since_ms >= LATE_MS else self.unresolved_targets
 
     def own_lists(self, at_ms: int) -> frozenset[tuple[int, ...]]:
         """Return the lists to which Kafka may be moving the partition because of calls of this reassignment.
 
-        Whoever else moves it there is not fought: the original list is one of them only while it is being sent back.
+        The original list is one of them only while it is sent back, so that somebody else's move there is left alone.
         """
         lists = set(self.late_lists(at_ms))
         if self.is_settled:
@@ -218,7 +218,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def weighing_step(self) -> Step | None:
-        """The step that weighs on the cluster now; None between two steps, and once it is being restored."""
+        """The step that loads brokers now; None between two steps and during a restore."""
         step = self.step
         return None if step is None or self.phase in WEIGHTLESS or self.current == step.replicas else step
 
@@ -232,7 +232,7 @@ class Reassignment(Struct, frozen=True, gc=False, omit_defaults=True):
 class ExpiredCalls(Struct, frozen=True, gc=False, omit_defaults=True):
     """Calls of unknown outcome of a reassignment that has ended, remembered for `LATE_MS` of log time.
 
-    `sent` are the lists of those calls; `replicas` is the list at the end, which a late effect would disturb.
+    `sent` are the lists of those calls; `replicas` is the list at the end, which a late effect would change.
     """
 
     topic_id: str

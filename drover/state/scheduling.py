@@ -12,7 +12,7 @@ from drover.state.declared import ClusterSlice, items_by_key, items_in_order, no
 
 
 class Limits(Struct, frozen=True, gc=False):
-    """How much may be in flight, and what is done unasked; see `drover.events.clusters.LimitsSet`."""
+    """The bounds of work in flight, and the work that Drover begins unasked; see `drover.events.clusters.LimitsSet`."""
 
     max_partitions_in_flight: int = 1250
     max_moves_per_broker: int = 5
@@ -41,7 +41,7 @@ class Limits(Struct, frozen=True, gc=False):
 
 
 class ChangedLimit(Struct, frozen=True, gc=False):
-    """A limit that a command has set: its value, the one of the settings, and who changed it, why and when."""
+    """A limit that a command has set: its value, that of the settings, and the change's author, reason and time."""
 
     value: LimitValue
     settings_value: LimitValue
@@ -59,7 +59,7 @@ class Freeze(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class ClosedWindow(Struct, frozen=True, gc=False):
-    """Maintenance windows of which none is open, when the next one opens, and since when (ms of log time)."""
+    """Maintenance windows that are all closed, when the next one opens, and since when (ms of log time)."""
 
     windows: str
     opens_at_ms: int
@@ -75,7 +75,7 @@ class HeldBroker(Struct, frozen=True, gc=False, omit_defaults=True):
     role: HoldRole = HoldRole.BOTH
 
     def holds(self, way: str) -> bool:
-        """Whether no copy may begin that goes this way: `in` or `out`."""
+        """Whether the hold stops copies that go this way: `in` or `out`."""
         return self.role is not (HoldRole.SOURCE if way == "in" else HoldRole.DESTINATION)
 
 
@@ -98,11 +98,10 @@ class SchedulingState(ClusterSlice):
     """The limits, the freezes and the queue.
 
     `freeze` is the oldest of the freezes, None if there is none; `later_freezes` are those of other requesters, in the
-    order in which they came. `limits` are those in force; `changed_limits` are those of them that commands have set, by
-    name, whatever the settings say. `held_brokers` are those into or out of which no copy begins.
-    `plan_windows` are the maintenance windows of open plans that have their own, and `closed_windows` those of which
-    none is open, by plan; the cluster's have the key "". `queue` holds, in its order, what waits behind everything that
-    was accepted.
+    order in which they came. `limits` are those in force; `changed_limits` are the ones that commands have set, by
+    name; they override the settings. No copy begins into or out of `held_brokers`. `plan_windows` are the maintenance
+    windows of open plans that have their own, and `closed_windows` the windows that are all closed, by plan; the
+    cluster's have the key "". `queue` holds, in order, the partitions that wait behind everything that was accepted.
     """
 
     freeze: Freeze | None = recorded("freeze", described_as=("freeze",))

@@ -2,8 +2,8 @@
 
 # Shares are counted in sixteenths. Even the smallest copy takes one: at most sixteen share a slot.
 WHOLE_SLOT, LEAST_SHARE = 16, 1
-# What a follower gets of a partition with one fetch (replica.fetch.max.bytes, by default). A copy of that much takes a
-# whole slot, so all that share the slots of a broker are no more bytes than as many whole copies.
+# The bytes of a partition that one fetch returns to a follower (the default of replica.fetch.max.bytes). A copy of this
+# size takes a whole slot, so that smaller copies in the slots of a broker have no more bytes than as many whole ones.
 WHOLE_SLOT_BYTES = 1024 * 1024
 _SHARES = (1, 2, 4, 8)
 

@@ -33,9 +33,9 @@ class ConfigRefusal(Struct, frozen=True, gc=False, omit_defaults=True):
 class BrokerThrottle(Struct, frozen=True, gc=False, omit_defaults=True):
     """One broker in the ledger.
 
-    `baseline` is what was set before Drover; `intended` what Drover last decided to write, or found instead of it;
-    `pending` says that the outcome of a write is still owed, `release` that the write puts the baseline back.
-    `refusal` is Kafka's answer to that write if it refuses it: nothing was changed, and it is tried again.
+    `baseline` are the rates from before Drover; `intended` those that Drover last decided to write, or that others have
+    set since; `pending` says that the outcome of a write is still open, `release` that the write puts the baseline
+    back. `refusal` is Kafka's refusal of that write, which changed nothing and is tried again.
     """
 
     baseline: Rates
@@ -51,22 +51,22 @@ class BrokerThrottle(Struct, frozen=True, gc=False, omit_defaults=True):
         return NO_RATES if self.others is None else self.others.theirs
 
     def wanted(self, rate: int | None) -> Rates:
-        """Return the rates to set while moves ask for `rate`, or (None) once none does; others' rates stay."""
+        """Return the rates to set while moves need `rate`, or once no move needs one (None); others' rates stay."""
         ours, theirs = self.baseline if rate is None else Rates(rate, rate), self.theirs
         return Rates(
             leader=ours.leader if theirs.leader is None else theirs.leader,
             follower=ours.follower if theirs.follower is None else theirs.follower,
         )
 
-    def as_found(self, found: Rates, rate: int | None, at_ms: int) -> "BrokerThrottle":
-        """Return the entry after others have changed the rates to `found` while moves ask for `rate`.
+    def changed_to(self, rates: Rates, rate: int | None, at_ms: int) -> "BrokerThrottle":
+        """Return the entry after others have changed the rates to `rates` while moves need `rate`.
 
-        A rate of another value is theirs from here on; one that moves ask for is not. One that is gone is nobody's: if
-        it was theirs, nothing is left there to put back.
+        A rate with another value than `rate` is theirs from now on. After they have deleted a rate of their own, there
+        is no baseline left to put back.
         """
-        leader = _Side(self.baseline.leader, self.intended.leader, self.theirs.leader).as_found(found.leader, rate)
-        follower = _Side(self.baseline.follower, self.intended.follower, self.theirs.follower).as_found(
-            found.follower, rate
+        leader = _Side(self.baseline.leader, self.intended.leader, self.theirs.leader).changed_to(rates.leader, rate)
+        follower = _Side(self.baseline.follower, self.intended.follower, self.theirs.follower).changed_to(
+            rates.follower, rate
         )
         times_deleted = 0 if self.others is None else self.others.times_deleted
         others = Interference(
@@ -74,7 +74,7 @@ class BrokerThrottle(Struct, frozen=True, gc=False, omit_defaults=True):
             times_deleted=times_deleted + (leader.is_deleted or follower.is_deleted),
             at_ms=at_ms,
         )
-        return replace(self, baseline=Rates(leader.baseline, follower.baseline), intended=found, others=others)
+        return replace(self, baseline=Rates(leader.baseline, follower.baseline), intended=rates, others=others)
 
 
 class _Side(NamedTuple):
@@ -85,22 +85,22 @@ class _Side(NamedTuple):
     theirs: int | None
     is_deleted: bool = False
 
-    def as_found(self, found: int | None, rate: int | None) -> "_Side":
-        """Return the side after its rate was found to be `found`."""
-        if found == self.intended:
+    def changed_to(self, present: int | None, rate: int | None) -> "_Side":
+        """Return the side after its rate was seen to be `present`."""
+        if present == self.intended:
             return self
-        if found is None:
+        if present is None:
             was_theirs = self.theirs is not None
             return _Side(None if was_theirs else self.baseline, None, None, is_deleted=not was_theirs)
-        return _Side(self.baseline, found, None if found == rate else found)
+        return _Side(self.baseline, present, None if present == rate else present)
 
 
 class TopicThrottle(Struct, frozen=True, gc=False):
-    """One topic in the ledger: the entries that Drover has put there, and what it is adding and removing now.
+    """One topic in the ledger: the entries that Drover has added, and those that it is adding and removing now.
 
-    `left` says that Drover leaves the topic alone as it is, for now with what it has put there before; `topic_id` is
-    the incarnation that it last wrote to or left alone. `times_deleted` counts how often others deleted Drover's
-    entries, the last time at `deleted_ms` (log time). `refusal` is as in `BrokerThrottle`: what is added is not there.
+    `left` says that Drover leaves the topic alone for now, including its own entries; `topic_id` is the incarnation
+    that it last wrote to or left alone. `times_deleted` counts how often others deleted Drover's entries, the last time
+    at `deleted_ms` (log time). `refusal` is as in `BrokerThrottle`: the entries of `add` are not set.
     """
 
     present: Entries = NO_ENTRIES

@@ -1,7 +1,7 @@
-"""What users of Drover test with: whole installations, in memory or on a real local cluster, and pytest fixtures.
+"""Tools for tests with Drover: whole installations, in memory or on a real local cluster, and pytest fixtures.
 
-docs/testing-with-drover.md shows it. The names below are imported when they are used first, since the pytest plugin is
-in this package and must cost nothing where it is not used.
+docs/testing-with-drover.md shows them. The names below are imported on their first use, since pytest imports this
+package for its plugin in every run.
 """
 
 from importlib import import_module

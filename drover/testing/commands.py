@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from drover.local.deadline import wait_until
 
 DROVER = ("-m", "drover")
-# A process that is told to end is given so long.
+# The time that a process has to end.
 END_TIMEOUT_S = 120.0
 
 
@@ -28,7 +28,7 @@ class Finished:
 
     @property
     def document(self) -> Any:
-        """Return what it printed with `-o json`."""
+        """Return its output with `-o json`, decoded."""
         assert self.output, f"exit code {self.code}: {self.errors}"
         return json.loads(self.output)
 
@@ -88,7 +88,7 @@ def start_python(arguments: Sequence[str], environment: Mapping[str, str], log: 
 
 
 class DroverProcess:
-    """A command that runs until it is told to stop, such as a worker; `log` has what all its starts have printed."""
+    """A command that runs until it is told to stop, such as a worker; `log` has the output of all its starts."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path, commands: Commands) -> None:
         self.log = log
@@ -114,7 +114,7 @@ class DroverProcess:
         return self._child is not None and self._child.poll() is None
 
     def start(self, program: Sequence[str] = DROVER) -> None:
-        """Start it; the arguments of Python before its own may name another program than `drover`."""
+        """Start it; `program` are the arguments of Python before its own, for another program than `drover`."""
         assert not self.is_running, f"{self._arguments} runs already"
         if tuple(program) == DROVER:
             self._child = self._commands.start(self._arguments, self._environment, self.log)
@@ -149,5 +149,5 @@ class DroverProcess:
         self.start()
 
     def log_text(self) -> str:
-        """Return what it has printed."""
+        """Return its output so far."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""

@@ -1,8 +1,8 @@
 """The controller's computations for one partition: alter, cancel, completion and leader election.
 
 Pure arithmetic on frozen values, restated from Kafka's own unit tests and from live clusters, odd states included.
-Where versions differ it goes by traits (`drover.traits`). It knows no topics, no brokers' lives and no time:
-`drover.testing.model` owns those.
+Where versions differ it goes by traits (`drover.traits`). Topics, the lives of brokers and time are in
+`drover.testing.model`.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ NO_LEADER = -1
 
 
 class Election(Enum):
-    """How a leader is looked for when a partition changes."""
+    """The kind of a leader election."""
 
     NORMAL = "normal"
     PREFERRED = "preferred"
@@ -25,13 +25,13 @@ class Election(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition as the controller holds it; `leader` is None when nobody leads.
+    """One partition as the controller holds it; `leader` is None without a leader.
 
     `replicas` is the merged list while moving; with KRaft `adding` and `removing` are ascending. `elr` holds the
     eligible leader replicas (KIP-966), ascending: those that left an ISR smaller than min ISR and still have every
     committed record.
-    `last_known_leader` is who led before nobody did, -1 when nobody is known. `recovering` says that the last election
-    was unclean.
+    `last_known_leader` is the leader before there was none, -1 if that is unknown. `recovering` says that the last
+    election was unclean.
     """
 
     replicas: tuple[int, ...]
@@ -57,7 +57,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Reversal:
-    """What a cancel leads to; `unclean` when no in-sync member of the original list is left."""
+    """The result of a cancel; `unclean` when no in-sync member of the original list is left."""
 
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
@@ -82,9 +82,9 @@ def delta(
 def redirected(
     partition: Partition, target: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Return (merged replicas, adding, removing) as ZooKeeper mode has them: as if no other move had ever begun.
+    """Return (merged replicas, adding, removing) as in ZooKeeper mode: as if no other move had ever begun.
 
-    Both keep the order of the lists that they come from.
+    `adding` and `removing` keep the order of the lists that they come from.
     """
     original = partition.original
     removing = without(original, target)
@@ -92,7 +92,7 @@ def redirected(
 
 
 def completes(partition: Partition, completion: Completion = LATEST.completion) -> bool:
-    """Tell whether the move is over; see `Completion`.
+    """Whether the move is over; see `Completion`.
 
     Where the added replicas decide, a broker in both `adding` and `removing` can never complete, since it leaves the
     ISR that remains.
@@ -120,11 +120,11 @@ def reversal(partition: Partition) -> Reversal:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the controller goes by besides the partition itself.
+    """The inputs of the controller besides the partition itself.
 
-    `min_isr` is the effective one: the topic's, but never more than its partition 0 has replicas. `crashed` is a broker
-    that has just come back without a clean shutdown: it may have lost records and is eligible no more. `traits`
-    are those of the controller's version.
+    `min_isr` is the effective one: the topic's, but at most the number of replicas of its partition 0. `crashed` is a
+    broker that has just come back without a clean shutdown: it may have lost records, and is not eligible any more.
+    `traits` are those of the controller's version.
     """
 
     min_isr: int = 1
@@ -147,10 +147,10 @@ def settle(
     election: Election = Election.NORMAL,
     rules: Rules = USUAL,
 ) -> Partition:
-    """Turn a wished change into the next state, as the controller's change builder does; equal to `before` = no record.
+    """Turn a wanted change into the next state, as the controller's change builder does; equal to `before` = no record.
 
-    Completes the move if it is over, elects, and bumps the leader epoch when the leader changes or when a replica
-    that was there before is gone. Without ELR the last member of an ISR stays in it, dead or not.
+    Completes the move if it is over, elects, and bumps the leader epoch when the leader changes or when the
+    list loses a replica. Without ELR the last member of an ISR stays in it, dead or not.
     """
     after = _completed(wanted, rules.traits.completion)
     elr = _eligible_leaders(before, after.isr, rules)
@@ -186,7 +186,7 @@ def _completed(wanted: Partition, completion: Completion) -> Partition:
 
 
 def _eligible_leaders(before: Partition, isr: tuple[int, ...], rules: Rules) -> tuple[int, ...]:
-    """Compute the eligible leader replicas that go with an ISR; Kafka leaves those in that a move has removed."""
+    """Compute the eligible leader replicas beside an ISR; as in Kafka, replicas that a move removed stay in them."""
     if not rules.with_elr or len(isr) >= rules.min_isr:
         return ()
     candidates = frozenset(before.elr + before.isr).difference(isr, () if rules.crashed is None else [rules.crashed])
@@ -196,7 +196,7 @@ def _eligible_leaders(before: Partition, isr: tuple[int, ...], rules: Rules) -> 
 def _elect(
     before: Partition, after: Partition, electable: Callable[[int], bool], election: Election, *, with_elr: bool
 ) -> tuple[int | None, bool]:
-    """Choose a leader for `after` and tell whether the choice is unclean (it may lack records)."""
+    """Return a leader for `after`, and whether the election is unclean (the leader may lack records)."""
     safe = after.isr or after.elr
 
     def valid(broker: int | None) -> bool:
@@ -233,8 +233,8 @@ def altered(
 ) -> Partition:
     """Apply an alter with a validated list; see also `stumbles`.
 
-    With KRaft adding and removing are overwritten only by something non-empty, so a re-target to a superset changes
-    nothing and a re-target to the original set leaves brokers in both lists (both seen live).
+    With KRaft, empty lists never overwrite `adding` and `removing`, so a re-target to a superset changes nothing and
+    one to the original set leaves brokers in both lists (both seen live).
     """
     if rules.traits.retarget is Retarget.ORIGINAL:
         replicas, adding, removing = redirected(partition, target)
@@ -252,19 +252,19 @@ def altered(
 
 
 def stumbles(before: Partition, after: Partition) -> bool:
-    """Whether 4.3.1 fails to decide; to an alter it then answers UNKNOWN_SERVER_ERROR (seen live).
+    """Whether 4.3.1 fails at this change; to an alter it answers UNKNOWN_SERVER_ERROR (seen live).
 
-    A move leaves replicas that it has removed in the ELR. When later the ISR is empty and an alter names such a broker
-    again, the controller wants to elect it and finds that it holds no replica.
+    A move leaves replicas that it has removed in the ELR. If the ISR is empty later and an alter names such a broker
+    again, the controller tries to elect a broker that holds no replica.
     """
     return after.leader is not None and after.leader not in before.replicas
 
 
 def is_poisoned(partition: Partition) -> bool:
-    """Whether nobody leads and the last known leader holds no replica any more (seen live, with ELR).
+    """Whether there is no leader, and the last known one holds no replica any more (seen live, with ELR).
 
-    Once nobody else is eligible and that broker lives, 4.3.1 fails at every event that looks for a leader here: the
-    controller steps down, and no broker that was dead gets back into the cluster.
+    Once that broker is alive and no other is eligible, 4.3.1 fails at every event that elects a leader here: the
+    controller steps down, and no dead broker gets back into the cluster.
     """
     last = partition.last_known_leader
     return partition.leader is None and last not in {None, NO_LEADER, *partition.replicas}

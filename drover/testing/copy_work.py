@@ -1,4 +1,4 @@
-"""How many bytes replicas copy in a stretch of model time, with broker speeds and throttles; pure integers."""
+"""The bytes that replicas copy in a stretch of model time, by broker speeds and throttles; in integers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ class CopyWork:
 def copied_bytes(
     work: Sequence[CopyWork], copy_bytes_per_second: int | None, started_ms: int, ended_ms: int
 ) -> list[tuple[CopyWork, int]]:
-    """Share each broker's budgets evenly; what a replica does not need goes to the others.
+    """Share each broker's budgets evenly; the share that a replica does not need goes to the others.
 
-    A budget is what a rate has let through by the end minus what it had by the start, so that many short stretches
-    copy as much as one long one. What does not divide evenly goes to the first of `work`.
+    A budget is the bytes that a rate allows up to the end minus those up to the start, so that many short stretches
+    copy as much as a long one. A remainder goes to the first of `work`.
     """
     left: dict[Budget, int] = {}
     bound: list[tuple[Budget, ...]] = []

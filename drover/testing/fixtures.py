@@ -1,7 +1,7 @@
 """Fixtures for tests with pytest-asyncio; docs/testing-with-drover.md shows how they are used.
 
-Override those that end in `_settings` in a `conftest.py` or a test file. Whatever a fixture needs is imported when a
-test uses it: every run of pytest in an environment that has Drover imports this module.
+Override those that end in `_settings` in a `conftest.py` or a test file. Fixtures import the rest of Drover only when a
+test uses them, since every run of pytest in an environment that has Drover imports this module.
 """
 
 from collections.abc import AsyncIterator
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from drover.testing.in_memory import ModelInstallation, ModelSettings
     from drover.testing.local import LocalClusterSettings, LocalInstallation, LocalSettings
 
-# Topics of the tests of one run do not meet on the cluster.
+# Keeps the topics of a run's tests apart on the cluster.
 _NUMBERS = count(1)
 
 
 @pytest.fixture
 def drover_model_settings() -> "ModelSettings":
-    """What the model installation of a test consists of."""
+    """The settings of a test's model installation."""
     from drover.testing.in_memory import ModelSettings  # noqa: PLC0415 - see above
 
     return ModelSettings()
@@ -41,7 +41,7 @@ async def drover_model(drover_model_settings: "ModelSettings") -> "AsyncIterator
 
 @pytest.fixture(scope="session")
 def drover_local_cluster_settings() -> "LocalClusterSettings":
-    """How large the local cluster is, and its version of Kafka."""
+    """The size of the local cluster, and its version of Kafka."""
     from drover.testing.local import LocalClusterSettings  # noqa: PLC0415 - see above
 
     return LocalClusterSettings()
@@ -58,7 +58,7 @@ async def drover_local_cluster(
 
 @pytest.fixture
 def drover_local_settings() -> "LocalSettings":
-    """What the local installation of a test consists of; a number is added to its prefix."""
+    """The settings of a test's local installation; a number is added to the prefix."""
     from drover.testing.local import LocalSettings  # noqa: PLC0415 - see above
 
     return LocalSettings()

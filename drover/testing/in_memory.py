@@ -1,4 +1,4 @@
-"""A whole Drover in this process: model clusters, a log in memory, and workers. Where they wait, time is skipped.
+"""A whole Drover in this process: model clusters, a log in memory, and workers, in virtual time.
 
 docs/testing-with-drover.md shows how tests are written with it.
 """
@@ -31,22 +31,22 @@ Result = TypeVar("Result")
 
 ADDRESS = "model:9092"
 CLUSTER = "local"
-# Pauses between two looks at a condition: a share of what was waited already, from the shortest to the longest.
+# The pause before a condition is checked again: a share of the time waited so far, between these bounds.
 SHORTEST_PAUSE_S, PAUSED_SHARE, LONGEST_PAUSE_S = 0.05, 0.02, 1.0
-# The time limit of whatever has none of its own.
+# The default time limit.
 PATIENCE_S = 3600.0
 
 
 class WorkerEndedError(DroverError):
-    """A worker has ended by itself: a fault of the world that a test made, or a bug."""
+    """A worker has ended by itself, because of a fault that the test caused, or of a bug."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """What a model installation consists of.
+    """The parts of a model installation.
 
-    Each of `clusters` gets a model cluster of so many `brokers`, numbered from 1, in so many `racks`, unless `models`
-    has one for it. `copy_bytes_per_second` is what one broker can fetch; None copies everything at once.
+    Each of `clusters` gets a model cluster with this number of `brokers`, numbered from 1, and of `racks`, unless
+    `models` has one for it. `copy_bytes_per_second` bounds the copies into a broker; None copies everything at once.
     """
 
     brokers: int = 4
@@ -191,13 +191,13 @@ class ModelInstallation:
         self.client = ModelClient(self)
         self._loop = VirtualLoop()
         self._context = self._loop.new_context()
-        # One thread: what is asked of the installation at the same time is done in turn.
+        # One thread, so that concurrent calls of the installation run one after the other.
         self._thread = ThreadPoolExecutor(1, "model-installation")
         self._loop.set_exception_handler(
             lambda _, context: self.group.faults.append((context["message"], context.get("exception")))
         )
 
-    # -- what there is
+    # -- parts
 
     @property
     def cluster(self) -> ClusterModel:
@@ -215,29 +215,29 @@ class ModelInstallation:
         return int(self._loop.time() * 1000)
 
     def state(self, cluster: str | None = None) -> ClusterState:
-        """Return what the log says of a cluster; without a name, of the only one."""
+        """Return a cluster's state by the log; without a name, that of the only cluster."""
         return self.log.state(cluster or self._only_cluster())
 
     def events(self, cluster: str | None = None) -> tuple[AnyEvent, ...]:
-        """Return the events of a cluster in the order of the log: only those that count."""
+        """Return the valid events of a cluster in the order of the log."""
         return self.log.events(cluster or self._only_cluster())
 
     def outcomes(self, cluster: str | None = None) -> tuple[Outcome, ...]:
-        """Return what became of each command of a cluster, in the order of the log."""
+        """Return the outcome of each command of a cluster, in the order of the log."""
         return self.log.outcomes(cluster or self._only_cluster())
 
     def facts(self, topic: str, partition: int, cluster: str | None = None) -> PartitionFacts:
-        """Return what Kafka shows of a partition that exists."""
+        """Return a partition as Kafka shows it; it must exist."""
         facts = self.clusters[cluster or self._only_cluster()].facts(TopicPartition(topic, partition))
         assert facts is not None, f"{topic}:{partition} does not exist"
         return facts
 
     def replicas(self, topic: str, partition: int, cluster: str | None = None) -> tuple[int, ...]:
-        """Return the replica list that Kafka shows of a partition."""
+        """Return a partition's replica list as Kafka shows it."""
         return self.facts(topic, partition, cluster).replicas
 
     def owners(self) -> dict[int, str]:
-        """Return the owner of each shard; an empty name where there is none yet."""
+        """Return the owner of each shard; an empty name for a shard without one."""
         return {fold.shard: fold.owner for fold in self.log.folds}
 
     def shard_of(self, cluster: str) -> int:
@@ -251,10 +251,10 @@ class ModelInstallation:
         await self.run(lambda: asyncio.sleep(seconds))
 
     async def until(self, condition: Callable[[], object], *, timeout_s: float = PATIENCE_S) -> float:
-        """Let time pass until a condition holds, and return how many seconds did; `TimeoutError` when it is too late.
+        """Let time pass until a condition holds, and return the seconds that passed; `TimeoutError` at the time limit.
 
-        The condition is a plain function. It is called every 50 ms of the installation's time at first, and later more
-        seldom, up to once a second.
+        The condition is a plain function. It is called every 50 ms of the installation's time at first, and less often
+        later, down to once a second.
         """
         return await self.run(lambda: self._until(condition, timeout_s))
 

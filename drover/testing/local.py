@@ -28,22 +28,22 @@ from drover.testing.commands import DROVER, Commands, DroverProcess, Finished, P
 # The name of the managed cluster.
 MANAGED = "local"
 RECORD_BYTES = 64 * 1024
-# On a busy machine a broker may take long to create a topic.
+# A broker on a busy machine takes its time to create a topic.
 CREATED_WITHIN_MS = 60_000
-# More would not all be written in the time that a record has, on a busy machine.
+# More would exceed the producer's time limit on a busy machine.
 RECORDS_AT_ONCE = 32
-# A deadline only ends a hang: a machine that others use as well may do nothing for ten seconds, and then elect leaders.
+# A deadline only ends a hang: a busy machine may stall for ten seconds, and brokers then elect leaders.
 DEADLINE_S = 120.0
-# A test's own driver asks brokers that may be busy for seconds.
+# A test's own driver waits for brokers that may be busy for seconds.
 CALL_TIMEOUT_MS = 20_000
-# Pauses between two looks at a condition: a share of what was waited already, up to the longest.
+# The pause before a condition is checked again: a share of the time waited so far, up to the longest.
 PAUSED_SHARE, LONGEST_PAUSE_S = 0.15, 0.5
 
 
 async def holds_within(condition: Callable[[], Awaitable[bool]], timeout_s: float, pause_s: float = 0.05) -> bool:
-    """Wait until a condition holds, at most so long; return whether it does.
+    """Wait until a condition holds, at most for `timeout_s`; return whether it does.
 
-    The longer it takes, the longer the pauses: most conditions ask a cluster that has other things to do.
+    The pauses grow with the time waited, since most conditions ask a cluster that is busy.
     """
     began = time.monotonic()
     while not await condition():
@@ -55,16 +55,16 @@ async def holds_within(condition: Callable[[], Awaitable[bool]], timeout_s: floa
 
 
 async def wait_for(
-    condition: Callable[[], Awaitable[bool]], what: str, timeout_s: float = DEADLINE_S, pause_s: float = 0.05
+    condition: Callable[[], Awaitable[bool]], goal: str, timeout_s: float = DEADLINE_S, pause_s: float = 0.05
 ) -> float:
-    """Wait until a condition holds and return the seconds it took; `AssertionError` with `what` at the deadline."""
+    """Wait until a condition holds and return the seconds it took; `AssertionError` with `goal` at the deadline."""
     began = time.monotonic()
-    assert await holds_within(condition, timeout_s, pause_s), f"not within {timeout_s:.0f} s: {what}"
+    assert await holds_within(condition, timeout_s, pause_s), f"not within {timeout_s:.0f} s: {goal}"
     return time.monotonic() - began
 
 
 class FollowedLog:
-    """Every shard of a log, folded on from where it was folded last, by one connection that is kept."""
+    """Every shard of a log, folded further on each call, over one connection."""
 
     def __init__(self, connection: LogConnection) -> None:
         self._connection = connection
@@ -73,7 +73,7 @@ class FollowedLog:
         self._log = FoldedLog({})
 
     async def up_to_now(self) -> FoldedLog:
-        """Fold what is new; a reading that failed begins anew the next time."""
+        """Fold the new records; after a failure, the next call starts over."""
         async with self._in_turn:
             is_whole = False
             try:
@@ -115,11 +115,11 @@ class LocalClusterSettings:
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
-    """What a local installation consists of.
+    """The parts of a local installation.
 
     `prefix` begins the names of its topics, so that several installations share a cluster. `limits` are further
-    settings of the managed cluster, and `healing` those of its healing. `bootstrap` is where the managed cluster is
-    reached, if not as its log is. `commands` is how `drover` is run.
+    settings of the managed cluster, and `healing` those of its healing. `bootstrap` is the managed cluster's
+    address, if it is not that of the log. `commands` runs `drover`.
     """
 
     prefix: str = "drover"
@@ -172,7 +172,7 @@ class LocalInstallation:
 
     @property
     def connection(self) -> LogConnection:
-        """How a client reaches the log."""
+        """The connection of clients to the log."""
         return self.cluster.connection(self.names)
 
     @property
@@ -198,7 +198,7 @@ class LocalInstallation:
         return process
 
     async def start_worker(self, name: str, *options: str, program: Sequence[str] = DROVER) -> DroverProcess:
-        """Start a worker and return at once; by another program if wanted."""
+        """Start a worker, with `program` in place of `drover`, and return at once."""
         arguments = ("worker", "--name", name, "--listen", "127.0.0.1:0", *options)
         self.workers[name] = await self.start(name, *arguments, program=program)
         return self.workers[name]
@@ -231,16 +231,16 @@ class LocalInstallation:
         if driver is not None:
             await driver.close()
 
-    # -- what the log says
+    # -- the log
 
     async def log(self) -> FoldedLog:
-        """Return the log folded up to its present end; what was read before is not read again."""
+        """Return the log folded up to its present end; each call reads only new records."""
         if self._followed is None:
             self._followed = FollowedLog(self.connection)
         return await self._followed.up_to_now()
 
     async def state(self) -> ClusterState:
-        """Return the managed cluster as the log says it is."""
+        """Return the managed cluster's state by the log."""
         return (await self.log()).cluster(MANAGED)
 
     async def owners(self) -> Mapping[int, str]:
@@ -274,7 +274,7 @@ class LocalInstallation:
         return self._driver
 
     async def create_topic(self, name: str, layout: Mapping[int, Sequence[int]], kilobytes: int = 0) -> None:
-        """Create a topic with these replicas of each partition, and write so much to each."""
+        """Create a topic with these replicas of each partition, and write `kilobytes` to each."""
         assignments = {number: tuple(replicas) for number, replicas in layout.items()}
         spec = TopicSpec(name, len(layout), len(assignments[0]), assignments=assignments)
         connection = self.connection
@@ -291,7 +291,7 @@ class LocalInstallation:
             await self.fill(name, layout, kilobytes)
 
     async def fill(self, name: str, partitions: Iterable[int], kilobytes: int) -> None:
-        """Write so much to each of these partitions."""
+        """Write `kilobytes` to each of these partitions."""
         producer = LogProducer(self.connection, "filler")
         await producer.start()
         record = os.urandom(RECORD_BYTES)
@@ -302,7 +302,7 @@ class LocalInstallation:
         await producer.close()
 
     async def facts(self, key: TopicPartition) -> PartitionFacts:
-        """Return what Kafka shows of a partition that exists; asks again while its two lists disagree."""
+        """Return a partition as Kafka shows it; it must exist. Asks again while the two Lists disagree."""
         facts: list[PartitionFacts | None] = []
 
         async def is_seen() -> bool:
@@ -315,12 +315,12 @@ class LocalInstallation:
         return facts[0]
 
     async def replicas(self, key: TopicPartition) -> tuple[int, ...]:
-        """Return the replica list that Kafka shows of a partition."""
+        """Return a partition's replica list as Kafka shows it."""
         return (await self.facts(key)).replicas
 
 
 def observer(cluster: LocalCluster) -> KafkaDriver:
-    """Return a driver for a test: it waits longer than a worker, which would look again."""
+    """Return a driver for a test, with a longer timeout than a worker's, which would ask again."""
     return KafkaDriver("observer", cluster.bootstrap, cluster.admin_options, call_timeout_ms=CALL_TIMEOUT_MS)
 
 

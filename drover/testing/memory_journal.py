@@ -1,4 +1,4 @@
-"""The journal in memory: the same contract for tests and the simulation, with the faults Kafka can show."""
+"""The journal in memory, for tests and the simulation: the same contract, with the faults that Kafka can show."""
 
 import asyncio
 from collections import defaultdict
@@ -25,11 +25,11 @@ class StoredRecord:
 
 @dataclass(slots=True)
 class MemoryBroker:
-    """What several journals share: the topics. None in a partition is a transaction marker.
+    """The topics, shared by several journals. None in a partition is a transaction marker.
 
-    `lost_acknowledgements` counts down: that many next appends are written, and their writer is not told. Of topics
-    named in `missing` nothing can be read or written; `aside_sends` counts down to when nothing more can be written
-    aside, None for never. `time_ms` is the broker's time, None if it does not say.
+    `lost_acknowledgements` counts the next appends that are written without an acknowledgement. Topics in `missing` can
+    be neither read nor written; `aside_sends` counts the next writes aside that succeed, None for all. `time_ms` is the
+    broker's time, None if its answers have none.
     """
 
     topics: TopicNames = field(default_factory=TopicNames)
@@ -63,16 +63,16 @@ class MemoryJournal:
         self._positions = [0] * shards
 
     async def start(self) -> None:
-        """Stand before the first record."""
+        """Start before the first record."""
         self._positions = [0] * self.shards
 
     def seek(self, positions: Sequence[int]) -> None:
-        """Let the tail go on at these offsets."""
+        """Continue the tail at these offsets."""
         self._positions = list(positions)
 
     @asynccontextmanager
     async def reader(self, *, is_committed: bool = False) -> AsyncGenerator["MemoryReader", None]:
-        """Return a connection for finite readings; nothing is aborted here."""
+        """Return a connection for finite readings; there are no aborted transactions here."""
         del is_committed
         yield MemoryReader(self._broker, self.shards)
 
@@ -92,11 +92,11 @@ class MemoryJournal:
         await self._write(topic, partition or 0, StoredRecord(value, key, headers))
 
     def broker_time_ms(self) -> int | None:
-        """Return what the broker says."""
+        """Return the broker's time."""
         return self._broker.time_ms
 
     async def next_records(self) -> Sequence[TailRecord]:
-        """Return what the log has got since."""
+        """Return the new records of the log."""
         records = self._unread()
         if not records:
             self._broker.grown.clear()
@@ -117,7 +117,7 @@ class MemoryJournal:
         return all(position >= end for position, end in zip(self._positions, ends, strict=True))
 
     async def bounds(self, topic: str, at_least: Sequence[int] | None = None) -> tuple[tuple[int, int], ...]:
-        """Return first and end offset of each partition; no leader is ever stale here."""
+        """Return first and end offset of each partition; leaders are never stale here."""
         del at_least
         return tuple((0, len(self._broker.partitions[topic, shard])) for shard in range(self.shards))
 
@@ -132,7 +132,7 @@ class MemoryJournal:
             await self._broker.grown.wait()
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is no connection."""
 
     async def _write(self, topic: str, partition: int, record: StoredRecord) -> int:
         if len(record.value) > MAX_REQUEST_BYTES:
@@ -167,7 +167,7 @@ class MemoryReader:
         self._shards = shards
 
     async def partition_counts(self, topics: Collection[str]) -> dict[str, int]:
-        """Count the partitions of topics, 0 for one that is not there."""
+        """Count the partitions of topics, 0 for a missing topic."""
         return {topic: 0 if topic in self._broker.missing else self._shards for topic in topics}
 
     async def end_offsets(self, topic: str, shards: Collection[int]) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""The event log in memory, as a reader of the real one folds it: the state, and what is valid."""
+"""The event log in memory, folded as a reader of the real one does: the state, and the valid records."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ class MemoryLog:
         self._broker = broker
 
     def read(self) -> None:
-        """Fold what is new."""
+        """Fold the new records."""
         for fold, folded in zip(self.folds, self.folded, strict=True):
             records = self._broker.partitions[self._broker.topics.events, fold.shard]
             for offset in range(fold.position, len(records)):
@@ -27,7 +27,7 @@ class MemoryLog:
                     folded.append(judged)
 
     def state(self, cluster: str) -> ClusterState:
-        """Return what the log says of a cluster; an empty state where it says nothing."""
+        """Return a cluster's state by the log; empty if the log does not name it."""
         states = (fold.state.clusters.get(cluster) for fold in self.folds)
         return next((state for state in states if state is not None), ClusterState(cluster))
 

@@ -1,8 +1,8 @@
 """A whole Kafka cluster as a value in memory: brokers, topics, moves, copying and throttles, with explicit time.
 
 Deterministic: no clock, no randomness, no I/O. It mimics what a client can see of a real cluster, odd states included;
-docs/simulation.md says what is modelled, how it is held against reality, and what is left out. Nothing in it asks
-whether a change is wise: that is for Drover's own rules.
+docs/simulation.md says what is modelled, how it is compared with real clusters, and what is left out. It carries out
+any change that Kafka would carry out; Drover's own rules are not part of it.
 """
 
 from base64 import urlsafe_b64encode
@@ -48,11 +48,11 @@ REASSIGNMENT_IN_PROGRESS = 60
 class ClusterModel(ModelState):
     """A model cluster; change it with its methods only.
 
-    `copy_bytes_per_second` is what one broker can fetch for replicas that are not in sync; None copies everything at
-    the next `advance`. `session_timeout_ms` is how long a dead broker stays unfenced, `replica_lag_ms` how long a
+    `copy_bytes_per_second` bounds the fetches of one broker for replicas that are not in sync; None copies everything
+    at the next `advance`. `session_timeout_ms` is how long a dead broker stays unfenced, `replica_lag_ms` how long a
     replica that fetches nothing stays in the ISR of a partition that is written to. With `joins_by_itself` off,
     replicas enter the ISR only through `join_isr`. `traits` are those of the version that it mimics. Every
-    `leader_rebalance_ms` the controller elects preferred leaders (Kafka's default is 300,000); None is never.
+    `leader_rebalance_ms` the controller elects preferred leaders (Kafka's default is 300,000); None: never.
     """
 
     def __init__(
@@ -114,8 +114,8 @@ class ClusterModel(ModelState):
     def grow_topic(self, name: str, assignments: Sequence[Sequence[int]]) -> CallResult:
         """Carry out CreatePartitions with these lists for the new partitions; all or none.
 
-        Each needs as many replicas as partition 0 has just now; while that one moves, those of the merged list. Kafka
-        goes by one of the partitions, but not always by this one.
+        Each needs as many replicas as partition 0 has now, counted in the merged list while it moves. Kafka compares
+        with one of the partitions, but not always with this one.
         """
         topic = self.topics.get(name)
         if topic is None:
@@ -172,8 +172,8 @@ class ClusterModel(ModelState):
     def start_broker(self, broker: int) -> None:
         """Bring a broker back; partitions without a leader get one if they can, ISRs grow at the next `advance`.
 
-        The controller registers nobody twice: a killed broker that is back before its session has timed out is let in
-        only then.
+        The controller registers no broker twice: a killed broker that is back before its session has timed out is
+        registered after that.
         """
         state = self.brokers[broker]
         if state.alive:
@@ -182,7 +182,7 @@ class ClusterModel(ModelState):
         self._register_the_returned()
 
     def stall_broker(self, broker: int) -> None:
-        """Let a broker's replicas fetch nothing while it lives on; they leave ISRs when what is written passes by."""
+        """Stop the fetches of a live broker's replicas; they leave the ISRs of partitions that are written to."""
         self.brokers[broker].stalled_since_ms = self.now_ms
 
     def unstall_broker(self, broker: int) -> None:
@@ -190,11 +190,11 @@ class ClusterModel(ModelState):
         self.brokers[broker].stalled_since_ms = None
 
     def stop_controller(self) -> None:
-        """Take the controller away: nothing is fenced, elected or completed, and no ISR changes."""
+        """Stop the controller: nothing is fenced, elected or completed, and no ISR changes."""
         self.controller_alive = False
 
     def start_controller(self) -> None:
-        """Let a controller take over: it knows all that was decided, and gives every unfenced broker a new session."""
+        """Start a controller: it has the state of the last one, and gives every unfenced broker a new session."""
         self.controller_alive = True
         for state in self.brokers.values():
             if state.died_at_ms is not None and not state.fenced:
@@ -202,7 +202,7 @@ class ClusterModel(ModelState):
         self._fence_the_dead()
         self._register_the_returned()
         if self.traits.zookeeper_mode:
-            self._elect_where_nobody_leads()
+            self._elect_missing_leaders()
 
     def _fence_the_dead(self) -> None:
         for broker, state in self.brokers.items():
@@ -218,8 +218,8 @@ class ClusterModel(ModelState):
                 if broker in before.isr:
                     self.settle(partition, replace(before, isr=controller_model.without(before.isr, [broker])))
         if self.traits.zookeeper_mode:
-            # There the controller elects wherever nobody leads, also at the death of a broker that has no part in it.
-            self._elect_where_nobody_leads()
+            # The controller then elects for every partition without a leader, not only for those of this broker.
+            self._elect_missing_leaders()
 
     def _register_the_returned(self) -> None:
         for broker, state in self.brokers.items():
@@ -238,10 +238,10 @@ class ClusterModel(ModelState):
         return False
 
     def _register(self, broker: int) -> None:
-        """Let a fenced broker back in; what it may have lost without a clean shutdown makes nobody eligible."""
+        """Register a fenced broker; after an unclean shutdown it may lack records, so its replicas are not eligible."""
         state = self.brokers[broker]
         crashed = broker if state.crashed else None
-        # In ZooKeeper mode nothing is taken from a broker that comes back.
+        # In ZooKeeper mode a returning broker keeps its places in ISRs.
         returned = () if self.traits.zookeeper_mode else self.each_partition()
         with self.one_request():
             for partition, before in returned:
@@ -250,9 +250,9 @@ class ClusterModel(ModelState):
                     self.settle(partition, replace(before, isr=remaining), crashed=crashed)
         state.alive, state.fenced, state.registered = True, False, True
         state.returning, state.crashed, state.died_at_ms = False, False, None
-        self._elect_where_nobody_leads()
+        self._elect_missing_leaders()
 
-    def _elect_where_nobody_leads(self) -> None:
+    def _elect_missing_leaders(self) -> None:
         with self.one_request():
             for partition, before in self.each_of(self.imbalanced):
                 if before.leader is None:
@@ -261,11 +261,11 @@ class ClusterModel(ModelState):
     # -- reassignments ------------------------------------------------------------------------------------------------
 
     def alter(self, requests: Sequence[AlterRequest]) -> dict[TopicPartition, CallResult]:
-        """Carry out AlterPartitionReassignments, each partition for itself."""
+        """Carry out AlterPartitionReassignments, each partition by itself."""
         with self.one_request():
-            return {request.partition: self._alter_one(request) for request in requests}
+            return {request.partition: self._alter_partition(request) for request in requests}
 
-    def _alter_one(self, request: AlterRequest) -> CallResult:
+    def _alter_partition(self, request: AlterRequest) -> CallResult:
         partition = request.partition
         before = self.partition(partition)
         if before is None and self.traits.zookeeper_mode:
@@ -312,14 +312,15 @@ class ClusterModel(ModelState):
     def facts(self, partition: TopicPartition, lag_ms: int = 0) -> PartitionFacts | None:
         """Return one partition as Metadata shows it (the move is left out: only List shows that).
 
-        `lag_ms` is how far the broker that answers is behind the controller; `remember_metadata` must have been told.
+        `lag_ms` is the lag of the broker that answers; `remember_metadata` must have been called with at least this
+        lag.
         """
         if lag_ms:
             return self._history.facts(partition, self.now_ms - lag_ms)
         return self._history.current(partition)
 
     def remember_metadata(self, max_lag_ms: int) -> None:
-        """Keep what Metadata showed for so long, for brokers that lag."""
+        """Keep the history of Metadata for this long, for brokers that lag."""
         self._history.keep_ms = max_lag_ms
 
     def elect_leader(self, partition: TopicPartition, election: Election) -> int:
@@ -335,9 +336,9 @@ class ClusterModel(ModelState):
         return NONE
 
     def balance_leaders(self, brokers: Collection[int] | None = None) -> None:
-        """Elect the preferred leader wherever another one leads, as Kafka does by itself, of moving partitions too.
+        """Elect the preferred leader of every partition with another leader, as Kafka does, also of moving partitions.
 
-        In ZooKeeper mode only those of `brokers` that lead too few of the partitions that prefer them.
+        In ZooKeeper mode this is done only for `brokers` that lead too few of the partitions that prefer them.
         """
         for partition, before in self.each_of(self.imbalanced):
             if brokers is None or before.replicas[0] in brokers:

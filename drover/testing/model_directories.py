@@ -14,7 +14,7 @@ WORKING, FAILED = "/simulated", "/simulated-failed"
 
 
 class ModelDirectories:
-    """The log directories of every broker: one of `DISK_BYTES` that works, and a second one while that has failed."""
+    """The log directories of every broker: a working one of `DISK_BYTES`, and a second one while it has failed."""
 
     def __init__(self, state: ModelState) -> None:
         self._state = state
@@ -28,7 +28,7 @@ class ModelDirectories:
     def fail(self, broker: int, partitions: Collection[TopicPartition]) -> None:
         """Let the directory fail that holds these partitions' replicas on a broker.
 
-        They fetch nothing and leave the ISR; others of the partition lead. The broker lives on.
+        They stop fetching and leave the ISR, and other replicas lead. The broker stays alive.
         """
         self._failed.add(broker)
         for partition in sorted(partitions):
@@ -38,7 +38,7 @@ class ModelDirectories:
                 self._state.settle(partition, replace(before, isr=without(before.isr, [broker])))
 
     def repair(self, broker: int) -> None:
-        """Bring back what has failed on a broker; its replicas go on with what they have."""
+        """Repair the failed directory of a broker; its replicas continue with the records that they have."""
         self._failed.discard(broker)
         for partition, where in list(self._state.offline):
             if where == broker:

@@ -1,4 +1,4 @@
-"""What Metadata of a model cluster shows now and showed a while ago: brokers lag behind the controller."""
+"""The present and past Metadata of a model cluster, since brokers lag behind the controller."""
 
 from collections import deque
 
@@ -11,7 +11,7 @@ Past = deque[tuple[int, PartitionFacts | None]]
 
 
 class MetadataHistory:
-    """For each partition that has changed within `keep_ms`, what it was until when; nothing is kept at 0."""
+    """The earlier states, with their ends, of each partition that has changed within `keep_ms`; none are kept at 0."""
 
     def __init__(self, state: ModelState) -> None:
         self.keep_ms = 0
@@ -20,11 +20,11 @@ class MetadataHistory:
         state.on_change.append(self._remember)
 
     def current(self, partition: TopicPartition) -> PartitionFacts | None:
-        """Return what the newest metadata shows of a partition."""
+        """Return a partition by the newest metadata."""
         return self._facts(partition, self._state.partition(partition))
 
     def facts(self, partition: TopicPartition, at_ms: int) -> PartitionFacts | None:
-        """Return what the metadata of a moment showed, that moment's own changes not yet included."""
+        """Return a partition by the metadata of `at_ms`, without the changes at that time."""
         for until_ms, shown in self._past.get(partition, ()):
             if at_ms <= until_ms:
                 return shown

@@ -1,4 +1,4 @@
-"""Which replica lists the model cluster refuses, and in what words; None says that a list may be taken."""
+"""The replica lists that the model cluster refuses, with Kafka's words; None for an acceptable list."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ def dead_refusal(state: ModelState, before: Partition, replicas: tuple[int, ...]
 
 
 def unknown_in_zookeeper_mode(state: ModelState, replicas: tuple[int, ...] | None) -> CallResult:
-    """Answer for a partition that does not exist: in ZooKeeper mode the list is looked at before the partition."""
+    """Answer for a partition that does not exist: ZooKeeper mode checks the list before the partition."""
     if replicas is None:
         return CallResult(NO_REASSIGNMENT_IN_PROGRESS)
     refusal = list_refusal(state, replicas) or dead_refusal(state, Partition((), (), None), replicas)

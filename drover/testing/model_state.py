@@ -1,4 +1,4 @@
-"""What a model cluster consists of: brokers, topics, partitions, and which of them need looking at; no behaviour."""
+"""The parts of a model cluster: brokers, topics, partitions, and indexes of them; no behaviour."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,10 +30,10 @@ ACCEPTED = CallResult(NONE)
 class ModelBroker:
     """A broker that is registered, or was.
 
-    A dead one stays unfenced until its session has timed out. `returning` is one whose process is back but which the
-    controller will not register again before that. `crashed` says that its last stop was not a clean one. A `stalled`
-    broker lives but its replicas fetch nothing. One that `lacks_listener` lives and replicates, but does not offer the
-    listener by which clients ask: they do not see it.
+    A dead broker stays unfenced until its session has timed out. `returning` says that its process is back, but that
+    the controller does not register it before that. `crashed` says that its last stop was not a clean one. A stalled
+    broker is alive, but its replicas fetch nothing. A broker that `lacks_listener` is alive and replicates, but does
+    not offer the clients' listener, so that clients do not see it.
     """
 
     rack: str | None = None
@@ -64,14 +64,14 @@ class ModelTopic:
 
 
 class SortedPartitions:
-    """A set of partitions that is gone through in order, so that nothing depends on who came first."""
+    """A set of partitions that is iterated in order, whatever the order of insertion."""
 
     def __init__(self) -> None:
         self._members: set[TopicPartition] = set()
         self._ordered: tuple[TopicPartition, ...] | None = ()
 
     def keep(self, partition: TopicPartition, *, belongs: bool) -> None:
-        """Put a partition in or out."""
+        """Add or remove a partition."""
         if belongs == (partition in self._members):
             return
         self._ordered = None
@@ -89,8 +89,8 @@ class SortedPartitions:
 class ModelState:
     """The controller's tables, with an index of the partitions that move, lack in-sync replicas or their first leader.
 
-    `on_change` is told of each partition that is about to change: its name, what it was, and what it will be; None
-    stands for what does not exist.
+    `on_change` is called before each change of a partition with its name, its state before and its state after; None
+    for a partition that does not exist.
     """
 
     def __init__(self, racks: Mapping[int, str | None], traits: Traits) -> None:
@@ -116,13 +116,13 @@ class ModelState:
         return self.topics[partition.topic].partitions[partition.partition]
 
     def each_partition(self) -> Iterator[tuple[TopicPartition, Partition]]:
-        """Go through every partition in the order of names; they may change meanwhile."""
+        """Iterate over every partition in the order of names; they may change meanwhile."""
         for name in sorted(self.topics):
             for number, state in sorted(self.topics[name].partitions.items()):
                 yield TopicPartition(name, number), state
 
     def each_of(self, members: Iterable[TopicPartition]) -> Iterator[tuple[TopicPartition, Partition]]:
-        """Go through an index; partitions may change meanwhile."""
+        """Iterate over an index; partitions may change meanwhile."""
         for partition in tuple(members):
             yield partition, self.the_partition(partition)
 
@@ -150,11 +150,11 @@ class ModelState:
         del self.topics[topic]
 
     def live_brokers(self) -> tuple[int, ...]:
-        """Return what Metadata lists: the brokers that are not fenced and offer the clients' listener, ascending."""
+        """Return the brokers in Metadata, ascending: those that are not fenced and offer the clients' listener."""
         return tuple(broker for broker, state in self.brokers.items() if not (state.fenced or state.lacks_listener))
 
     def registered_brokers(self) -> frozenset[int] | None:
-        """Return what DescribeCluster lists, fenced brokers included; None before Kafka 4.0, which cannot say it."""
+        """Return the brokers in DescribeCluster, fenced ones included; None before Kafka 4.0, which omits those."""
         if self.traits.zookeeper_mode or self.traits.kafka.startswith("3"):
             return None
         return frozenset(
@@ -167,7 +167,7 @@ class ModelState:
         return state is not None and state.registered
 
     def hide_listener(self, broker: int) -> None:
-        """Let a broker live and replicate without the listener by which clients ask."""
+        """Let a broker live and replicate without the clients' listener."""
         self.brokers[broker].lacks_listener = True
 
     def show_listener(self, broker: int) -> None:
@@ -175,19 +175,19 @@ class ModelState:
         self.brokers[broker].lacks_listener = False
 
     def unregister(self, broker: int) -> None:
-        """Carry out UnregisterBroker for a fenced broker; when its process comes back, it registers anew."""
-        assert self.brokers[broker].fenced, f"broker {broker} is not fenced: it would end, and then be unregistered"
+        """Carry out UnregisterBroker for a fenced broker; when its process comes back, it registers again."""
+        assert self.brokers[broker].fenced, f"broker {broker} is not fenced: stop it first"
         self.brokers[broker].registered = False
 
     def electable(self, broker: int) -> bool:
-        """Whether the controller takes a broker for active: registered and not fenced."""
+        """Whether a broker is active for the controller: registered and not fenced."""
         state = self.brokers.get(broker)
         return state is not None and not state.fenced
 
     def settle(
         self, partition: TopicPartition, wanted: Partition, election: Election | None = None, crashed: int | None = None
     ) -> Partition:
-        """Store what the controller makes of a wish for a partition, and return it; no `election` is the topic's."""
+        """Store the controller's result of a wanted change, and return it; `election` defaults to the topic's."""
         if election is None:
             election = Election.UNCLEAN if self.unclean_allowed(partition.topic) else Election.NORMAL
         rules = self.rules(partition.topic, crashed)
@@ -199,7 +199,7 @@ class ModelState:
         return after
 
     def rules(self, topic: str, crashed: int | None = None) -> Rules:
-        """Return what the controller goes by for a topic."""
+        """Return the controller's rules for a topic."""
         min_isrs = {} if self._effective_min_isr is None else self._effective_min_isr
         if topic not in min_isrs:
             min_isrs[topic] = min(self.min_isr(topic), len(self.topics[topic].partitions[0].replicas))
@@ -207,7 +207,7 @@ class ModelState:
 
     @contextmanager
     def one_request(self) -> Iterator[None]:
-        """Let everything inside be decided by what partitions 0 were before, as in one request to the controller."""
+        """Decide all changes in this block by the partitions 0 before it, as in one request to the controller."""
         self._effective_min_isr = {}
         try:
             yield

@@ -1,6 +1,6 @@
 """Whole workers without Kafka, in virtual time: their consumer group, which rebalances, and processes that may end.
 
-The host, its shards and the watchers of clusters are those of `drover worker`. Only Faust and the connections are not.
+The host, its shards and the watchers of clusters are those of `drover worker`; Faust and the connections are replaced.
 """
 
 import asyncio
@@ -27,14 +27,14 @@ from drover.testing.model import ClusterModel
 from drover.testing.simulated import Loss, SimulatedDriver
 from drover.testing.virtual_time import ProcessTasks, starting_tasks_of
 
-# As many records of a partition are read at once.
+# The most records of a partition that are read at once.
 MAX_POLL = 100
-# Kafka's, of the command topics; they never change here.
+# The ids of the command topics, which never change here.
 TOPIC_IDS = ("model-alter", "model-cancel", "model-blacklist", "model-broker-failed")
 
 
 class EndedError(BaseException):
-    """Stands for the end of a process: nothing may catch it."""
+    """The end of a process; it must not be caught."""
 
 
 class ModelClusters(dict[str, ClusterModel]):
@@ -63,7 +63,7 @@ class ModelDriver(SimulatedDriver):
 class ModelGroup:
     """The log, the clusters, and the consumer group of the workers; everything happens in the running loop.
 
-    `faults` holds why workers have ended by themselves, and what nobody has waited for.
+    `faults` holds the reasons why workers have ended by themselves, and exceptions of tasks that were not awaited.
     """
 
     def __init__(self, settings: Settings, clusters: Mapping[str, ClusterModel], shards: int) -> None:
@@ -87,11 +87,11 @@ class ModelGroup:
 
     @property
     def session_s(self) -> float:
-        """After so many seconds the group goes on without a member that has died."""
+        """The seconds after which the group drops a dead member."""
         return self.settings.worker.session_timeout_s
 
     def new_token(self) -> bytes:
-        """Return the token of the next acquire: the same ones in every run."""
+        """Return the token of the next acquire; tokens are the same in every run."""
         self._tokens += 1
         return b"token-%010d" % self._tokens
 
@@ -101,21 +101,21 @@ class ModelGroup:
         await asyncio.sleep(0)
 
     def join(self, worker: "ModelWorker") -> None:
-        """Take a member in."""
+        """Add a member."""
         self.members.append(worker)
         self.rebalance_soon()
 
     def leave(self, worker: "ModelWorker") -> None:
-        """Go on without a member; nothing happens if it is none."""
+        """Remove a member; no effect on a worker that is none."""
         if worker in self.members:
             self.members.remove(worker)
             self.rebalance_soon()
 
     def rebalance_soon(self) -> None:
-        """The members join again: all that was assigned is taken away, and assigned anew."""
+        """Let all members join again: their shards are revoked and assigned again."""
         self._is_due = True
         if self._rebalancing is None or self._rebalancing.done():
-            # Whichever process has caused it, the group outlives that process.
+            # The task belongs to no process, since the group outlives the one that caused it.
             with starting_tasks_of(None):
                 self._rebalancing = asyncio.get_running_loop().create_task(self._rebalance())
 
@@ -147,7 +147,7 @@ class ModelGroup:
 
 
 class ModelHost(ShardHost):
-    """A host that takes its tokens from the group, and tells it the reason why it ends its process."""
+    """A host that takes its tokens from the group, and reports to it why its process ends."""
 
     group: ModelGroup
 
@@ -156,7 +156,7 @@ class ModelHost(ShardHost):
         return self.group.new_token()
 
     def fail(self, reason: str, error: BaseException | None) -> NoReturn:
-        """Tell the reason, and end."""
+        """Report the reason, and end."""
         self.group.faults.append((reason, error))
         super().fail(reason, error)
 
@@ -174,7 +174,7 @@ class ModelWorker:
         self.is_leaving = False
         self.generation = -1
         self.barrier: asyncio.Task[None] | None = None
-        # The next offset to read, by topic index and shard, and the places that are not read for now.
+        # The next offset to read, by topic index and shard, and the partitions that are held.
         self.positions: dict[tuple[int, int], int] = {}
         self.held: set[tuple[int, int]] = set()
         self._tasks: ProcessTasks = {}
@@ -236,7 +236,7 @@ class ModelWorker:
         return starting_tasks_of(self._tasks)
 
     def die(self) -> None:
-        """End at once, as a kill does: nothing that was begun goes on; the group notices when its session is over."""
+        """End at once, as a kill does; the group notices when the session times out."""
         if self.is_dead:
             return
         self.is_dead = True
@@ -247,7 +247,7 @@ class ModelWorker:
                 task.cancel()
 
     async def stop(self) -> None:
-        """Stop as SIGTERM does: let go of the shards, leave the group, close; returns when it has ended."""
+        """Stop as SIGTERM does: release the shards, leave the group, close; returns when it has ended."""
         with self.inside():
             stopping = asyncio.get_running_loop().create_task(self._stop())
         await asyncio.wait((stopping,))
@@ -259,7 +259,7 @@ class ModelWorker:
             self.group.leave(self)
             await self.host.stop()
         finally:
-            # Also where the log did not say what became of the last record.
+            # Also after an append whose outcome is unknown.
             self.die()
 
     def _end(self, _code: int) -> NoReturn:
@@ -273,7 +273,7 @@ class ModelWorker:
             await self._read_commands()
 
     async def _read_commands(self) -> None:
-        """Hand over what is there, or wait for more."""
+        """Hand over the records that are there, or wait for more."""
         fetched = [(place[1], arrival) for place in self._readable() for arrival in self.fetch(*place, MAX_POLL)]
         for shard, arrival in fetched:
             self.host.arrive(shard, arrival, self.generation)
@@ -287,7 +287,7 @@ class ModelWorker:
         return [place for place in self.positions if place not in self.held]
 
     def fetch(self, topic_index: int, shard: int, max_records: int) -> list[Arrival]:
-        """Read the next records of a partition, as far as they are there, and go on behind them."""
+        """Return the next records of a partition, at most `max_records`, and advance its position."""
         stored = self.group.broker.partitions[self.group.broker.topics.commands[topic_index], shard]
         first = self.positions[topic_index, shard]
         end = min(first + max_records, len(stored))
@@ -301,11 +301,11 @@ class ModelWorker:
     # -- the group
 
     def hold(self, topic_index: int, partition: int) -> None:
-        """Read no more of a partition for now."""
+        """Stop reading a partition for now."""
         self.held.add((topic_index, partition))
 
     def release(self, topic_index: int, partition: int) -> None:
-        """Read on."""
+        """Continue to read a partition."""
         self.held.discard((topic_index, partition))
         self.group.broker.grown.set()
 
@@ -314,14 +314,14 @@ class ModelWorker:
         self.group.rebalance_soon()
 
     def revoke(self) -> None:
-        """The group takes everything away."""
+        """Revoke every shard."""
         self.positions.clear()
         self.held.clear()
         with self.inside():
             self.host.partitions_revoked()
 
     def begin_barrier(self, shards: Sequence[int], generation: int) -> None:
-        """The group assigns these shards: they are acquired before anything is read."""
+        """Assign these shards, which are acquired before anything is read."""
         self.generation = generation
         with self.inside():
             self.barrier = asyncio.get_running_loop().create_task(self._assigned(shards, generation))
@@ -346,4 +346,4 @@ class ModelWorker:
             self.host.positions_set({shard: positions[shard] for shard in shards})
 
     def _forget_fetched(self, generation: int) -> None:
-        """Forget what was fetched in this generation and not handed over; here nothing ever is."""
+        """Drop records that were fetched and not handed over; there are none here, but in subclasses."""

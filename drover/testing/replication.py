@@ -1,4 +1,4 @@
-"""Replication in the model cluster: who holds which bytes, who copies, who joins and who leaves an ISR."""
+"""Replication in the model cluster: the bytes of replicas, copies, and changes of ISRs."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,10 +22,10 @@ Replica = tuple[TopicPartition, int]
 class Replication:
     """The leaders and followers of a model cluster.
 
-    In-sync replicas have what is written at once, unless their broker is dead or stalled; those leave the ISR when
-    they have lacked bytes for `replica_lag_ms` after they stopped fetching. Others copy, at most
-    `copy_bytes_per_second` per fetching broker and at most what the throttles that name them let through, and join
-    when they lack nothing. With `joins_by_itself` off, replicas join only through `join`.
+    In-sync replicas have written bytes at once, unless their broker is dead or stalled; such replicas leave the ISR if
+    they have lacked bytes for `replica_lag_ms` after they stopped fetching. Others copy within `copy_bytes_per_second`
+    per fetching broker and within the throttles that name them, and join when they lack nothing. With `joins_by_itself`
+    off, replicas join only through `join`.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Replication:
         state.on_change.append(self._follow)
 
     def write(self, partition: TopicPartition, added_bytes: int) -> bool:
-        """Append bytes if a live leader takes them, and tell whether one did."""
+        """Append bytes if there is a live leader; return whether there is."""
         topic, state = self._state.topics[partition.topic], self._state.the_partition(partition)
         if state.leader is None or not self._state.brokers[state.leader].alive:
             return False
@@ -61,7 +61,7 @@ class Replication:
         return {broker: self._stored.get((partition, broker), 0) for broker in shown}
 
     def advance(self, started_ms: int, *, with_controller: bool) -> None:
-        """Copy from `started_ms` until now; without a controller nobody can join or leave an ISR."""
+        """Copy from `started_ms` until now; without a controller no ISR changes."""
         if self._lagging:
             self._catch_up_or_fall_out(with_controller=with_controller)
         work = list(self._copy_work())
@@ -96,7 +96,7 @@ class Replication:
                 self._state.settle(partition, replace(state, isr=remaining, recovering=False))
 
     def _follow(self, partition: TopicPartition, before: Partition | None, after: Partition | None) -> None:
-        """Forget what replicas stored that are gone; a new leader that lacks records makes the others drop theirs."""
+        """Drop the bytes of removed replicas, and bytes that a new leader lacks from the others."""
         remaining = () if after is None else after.replicas
         for broker in controller_model.without(() if before is None else before.replicas, remaining):
             self._stored.pop((partition, broker), None)
@@ -144,7 +144,7 @@ class Replication:
 
 
 def _stopped_ms(follower: ModelBroker) -> int:
-    """When a broker that fetches nothing stopped fetching."""
-    stopped = [moment for moment in (follower.died_at_ms, follower.stalled_since_ms) if moment is not None]
-    assert stopped, "a broker that fetches is asked since when it does not"
+    """Return when a broker that fetches nothing stopped fetching."""
+    stopped = [time_ms for time_ms in (follower.died_at_ms, follower.stalled_since_ms) if time_ms is not None]
+    assert stopped, "the broker fetches"
     return min(stopped)

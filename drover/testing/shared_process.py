@@ -73,9 +73,9 @@ class Address:
 
 
 def parse_address(output: str) -> Address | None:
-    """Find the port and the token that a JVM started with `MAIN` prints, in two lines; None while they are not whole.
+    """Return the port and the token that a JVM started with `MAIN` prints in two lines; None while they are incomplete.
 
-    The JVM may have warned of something before.
+    Warnings of the JVM may come before them.
     """
     lines = output.splitlines(keepends=True)
     for port, token in pairwise(lines):

@@ -1,4 +1,4 @@
-"""The simulated driver: the port of the real one on a `ClusterModel`, with a network's faults to switch on."""
+"""The simulated driver: the real driver's port on a `ClusterModel`, with faults of a network to switch on."""
 
 import asyncio
 import functools
@@ -99,25 +99,25 @@ class SimulatedDriver:
     def refuse_next_alter(self, result: CallResult) -> None:
         """Answer `result` for the whole next alter, without doing anything.
 
-        As with the real driver, an answer that leaves open what happened is an error, and so is NOT_CONTROLLER, with
-        which nothing has happened.
+        As with the real driver, an answer with an unknown outcome is an error, and so is NOT_CONTROLLER, which had no
+        effect.
         """
         self._whole_refusal = result
 
     def lag_metadata(self, lag_ms: int) -> None:
-        """From now on describes are answered by a broker that is so far behind the controller; 0 is not at all."""
+        """Let describes be answered by a broker that lags behind the controller by `lag_ms` from now on."""
         self.model.remember_metadata(max(lag_ms, self._metadata_lag_ms))
         self._metadata_lag_ms = lag_ms
 
     def freeze_metadata(self, stale: Sequence[bool] = (True,)) -> None:
-        """From now on brokers answer from their metadata image of this moment.
+        """Let brokers answer from their present metadata image from now on.
 
-        `stale` says for which requests, and repeats: False is one that an up-to-date broker answers.
+        `stale` says for which requests, and repeats; False is a request that an up-to-date broker answers.
         """
         self._frozen, self._stale_replies = MetadataImage.of(self.model), cycle(stale)
 
     def thaw_metadata(self) -> None:
-        """All brokers are up to date again."""
+        """Let all brokers be up to date again."""
         self._frozen = None
 
     # -- the port -----------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class SimulatedDriver:
         )
 
     async def broker_versions(self) -> Mapping[int, BrokerVersion]:
-        """See `ClusterDriver.broker_versions`; what the model mimics, as its brokers would say it."""
+        """See `ClusterDriver.broker_versions`; the version that the model mimics."""
         return await self._read(lambda: dict.fromkeys(self.model.live_brokers(), version_of(self.model.traits)))
 
     async def log_directories(self, topics: Collection[str]) -> LogDirectories:
@@ -219,7 +219,7 @@ class SimulatedDriver:
         return answer
 
     async def _next_loss(self) -> Loss | None:
-        await asyncio.sleep(0)  # a driver's call is never atomic: others run in between
+        await asyncio.sleep(0)  # a driver's call is not atomic: other tasks run in between
         loss, self._loss = self._loss, None
         return Loss.REQUEST if self.unreachable else loss
 
@@ -243,8 +243,8 @@ class SimulatedDriver:
 
     def _partition_counts(self, topics: Collection[str]) -> dict[str, int | None]:
         image = self._stale_image()
-        known = self.model.topics
-        counts = {name: len(topic.partitions) for name, topic in known.items()}
+        model_topics = self.model.topics
+        counts = {name: len(topic.partitions) for name, topic in model_topics.items()}
         if image is not None:
             counts = dict(Counter(partition.topic for partition in image.partitions))
         return {name: counts.get(name) for name in topics}
@@ -261,8 +261,8 @@ class SimulatedDriver:
         image = self._stale_image()
         if image is not None:
             return {name: image.throttled_replicas[name] for name in topics if name in image.throttled_replicas}
-        known = self.model.topics
-        return {name: parse_throttled(known[name].configs) for name in topics if name in known}
+        model_topics = self.model.topics
+        return {name: parse_throttled(model_topics[name].configs) for name in topics if name in model_topics}
 
     def _min_isrs(self, topics: Collection[str]) -> dict[str, int]:
         image = self._stale_image()
@@ -351,15 +351,15 @@ class SimulatedDriver:
         return results
 
     def _replica_bytes(self, topics: Collection[str]) -> dict[TopicPartition, dict[int, int]]:
-        known = self.model.topics
+        model_topics = self.model.topics
         return {
             partition: {
                 broker: stored
                 for broker, stored in self.model.stored_bytes(partition).items()
                 if not self.model.brokers[broker].lacks_listener
             }
-            for name in sorted(set(topics) & known.keys())
-            for partition in (TopicPartition(name, number) for number in known[name].partitions)
+            for name in sorted(set(topics) & model_topics.keys())
+            for partition in (TopicPartition(name, number) for number in model_topics[name].partitions)
         }
 
     def _change_wave(

@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 # The Unix time at which every loop begins.
 BEGIN_S = 1_700_000_000
-# A simulated process is ended by cancelling its tasks; a dict, since they end in the order in which they began.
+# The tasks of a simulated process, which are cancelled to end it; a dict, so that they end in the order of their start.
 ProcessTasks = dict[asyncio.Task[Any], None]
 _STARTING_TASKS_OF: ContextVar[ProcessTasks | None] = ContextVar("_STARTING_TASKS_OF", default=None)
 
@@ -37,7 +37,7 @@ class _SkippingSelector(selectors.SelectSelector):
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
-    """Skips every wait; what is given to an executor runs in the loop as well, so that the order never varies."""
+    """Skips every wait. Functions for an executor run in the loop, too, so that the order never varies."""
 
     def __init__(self) -> None:
         self._skipping = _SkippingSelector()
@@ -49,7 +49,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._skipping.skipped_s
 
     def wall_ms(self) -> int:
-        """Return what a wall clock shows."""
+        """Return the wall clock's time."""
         return int((BEGIN_S + self._skipping.skipped_s) * 1000)
 
     def run_in_executor(  # type: ignore[override]  # typeshed says that this is a coroutine function
@@ -81,7 +81,7 @@ def _new_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -
 
 @contextmanager
 def starting_tasks_of(process: ProcessTasks | None) -> Iterator[None]:
-    """Add every task that starts in this block, or because of one that does, to those of a process; None: to none."""
+    """Add the tasks that start in this block, and those that they start, to a process's; None: to no process's."""
     token = _STARTING_TASKS_OF.set(process)
     try:
         yield

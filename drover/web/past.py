@@ -114,7 +114,7 @@ class Past:
 
 
 def _entries(fold: ShardFold) -> int:
-    return len(fold.known) + sum(
+    return len(fold.decided_commands) + sum(
         len(value)
         for state in fold.state.clusters.values()
         for value in (getattr(state, name) for name in declarations(ClusterState))

@@ -1,1 +1,1 @@
-"""Audits in batch: what was asked for, done, refused and undone in a part of the log, and whether the log is sound."""
+"""Audits in batch: the requests, results, refusals and cancels in a part of the log, and the log's own soundness."""

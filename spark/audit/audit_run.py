@@ -25,7 +25,7 @@ from drover.spark.session import close_session, open_session
 class Log:
     """The log as it was when the audit began: `starts` and `ends` are the offsets of every shard.
 
-    What Spark itself says goes to `spark.log` in `directory`. `master` is Spark's, None for two threads of this
+    Spark's own log goes to `spark.log` in `directory`. `master` is Spark's, None for two threads of this
     machine; `settings` are Spark's own.
     """
 
@@ -38,10 +38,10 @@ class Log:
 
     @contextmanager
     def reading(self) -> Iterator[Callable[[Mapping[int, int]], DataFrame]]:
-        """Open Spark and give a function that returns the log's records, from these offsets of its shards on.
+        """Open Spark and yield a function that returns the log's records from given offsets of its shards on.
 
-        Raises `ConfigurationError` where Spark cannot be had or the directory not be used, `SparkJobError` with the
-        cause when it fails.
+        Raises `ConfigurationError` if Spark or the directory cannot be used, and `SparkJobError` with the cause if
+        Spark fails.
         """
         topic = self.source.topics.events
         try:
@@ -67,17 +67,17 @@ def audited(log: Log, span: AuditSpan, wanted: Wanted) -> Report:
     """Audit a part of the log; see `Log.reading` for what it raises.
 
     Reads each shard from where an earlier audit has kept it, if that is before the part, and keeps it for later ones.
-    If a plan is wanted, what no record of it needs may be left out.
+    If a plan is wanted, records before the first one that names it may be left out.
     """
     files = KeptFiles(log.directory / "kept", log.source.topics.events)
     with log.reading() as read:
         gathered = _gathered(log, span, wanted, files, read)
         if gathered.stale:  # there was another log of this name
-            with suppress(OSError):  # such as those of another user
+            with suppress(OSError):  # the files may be another user's
                 for shard in gathered.stale:
                     files.forget(shard)
             gathered = _gathered(log, span, wanted, files, read, unusable=gathered.stale)
-    with suppress(OSError):  # a full disk makes later audits slower, and this one is made
+    with suppress(OSError):  # without kept shards later audits are only slower
         for kept_shard in gathered.kept:
             files.keep(kept_shard.shard, kept_shard.place, kept_shard.content)
     return gathered.report
@@ -91,12 +91,12 @@ def _gathered(
     read: Callable[[Mapping[int, int]], DataFrame],
     unusable: Collection[int] = (),
 ) -> Gathered:
-    """Read each shard from where it was kept nearest; those that are `unusable` from the first record."""
+    """Read each shard from the nearest place where it was kept; `unusable` ones from the first record."""
     shards = (shard for shard in log.ends if span.has_shard(shard) and shard not in unusable)
     nearest = {shard: files.nearest(shard, log.ends[shard], span, wanted.plan) for shard in shards}
     kept = {shard: kept_shard for shard, kept_shard in nearest.items() if kept_shard is not None}
     starts = {
-        # Spark wants to be told of every partition.
+        # Spark needs an offset for every partition.
         shard: kept[shard].chain_offset if shard in kept else start if span.has_shard(shard) else log.ends[shard]
         for shard, start in log.starts.items()
     }
@@ -104,7 +104,7 @@ def _gathered(
 
 
 def verified(log: Log, shard: int | None = None) -> Verification:
-    """Hold every shard of the log, or one, against the log's rules; see `Log.reading` for what it raises."""
+    """Check every shard of the log, or one, by the log's rules; see `Log.reading` for what it raises."""
     starts = {number: start if shard in {None, number} else log.ends[number] for number, start in log.starts.items()}
     with log.reading() as read:
         return verify(read(starts), len(log.ends))

@@ -14,7 +14,7 @@ _VERDICTS = frozenset({"accepted", "refused", "duplicate"})
 
 
 class Cell(NamedTuple):
-    """One value of the page; `exact` is shown on hover and in print, `kind` is a class of the style buffer."""
+    """One value of the page; `exact` is shown on hover and in print, `kind` is a class of the style sheet."""
 
     text: str
     exact: str | None = None
@@ -22,7 +22,7 @@ class Cell(NamedTuple):
 
 
 def size(count: int) -> str:
-    """Write a number of bytes as people say it."""
+    """Write a number of bytes in decimal units."""
     for unit, name in _SIZES:
         if count >= unit:
             return f"{count / unit:.1f} {name}"
@@ -30,7 +30,7 @@ def size(count: int) -> str:
 
 
 def span(ms: int) -> str:
-    """Write a duration as people say it."""
+    """Write a duration in the largest fitting unit."""
     for unit, name in _SPANS:
         if ms >= unit:
             return f"{ms / unit:.1f} {name}"
@@ -38,7 +38,7 @@ def span(ms: int) -> str:
 
 
 def copied(count: int, unknown: int) -> Cell:
-    """Write how much was copied: with >= where more may have been than anybody measured."""
+    """Write the bytes copied, with >= where some were not measured."""
     least = ">= " if unknown else ""
     return Cell(f"{least}{size(count)}", f"{least}{count:,} B")
 

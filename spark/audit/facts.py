@@ -9,7 +9,7 @@ Row = dict[str, Any]
 
 
 class ShardDamage(NamedTuple):
-    """A record that breaks a rule of the log, or that cannot be read: what follows it in its shard is missing."""
+    """A record that breaks a rule of the log, or that cannot be read; later records of its shard are missing."""
 
     shard: int
     offset: int
@@ -31,8 +31,8 @@ class ShardFacts(NamedTuple):
     `first` is the offset of the part's first batch, `after` that of the first batch behind it; None if there is none.
     `plans` are all plans by cluster and name, as they were at that end; a row lacks the columns without a value.
     `lives` are the reassignments that ended in the part, or were under way at its end. `decided` is of the part alone.
-    `unreadable` are the records that could not be read, and `damage` is up to the end of the part, unless somebody has
-    declared that it is to be passed over.
+    `unreadable` are the records that could not be read; `damage` is one up to the end of the part that no acquire has
+    resumed.
     """
 
     shard: int

@@ -16,14 +16,15 @@ from drover.spark.audit.sections import SECTIONS, Section
 from drover.spark.tables.schema import Kind
 
 _ARROW: dict[Kind, Any] = {Kind.TEXT: pa.string(), Kind.INTEGER: pa.int64(), Kind.REAL: pa.float64()}
-# What spreadsheets take for a formula: also behind blanks, and in the wide forms that some turn into these.
+# The texts that spreadsheets take for formulas, also after blanks, and in wide forms that some convert.
 _FORMULA = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2060\ufeff'\"]*[=+\-@|%\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 
 
 def csv_text(section: str, rows: Iterable[Row]) -> str:
     """Write a section as CSV with a line of names.
 
-    A text that a spreadsheet would take for a formula gets a `'` in front: users wrote it, and others open the file.
+    A text that a spreadsheet would take for a formula gets a `'` in front, since users wrote it and others open the
+    file.
     """
     names = SECTIONS[section].names
     file = StringIO()

@@ -1,8 +1,8 @@
-"""What audits keep of a shard for later ones, which then begin there and not with the first record. Pure.
+"""Shards that audits keep, so that later ones begin there and not with the first record. Pure.
 
-A kept shard is all that an audit knows at one position: the fold, what its tables remember, and the plans so far. It is
-of use where nothing before that position belongs to the part that is asked for. Like a snapshot it is never the truth:
-the log must have the fold's last batch where the fold says.
+A kept shard is the state of an audit at one position: the fold, the memories of its tables, and the plans so far. It is
+useful if the wanted part begins after that position. Like a snapshot it is never the truth: the log must have the
+fold's last batch at the same offset.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from drover.spark.audit.parts import AuditSpan
 from drover.spark.schema import SCHEMA_VERSION
 from drover.spark.tables.row_buffer import Key, Row
 
-# Kept shards of another version are not used; raise it with every change of what an audit keeps.
+# Kept shards of another version are not used; raise it with every change of their content.
 KEPT_VERSION = (3, SCHEMA_VERSION)
 
 
@@ -44,14 +44,14 @@ class KeptShard(Struct, frozen=True, kw_only=True):
 
 
 class Place(NamedTuple):
-    """Where a shard was kept: before the record at `position`, when its last batch was at `latest_ms`."""
+    """The place where a shard was kept: before the record at `position`, when its last batch was at `latest_ms`."""
 
     position: int
     latest_ms: int
 
 
 class Kept(Struct, tag="kept"):
-    """A shard for later audits, as bytes, and where it was kept."""
+    """A shard for later audits, as bytes, and its place."""
 
     shard: int
     place: Place
@@ -76,7 +76,7 @@ def decoded(value: bytes) -> KeptShard | None:
 
 
 def places_before(places: Iterable[Place], span: AuditSpan, shard: int) -> list[Place]:
-    """Return the places before the part that is asked for, the nearest first."""
+    """Return the places before the wanted part, the nearest first."""
     return [place for place in sorted(places, reverse=True) if _is_before(place, span, shard)]
 
 
@@ -89,8 +89,8 @@ def _is_before(place: Place, span: AuditSpan, shard: int) -> bool:
 def places_before_plan(places: Iterable[Place], span: AuditSpan, newest: KeptShard, plan: str) -> list[Place]:
     """Return the places before the first record that names a plan, the nearest first.
 
-    `newest` is the last of them. Only where the part begins with the log: the offsets of one that begins with a time
-    are found by reading it.
+    `newest` is the last kept shard. Empty unless the part begins with the log, since the offsets of a part that begins
+    at a time are known only after reading it.
     """
     if span.since_ms is not None or span.offsets:
         return []
@@ -103,7 +103,7 @@ def places_before_plan(places: Iterable[Place], span: AuditSpan, newest: KeptSha
 
 
 def thinned(places: Iterable[Place], most: int) -> set[Place]:
-    """Return so many places at most, the newest among them: those leave that lie closest between two others."""
+    """Return at most `most` places, with the newest; those that lie closest between two others are dropped."""
     left = sorted(places)
     while len(left) > most:
         gaps = [after.position - before.position for before, after in zip([Place(0, 0), *left], left[1:], strict=False)]

@@ -1,4 +1,4 @@
-"""The files of what audits keep: a few for each shard, named by where they are of use. They may be removed any time."""
+"""The files of kept shards: a few for each shard, named by their places. They may be removed at any time."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -7,7 +7,7 @@ from pathlib import Path
 from drover.spark.audit.kept import KeptShard, Place, decoded, places_before, places_before_plan, thinned
 from drover.spark.audit.parts import AuditSpan
 
-# So many for each shard: of a log of any length, the one to begin with is rarely further away than a tenth of it.
+# The most files for each shard: in a log of any length, the nearest is rarely further away than a tenth of it.
 MOST_PER_SHARD = 16
 _SUFFIX = ".kept"
 
@@ -19,9 +19,9 @@ class KeptFiles:
         self._directory = directory / topic
 
     def nearest(self, shard: int, end: int, span: AuditSpan, plan: str | None) -> KeptShard | None:
-        """Return the shard as it was nearest before what is asked for; None where it must be read from its beginning.
+        """Return the kept shard nearest before the wanted part; None if the shard must be read from its beginning.
 
-        `end` is where the shard ends now. Files that cannot be used are removed if possible.
+        `end` is the shard's present end. Files that cannot be used are removed if possible.
         """
         places = {place for place in self._places(shard) if place.position <= end}
         shard_file = self._first(shard, places_before(places, span, shard))
@@ -33,7 +33,7 @@ class KeptFiles:
         return self._first(shard, places_before_plan(places, span, newest, plan))
 
     def keep(self, shard: int, place: Place, content: bytes) -> None:
-        """Keep a shard, and let go of others where there are too many. Raises `OSError`."""
+        """Keep a shard, and remove others where there are too many. Raises `OSError`."""
         self._directory.mkdir(parents=True, exist_ok=True)
         file = self._file(shard, place)
         partial = file.with_suffix(".part")
@@ -41,7 +41,7 @@ class KeptFiles:
             partial.write_bytes(content)
             partial.replace(file)
         except OSError:
-            # Its name tells of a place that hardly any other audit ends at: nobody would write over it.
+            # Another audit hardly ever ends at this place, so it would not overwrite the file.
             partial.unlink(missing_ok=True)
             raise
         places = self._places(shard)
@@ -66,7 +66,7 @@ class KeptFiles:
         file = self._file(shard, place)
         try:
             decoded_shard = decoded(file.read_bytes())
-        except OSError:  # another audit has let go of it, or it is another user's
+        except OSError:  # another audit has removed it, or it is another user's
             return None
         if decoded_shard is None or (decoded_shard.shard, decoded_shard.position) != (shard, place.position):
             with suppress(OSError):

@@ -1,6 +1,6 @@
-"""What an audit tells of each reassignment beyond the tables of the job: its steps, its troubles, who undid it. Pure.
+"""The facts about each reassignment that an audit has beyond the job's tables: its steps, blocks and cancels. Pure.
 
-It is brought like the tables of a capability, and context beside them.
+They are declared and handled like the tables of a capability.
 """
 
 from collections.abc import Iterator
@@ -93,7 +93,7 @@ def _blocked(context: _Context) -> None:
 def _cancelled(context: _Context) -> None:
     life, event = _life(context), context.event
     if not event.by:
-        return  # a request that is tried again does not repeat who made it
+        return  # a repeated request lacks its author
     life.cancel_mode = "rollback" if isinstance(event, reassignments.RollbackRequested) else "stop"
     life.cancelled_by, life.cancel_reason = event.by, event.reason
 
@@ -108,12 +108,12 @@ def _ended(context: _Context) -> None:
     row["bytes_copied"] = copied_at_end(before, event)
     row["bytes_unknown"] = int(is_unknown_at_end(before, event))
     row["why"] = getattr(event, "why", None)
-    # No other row has this key: no column is joined.
+    # No other row has this key, so there is nothing to join.
     context.buffer.replace("lives", (event.cluster, *place, before.number), row)
 
 
 def under_way(state: ReassignmentState, memory: LivesMemory, shard: int) -> Iterator[Row]:
-    """Yield the rows of what has not ended."""
+    """Yield the rows of reassignments that have not ended."""
     return (
         _row(key, reassignment, memory.lives[key], state, shard) for key, reassignment in state.reassignments.items()
     )
@@ -121,7 +121,7 @@ def under_way(state: ReassignmentState, memory: LivesMemory, shard: int) -> Iter
 
 def _row(place: tuple[str, int], reassignment: Reassignment, life: Life, state: ReassignmentState, shard: int) -> Row:
     """Make the row of a reassignment that is under way, with its keys."""
-    # Of this moment: the plan's name may be another plan's later.
+    # The present plan, since another plan may have this name later.
     plan = state.plans[reassignment.plan]
     return {
         "cluster": state.name,

@@ -30,7 +30,7 @@ class Gathered(NamedTuple):
     stale: tuple[int, ...]
 
 
-# The log has no samples in it: what audits say depends on nothing that is deleted after a week.
+# The log has no samples, so that audits do not depend on records that are deleted after a week.
 _NO_SAMPLES = ""
 _DDL = "line binary"
 _SCHEMA = pa.schema([("line", pa.binary())])
@@ -50,7 +50,7 @@ def gather(
 
     `records` has the columns of Spark's Kafka source, holds the log's topic only, and is read once. It begins with the
     first record of each shard, or where it was kept; its partitions are as `drover.spark.contributions.contributions`
-    wants them. `starts` and `ends` are where each shard of the log begins and ends.
+    needs them. `starts` and `ends` are the first and the end offset of each shard of the log.
     """
     collected = stored(records, _NO_SAMPLES).mapInArrow(functools.partial(_audit, span, wanted, kept), _DDL).collect()
     lines = [_decoder.decode(line) for (line,) in collected]

@@ -19,7 +19,7 @@ from drover.spark.audit.facts import Row
 from drover.spark.audit.report import Report
 from drover.spark.audit.sections import SECTIONS
 
-# A browser takes seconds for more; the other forms have all rows.
+# A browser takes seconds for more. The other forms have all rows.
 MAX_ROWS = 5000
 # The totals in groups, each with its title; those in the second list stand out when they are not 0.
 _GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -34,10 +34,9 @@ _TITLES = {"completed_p50_ms": "median", "completed_p95_ms": "95th percentile", 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What the page says of itself: the log, by which version and when it was made, and the filters in words.
+    """The origin of the page: the log, Drover's version, the time when it was made, and the filters in words.
 
-    `since_ms` and `end_ms` are the moments between which the part lies: None for the log's beginning, and for an end of
-    which only the records are known.
+    `since_ms` and `end_ms` bound the part: None for the log's beginning, and for an end that only its records show.
     """
 
     log: str
@@ -68,7 +67,7 @@ def page(report: Report, made: Made) -> str:
         report=report,
         made=made,
         clusters=sorted({row["cluster"] for rows in report.sections.values() for row in rows if "cluster" in row}),
-        # Made here from numbers and fixed words.
+        # Safe, because they are made from numbers and fixed words.
         plots={title: Markup(svg) for title, svg in drawn.items() if svg},  # noqa: S704
         groups=_groups(report.totals),
         sections=[SECTIONS[name] for name in report.sections],
@@ -80,7 +79,7 @@ def page(report: Report, made: Made) -> str:
 
 
 def _last_ms(report: Report) -> int | None:
-    """Return the last moment that a row tells: what is under way was so then, and of later nothing is known."""
+    """Return the last time in any row, up to which the state of moves under way is known."""
     columns = {"reassignments": ("began_ms", "started_ms", "ended_ms"), "commands": ("at_ms",)}
     moments = (row[column] for name, ones in columns.items() for row in report.sections[name] for column in ones)
     return max((moment for moment in moments if moment is not None), default=None)
@@ -90,13 +89,13 @@ def _groups(totals: Mapping[str, int | None]) -> dict[str, dict[str, Cell]]:
     """Return the totals that there are, by group and name."""
     groups = {}
     for title, names in _GROUPS.items():
-        found = {
+        cells = {
             _TITLES.get(name, name.replace("_", " ")): _total(name, value, totals)
             for name in names
             if (value := totals.get(name)) is not None
         }
-        if found:
-            groups[title] = found
+        if cells:
+            groups[title] = cells
     return groups
 
 

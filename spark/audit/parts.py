@@ -22,7 +22,7 @@ class ShardPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditSpan:
-    """What was asked for: everything decided from `since_ms` on up to `until_ms`, by the log's time, or offsets.
+    """The wanted part: everything decided from `since_ms` up to `until_ms`, by the log's time, or offsets.
 
     That time never goes back within a shard (R6). `offsets` holds the first and the last offset by shard; shards that
     it does not name are left out.
@@ -33,7 +33,7 @@ class AuditSpan:
     offsets: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
     def has_shard(self, shard: int) -> bool:
-        """Whether anything of a shard is asked for."""
+        """Whether any record of a shard is wanted."""
         return not self.offsets or shard in self.offsets
 
     def has_begun(self, shard: int, offset: int, at_ms: int) -> bool:
@@ -49,11 +49,11 @@ class AuditSpan:
         return self.until_ms is not None and at_ms > self.until_ms
 
     def resolved(
-        self, starts: Mapping[int, int], ends: Mapping[int, int], found: Mapping[int, tuple[int | None, int | None]]
+        self, starts: Mapping[int, int], ends: Mapping[int, int], edges: Mapping[int, tuple[int | None, int | None]]
     ) -> tuple[ShardPart, ...]:
         """Return the part of each shard, given where the log begins and ends.
 
-        `found` holds by shard the first valid batch of the part, and the first one behind it; None where there is none,
+        `edges` holds by shard the first valid batch of the part, and the first one after it; None where there is none,
         in which case the log's end counts. Offsets must lie before the log's end.
         """
         if self.offsets:
@@ -63,7 +63,7 @@ class AuditSpan:
             )
         parts = []
         for shard, end in sorted(ends.items()):
-            first, after = found.get(shard, (None, None))
+            first, after = edges.get(shard, (None, None))
             begin = starts[shard] if self.since_ms is None else end if first is None else first
             next_offset = end if self.until_ms is None or after is None else after
             parts.append(ShardPart(shard, min(begin, next_offset), next_offset))

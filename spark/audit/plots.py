@@ -1,6 +1,6 @@
-"""The plots of an audit, as SVG inside a page that needs nothing from anywhere.
+"""The plots of an audit, as SVG for a page without external resources.
 
-No user's words are drawn: what is in a plot are states, clusters' names, broker ids, times and bytes.
+They draw no text of users, only states, names of clusters, broker ids, times and bytes.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from matplotlib.ticker import EngFormatter
 
 from drover.spark.audit.facts import Row
 
-# So many lines are drawn as lines; more of them as one picture, or the page would not open.
+# Up to this many lines are drawn as lines; more of them as one picture, so that a browser can open the page.
 MAX_LINES = 2000
 # In inches: the page is about 14 wide.
 WIDTH = 13
@@ -31,15 +31,15 @@ _COLOURS = {
     "under way": "#2f6fab",
 }
 _STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "drover", "font.family": "sans-serif", "font.size": 9}
-# It has types, but not here.
+# matplotlib's stubs lack its types.
 _dates: Any = dates
 _UNSAID = ("Creator", "Date", "Format", "Type")
 
 
 def moves_per_broker(reassignments: Iterable[Row], end_ms: int | None) -> str:
-    """Draw, for every broker, when something was copied to it: a line from the first step to the end of each move.
+    """Draw for every broker a line from the first step to the end of each move that copied to it.
 
-    What had not ended is drawn to `end_ms`. Empty if nothing was copied.
+    Moves that had not ended are drawn to `end_ms`. Empty if there were no copies.
     """
     lanes: dict[tuple[str, int], list[tuple[float, float, str]]] = {}
     for row in reassignments:
@@ -61,9 +61,9 @@ def moves_per_broker(reassignments: Iterable[Row], end_ms: int | None) -> str:
         lines, colours = [], []
         for number, lane in enumerate(sorted(lanes)):
             for place, (first, last, colour) in enumerate(sorted(lanes[lane])):
-                # Beside each other, so that moves at the same time are seen as several.
+                # Side by side, so that concurrent moves can be told apart.
                 height = number + 0.35 * ((place % 9) / 4 - 1)
-                # A move that took a moment is seen as well.
+                # Long enough to be visible.
                 lines.append([(first, height), (max(last, first + span_days * LEAST_SHARE), height)])
                 colours.append(colour)
         axes.add_collection(
@@ -85,7 +85,7 @@ def moves_per_broker(reassignments: Iterable[Row], end_ms: int | None) -> str:
 
 
 def bytes_over_time(reassignments: Iterable[Row]) -> str:
-    """Draw the bytes copied by what has ended, summed up in the order of the ends; empty if there are none."""
+    """Draw the sum of the bytes copied by ended moves over time; empty if there are none."""
     ends = sorted((row["ended_ms"], row["bytes_copied"] or 0) for row in reassignments if row["ended_ms"] is not None)
     if not any(copied for _, copied in ends):
         return ""
@@ -134,7 +134,7 @@ def _in_time(axes: Any) -> None:
 
 
 def _svg(figure: Figure) -> str:
-    """Return the element alone, without the prologue of a file of its own, which names a document type elsewhere."""
+    """Return the SVG element without the prologue of a file, which refers to an external document type."""
     file = StringIO()
     figure.savefig(file, format="svg", metadata=dict.fromkeys(_UNSAID))
     text = file.getvalue()

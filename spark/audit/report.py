@@ -19,7 +19,7 @@ Offsets = Mapping[int, int]
 class Report:
     """An audit: the part of the log it is about, its totals, its sections by name, and where shards are damaged.
 
-    It has the sections that were asked for.
+    It has the sections that were wanted.
     """
 
     parts: tuple[ShardPart, ...]
@@ -29,7 +29,7 @@ class Report:
 
     @property
     def offsets(self) -> str:
-        """The part audited, as `--offsets` takes it: the same again, for ever."""
+        """The part audited, as `--offsets` takes it, so that the same audit can be made again."""
         return written(self.parts)
 
     def document(self) -> dict[str, Any]:
@@ -75,19 +75,19 @@ def _requesters(shards: Iterable[ShardReport]) -> Iterable[Row]:
             row = requesters.setdefault(requester, {"requester": requester, **dict.fromkeys(counted, 0)})
             for name, count in counts.items():
                 row[name] += count
-    return (requesters[who] for who in sorted(requesters))
+    return (requesters[name] for name in sorted(requesters))
 
 
 def _totals(shards: Sequence[ShardReport], parts: Collection[ShardPart]) -> dict[str, int | None]:
-    lasted = sorted(chain.from_iterable(one.completed_ms for one in shards))
-    unreadable = ((one.shard, offset) for one in shards for offset in one.unreadable)
+    lasted = sorted(chain.from_iterable(shard.completed_ms for shard in shards))
+    unreadable = ((shard.shard, offset) for shard in shards for offset in shard.unreadable)
     return {
-        **{name: sum(one.counts.get(name, 0) for one in shards) for name in COUNTS},
+        **{name: sum(shard.counts.get(name, 0) for shard in shards) for name in COUNTS},
         "completed_p50_ms": _quantile(lasted, 0.5),
         "completed_p95_ms": _quantile(lasted, 0.95),
         "completed_longest_ms": lasted[-1] if lasted else None,
         "unreadable_records": sum(
-            any(part.shard == shard and part.has(offset) for part in parts) for shard, offset in unreadable
+            any(part.shard == number and part.has(offset) for part in parts) for number, offset in unreadable
         ),
     }
 

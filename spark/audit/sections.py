@@ -1,4 +1,4 @@
-"""The sections of an audit: what each row says, every column with its unit. Pure."""
+"""The sections of an audit: the meaning of their rows, and every column with its unit. Pure."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from drover.spark.tables.schema import Kind
 
 
 class Field(NamedTuple):
-    """One column: `unit` is what its values are measured in or which values there are."""
+    """One column; `unit` is the unit of its values, or lists them."""
 
     name: str
     kind: Kind

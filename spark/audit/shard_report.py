@@ -42,7 +42,7 @@ _Values = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Selects the rows of an audit; None selects all. `by` is who asked for a plan, a command or a cancel.
+    """Selects the rows of an audit; None selects all. `by` is the author of a plan, a command or a cancel.
 
     Only `sections` have rows. Requesters and totals are always there.
     """
@@ -66,8 +66,8 @@ class Wanted:
 class ShardReport(Struct, kw_only=True, tag="report"):
     """The rows and sums of one shard; `ShardFacts` explains `first` and `after`.
 
-    `counts` are sums by the names of totals, and `requesters` the same by requester and column. `completed_ms` is how
-    long each completed reassignment took, in order. `rows` are those of each selected section: sorted, with its
+    `counts` are sums by the names of totals, and `requesters` the same by requester and column. `completed_ms` are
+    the durations of the completed reassignments, sorted. `rows` are those of each selected section: sorted, with its
     columns.
     """
 
@@ -100,7 +100,7 @@ class _Totals:
 
 
 def _duration_ms(life: Row) -> int | None:
-    """Return how long a reassignment took; None before its end."""
+    """Return the duration of a reassignment; None before its end."""
     ended_ms: int | None = life["ended_ms"]
     return None if ended_ms is None else ended_ms - life["began_ms"]
 
@@ -171,12 +171,12 @@ def _add_commands(decided: Iterable[Decided], wanted: Wanted, totals: _Totals) -
         topics.update(refusal.topic for refusal in outcome.refusals)
         if not wanted.has(outcome.cluster, outcome.plan, topics, (outcome.by,)):
             continue
-        of = totals.of(outcome.by)
-        _add(of, "commands")
+        sums = totals.of(outcome.by)
+        _add(sums, "commands")
         _add(totals.counts, "commands")
         _add(totals.counts, _VERDICTS[outcome.verdict])
         if outcome.verdict == "refused":
-            _add(of, "refused_commands")
+            _add(sums, "refused_commands")
         if outcome.plan is not None:
             plans.add((outcome.cluster, outcome.plan))
         if COMMANDS in totals.rows:
@@ -204,7 +204,7 @@ def _add_refusals(decided: Iterable[Decided], wanted: Wanted, totals: _Totals) -
 
 
 def _with_causes(lives: Iterable[Row], decided: Iterable[Decided]) -> Iterator[Row]:
-    """Yield lives, with who cancelled those that had sent nothing: the record with the decision ended them, too."""
+    """Yield lives, adding the author of the cancel to those that ended untouched, in the record of that decision."""
     by_offset: dict[int, list[Decided]] = {}
     for decision in decided:
         if decision.outcome.verdict == "accepted":
@@ -225,8 +225,8 @@ def _with_causes(lives: Iterable[Row], decided: Iterable[Decided]) -> Iterator[R
         if cause is None:
             yield life
         else:
-            who = {"cancelled_by": cause.outcome.by, "cancel_reason": cause.outcome.reason}
-            yield life | {"cancel_mode": mode} | who
+            origin = {"cancelled_by": cause.outcome.by, "cancel_reason": cause.outcome.reason}
+            yield life | {"cancel_mode": mode} | origin
 
 
 def _is_wanted(life: Row, wanted: Wanted) -> bool:
@@ -234,7 +234,7 @@ def _is_wanted(life: Row, wanted: Wanted) -> bool:
 
 
 def _add_lives(lives: Iterable[Row], totals: _Totals) -> list[int]:
-    """Count reassignments, and return how long each completed one took."""
+    """Count reassignments, and return the durations of the completed ones."""
     completed_ms: list[int] = []
     # By requester and state: the number of reassignments, and the bytes copied.
     durations: dict[_Values, list[int]] = {}

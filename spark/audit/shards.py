@@ -28,8 +28,8 @@ from drover.spark.tables.row_buffer import RowBuffer
 _PLANS, _LIVES = "plans", "lives"
 _HANDLERS = (*HANDLERS, LIVES)
 _TABLES = tables_of(_HANDLERS)
-_TOLD = EventHandlers(_HANDLERS, {_PLANS, _LIVES})
-# A shard is kept after so many events of it, and at its end.
+_KEPT_HANDLERS = EventHandlers(_HANDLERS, {_PLANS, _LIVES})
+# The number of events after which a shard is kept; it is kept at its end, too.
 KEPT_EVERY_EVENTS = 100_000
 
 
@@ -62,7 +62,7 @@ class AuditFold(TablesFold):
     )
 
     def __init__(self, shard: int, shards: int, span: AuditSpan, wanted: Wanted) -> None:
-        super().__init__(shard, shards, RowBuffer(_TABLES), _TOLD)
+        super().__init__(shard, shards, RowBuffer(_TABLES), _KEPT_HANDLERS)
         self._span = span
         self._wanted = wanted
         self._report: ShardReport | None = None
@@ -75,7 +75,7 @@ class AuditFold(TablesFold):
 
     @classmethod
     def of_kept(cls, kept: KeptShard, span: AuditSpan, wanted: Wanted) -> "AuditFold":
-        """Go on from where a shard was kept. Raises `UnusableSnapshotError` for a damaged value."""
+        """Continue from a kept shard. Raises `UnusableSnapshotError` for a damaged value."""
         fold, memories = unpacked(kept.carried, _HANDLERS)
         made = cls(fold.shard, fold.shards, span, wanted)
         made.take_over(fold)
@@ -85,13 +85,13 @@ class AuditFold(TablesFold):
         return made
 
     def apply(self, offset: int, record: Batch) -> None:
-        """Apply a batch; if it comes after the part, make the report first; within it, keep what was decided."""
+        """Apply a batch; make the report before the first batch after the part, and keep the decisions within it."""
         if self.after is None and self._span.ends_before(self.shard, offset, record.at_ms):
             self.after = offset
             self._report = self._reported()
         if self.first is None and self._span.has_begun(self.shard, offset, record.at_ms):
             self.first = offset
-            # What ended before is not asked for.
+            # Reassignments that ended before the part do not belong to it.
             self.buffer.rows[_LIVES].clear()
         if self.first is not None:
             self.decided += (Decided(record.at_ms, self.shard, offset, outcome) for outcome in record.outcomes)
@@ -99,17 +99,17 @@ class AuditFold(TablesFold):
         super().apply(offset, record)
 
     def _note(self, offset: int, record: Batch) -> None:
-        """Note what tells later audits where they may begin."""
+        """Note the first mention of each plan, by which later audits choose where to begin."""
         self._fresh_events += len(record.events)
         for outcome in record.outcomes:
             if outcome.plan is not None:
                 self.mentions.setdefault(outcome.plan, offset)
         for event in record.events:
-            if type(event) is PlanOpened:  # every event comes here
+            if type(event) is PlanOpened:  # by type, since every event comes here
                 self.mentions.setdefault(event.plan, offset)
 
     def kept(self, *, is_over: bool) -> Iterator[Kept]:
-        """Yield the shard for later audits, when enough of it is new, or when it is over; between two records only."""
+        """Yield the shard for later audits, after enough new events or at its end; call it between two records only."""
         if self._fresh_events < (1 if is_over else KEPT_EVERY_EVENTS):
             return
         self._fresh_events = 0
@@ -126,12 +126,12 @@ class AuditFold(TablesFold):
         yield Kept(self.shard, Place(self.position, self.at_ms), encoded(kept))
 
     def report(self) -> ShardReport:
-        """Report the part, given that nothing more comes."""
+        """Report the part, once no more records come."""
         return self._reported() if self._report is None else self._report
 
     def _reported(self) -> ShardReport:
         plans = self.buffer.rows[_PLANS]
-        # The fold may go on, with rows that have only what it was reported of them.
+        # On copies, because the report fills in rows with which the fold may go on.
         self.buffer.rows[_PLANS] = {key: dict(row) for key, row in plans.items()}
         reported = shard_report(self._facts(), self._wanted)
         self.buffer.rows[_PLANS] = plans
@@ -163,8 +163,8 @@ def audited(
 ) -> Iterator[Line]:
     """Audit records of the log; those of one shard come together.
 
-    They come from the shard's first on, or from the last batch that a kept one has: it must be the same batch. Where it
-    is not, the shard has one line that says so, and no other.
+    They begin with the shard's first record, or with the last batch of its kept shard, which must be the same batch. If
+    it is not, the shard has a single line, `Stale`.
     """
     for shard, of_shard in groupby(records, attrgetter("partition")):
         if not span.has_shard(shard):
@@ -189,7 +189,7 @@ def audited(
 
 
 def _begun(first: Stored, span: AuditSpan, wanted: Wanted, kept: KeptShard | None) -> AuditFold | None:
-    """Return the fold of a shard whose first record is given; None if this is not the log of what was kept."""
+    """Return the fold of a shard by its first record; None if the kept shard is of another log."""
     if kept is None:
         return AuditFold(first.partition, shards_by(first.value), span, wanted)
     try:

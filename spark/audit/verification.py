@@ -1,6 +1,6 @@
-"""The log held against its own rules in Spark: each shard is inspected by one task, all of them side by side.
+"""Verification of the log by its own rules in Spark: each shard is inspected by one task, all of them in parallel.
 
-Around `drover.fold.inspection`, which runs the fold that every reader runs (R8). Spark's workers import this module by
+It runs `drover.fold.inspection`, which runs the fold of every reader (R8). Spark's workers import this module by
 name.
 """
 
@@ -36,7 +36,7 @@ _Line = tuple[int, int | None, int | None, str | None, str | None]
 
 
 class Found(NamedTuple):
-    """A finding, and when Kafka appended the record that it is about; ms since epoch."""
+    """A finding, and the time at which Kafka appended its record (ms since epoch)."""
 
     finding: Finding
     appended_ms: int
@@ -52,15 +52,15 @@ class Verification(NamedTuple):
 def verify(records: DataFrame, shards: int) -> Verification:
     """Inspect every shard of the log, from the first record to the last that `records` has.
 
-    `records` has the columns of Spark's Kafka source and holds the log's topic only; `shards` is how many partitions
-    that has. The frame's partitions are as `drover.spark.contributions.contributions` wants them. A shard without any
-    record has no summary.
+    `records` has the columns of Spark's Kafka source and holds the log's topic only; `shards` is the number of its
+    partitions. The frame's partitions are as `drover.spark.contributions.contributions` needs them. An empty shard has
+    no summary.
     """
     lines = inspected(records, shards).collect()
     findings = [Found(_finding.decode(line.finding), line.appended_ms) for line in lines if line.finding is not None]
     summaries = [_summary.decode(line.summary) for line in lines if line.summary is not None]
     return Verification(
-        tuple(sorted(findings, key=lambda found: (found.finding.shard, found.finding.offset))),
+        tuple(sorted(findings, key=lambda entry: (entry.finding.shard, entry.finding.offset))),
         tuple(sorted(summaries, key=lambda summary: summary.shard)),
     )
 

@@ -1,14 +1,14 @@
-"""What is carried of a shard from one part of the log to the next: its fold, and what tables need beyond the state.
+"""The state that a shard carries from one part of the log to the next: its fold, and the memories of its tables.
 
-Its size is that of the state, which holds nothing that has ended for long. Known commands are left out: no table needs
-them.
+Its size is that of the state, which keeps what has ended only for a while. Decided commands are left out, since no
+table needs them.
 """
 
 from collections.abc import Mapping, Sequence
 
 from msgspec import Raw, Struct, msgpack
 
-from drover.fold.known import KnownCommands
+from drover.fold.decided_commands import DecidedCommands
 from drover.fold.log import Damage, ShardFold
 from drover.fold.snapshot import Manifest, decode_record, encode_fold, restore
 from drover.spark.tables.handlers import CapabilityTables
@@ -31,7 +31,7 @@ _decoder = msgpack.Decoder(ShardCarry)
 
 def packed(fold: ShardFold, memories: Memories) -> bytes:
     """Turn a shard's fold, which must not be used any more, and its memories into bytes."""
-    fold.known = KnownCommands()
+    fold.decided_commands = DecidedCommands()
     image = encode_fold(fold)
     return msgpack.encode(ShardCarry(image.manifest(0, 0), image.chunks, fold.damage, _raw(memories)))
 

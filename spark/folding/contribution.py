@@ -1,4 +1,4 @@
-"""What one task adds: rows by table, and what is carried on, on their way from an executor to the driver."""
+"""The contributions of a task: rows by table, and the carried state, on their way from an executor to the driver."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ from msgspec import msgpack
 
 from drover.spark.tables.row_buffer import RowBuffer
 
-# Under these names travel what is carried on, and when Kafka appended the newest record, and the newest of the log.
+# The names of the carried state, and of the times at which Kafka appended the newest record and the log's newest one.
 CARRY, NEWEST = "carry", "newest"
 _ENCODE = msgpack.Encoder().encode
 
@@ -22,7 +22,7 @@ class Contribution(NamedTuple):
 def contributions(
     buffer: RowBuffer, name: str, carried: bytes, newest_ms: int, logged_ms: int = 0
 ) -> Iterator[Contribution]:
-    """Yield what a buffer holds, what is carried on under a name, and of when its newest record is, and the log's."""
+    """Yield the rows of a buffer, the carried state under its name, and the times of the newest records."""
     for table, rows in buffer.complete():
         yield Contribution(table, _ENCODE(rows))
     yield Contribution(CARRY, _ENCODE([(name, carried)]))

@@ -11,7 +11,7 @@ from drover.spark.tables.schema import Table
 
 
 class Stored(NamedTuple):
-    """One record as Kafka has it: of the samples or of the log, where, and when it was appended (ms since epoch)."""
+    """One record as Kafka has it: of the samples or the log, its place, and when it was appended (ms since epoch)."""
 
     is_sample: bool
     partition: int
@@ -23,9 +23,9 @@ class Stored(NamedTuple):
 def folded(
     records: Iterable[Stored], carry: Mapping[str, bytes], *, keeps_history: bool = True
 ) -> Iterator[Contribution]:
-    """Fold records; those of one shard come together. `carry` is what was carried by the parts before, by name.
+    """Fold records; those of one shard come together. `carry` is the carried state of earlier parts, by name.
 
-    Rows of the tables that are history are made for a sink that keeps it only.
+    Rows of history tables are made only with `keeps_history`.
     """
     tables = TABLES if keeps_history else BOUNDED
     place, part = None, None

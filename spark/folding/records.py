@@ -1,10 +1,10 @@
-"""The tables about records of the log, whatever their events: who took over, what was fenced, asked for and refused."""
+"""The tables about records of the log: takeovers, fenced batches, requests and refusals."""
 
 from drover.events.records import Batch, Record
 from drover.fold.log import RecordVerdict
 from drover.spark.tables.measures import window
 from drover.spark.tables.row_buffer import RowBuffer
-from drover.spark.tables.schema import CLUSTER, INTEGER, REQUESTER, TEXT, WINDOW, Table, count, key, known, most
+from drover.spark.tables.schema import CLUSTER, INTEGER, REQUESTER, TEXT, WINDOW, Table, count, key, most, retained
 
 REQUESTS_TABLE = Table(
     "requests",
@@ -63,7 +63,7 @@ UNDECODABLE_TABLE = Table(
         key("shard", INTEGER, "number", "its partition"),
         count("records", "that could not be read, or break a rule", "records"),
         most("last_offset", "the last of them", "offset"),
-        known("last_error", TEXT, "a sentence", "why it could not be read, or what it breaks"),
+        retained("last_error", TEXT, "a sentence", "why it could not be read, or what it breaks"),
     ),
 )
 LOG_TABLES = (REQUESTS_TABLE, REFUSALS_TABLE, TAKEOVERS_TABLE, UNDECODABLE_TABLE)
@@ -95,14 +95,14 @@ def put_record(buffer: RowBuffer, shard: int, appended_ms: int, verdict: RecordV
 
 
 def put_outcomes(buffer: RowBuffer, batch: Batch) -> None:
-    """Count commands by what became of them, and refusals by their codes."""
+    """Count commands by verdict, and refusals by code."""
     for outcome in batch.outcomes:
-        who = (outcome.cluster, window(batch.at_ms), outcome.by)
+        requester = (outcome.cluster, window(batch.at_ms), outcome.by)
         counted = _COMMANDS.get(outcome.verdict)
         if counted is not None:
-            buffer.put("requests", who, **{counted: 1})
+            buffer.put("requests", requester, **{counted: 1})
         for refusal in outcome.refusals:
-            buffer.put("refusals", (*who, str(refusal.code)), refusals=1)
+            buffer.put("refusals", (*requester, str(refusal.code)), refusals=1)
 
 
 def put_unreadable(buffer: RowBuffer, source: str, shard: int, offset: int, error: str) -> None:

@@ -1,4 +1,4 @@
-"""Plans whose names are used again: the row of a name begins anew with each plan that is opened under it. Pure.
+"""Plans whose names are used again: a name's row starts over with each plan that is opened under it. Pure.
 
 It is kept beside the tables of the capabilities. A row of an earlier part of the log is replaced where the parts are
 joined (`Table.begins_by`), one of the same part here.

@@ -1,10 +1,10 @@
-"""The fold of byte samples: amounts, rates, and what arrived at and left each broker.
+"""The fold of byte samples: amounts, rates, and the bytes into and out of each broker.
 
-It looks at samples only, never at events: the two topics are read side by side, and a table that depended on which came
-first would not be the same twice.
+It uses samples only, never events: the two topics are read side by side in no fixed order, and the tables must not
+depend on it.
 
-A sample says the time of its sender's clock, and anybody may send one. So it counts as taken when Kafka appended it at
-the latest, and what is forgotten, and when, goes by Kafka's time alone: a sample of the year 9999 hides no later one.
+A sample has the time of its sender's clock, and any client may send one. So it counts as taken at the latest when Kafka
+appended it, and samples are forgotten by Kafka's time alone: a sample of the year 9999 hides no later one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,12 +21,12 @@ from drover.spark.schema import TABLES
 from drover.spark.tables.measures import window
 from drover.spark.tables.row_buffer import Row, RowBuffer
 
-# A sample so much later is the first of something new: what was carried of the partition is forgotten by then.
+# The gap after which the earlier samples of a partition are forgotten.
 FORGET_MS = 600_000
 
 
 class Point(Struct, array_like=True, frozen=True, gc=False):
-    """One earlier sample, as far as a rate needs it."""
+    """The part of an earlier sample that a rate needs."""
 
     at_ms: int
     bytes_done: int
@@ -45,9 +45,9 @@ class Copying(Struct, array_like=True):
     stored: dict[int, int]
     points: list[Point]
     grown_ms: int
-    # When Kafka appended the last of them; 0 in what an earlier version carried on.
+    # When Kafka appended the last of them; 0 in the carry of an earlier version.
     seen_ms: int = 0
-    # What each replica had when it last showed anything in this step: one on a broker that is down shows nothing.
+    # The last size of each replica in this step that was not 0, since a replica on a dead broker shows 0.
     had: dict[int, int] = {}
 
 
@@ -56,7 +56,7 @@ _carried = msgpack.Decoder(tuple[Copying, ...])
 
 
 class SamplesPart:
-    """The samples of one partition of their topic that one part holds; `carried` is what the part before carried on."""
+    """The samples of one partition of their topic in one part; `carried` is the carried state of the part before."""
 
     def __init__(self, partition: int, carried: bytes | None) -> None:
         self._partition = partition
@@ -76,7 +76,7 @@ class SamplesPart:
         except UNDECODABLE as error:
             put_unreadable(self._buffer, SAMPLES, self._partition, offset, f"sample not understood: {error}")
             return
-        # That a worker or a projector runs is in no table.
+        # Samples of workers and projectors are in no table.
         if isinstance(sample, Progress):
             self._see(sample, max(0, min(sample.at_ms, appended_ms)), appended_ms)
 
@@ -84,7 +84,7 @@ class SamplesPart:
         """Yield the rows of this part and the carried state; no sample may be added afterwards."""
         for place in self._touched:
             self._buffer.put("samples", place, **_shown(self._copies[place]))
-        # Twice the time, since records of an older topic have their senders' times: it must make no difference.
+        # Twice the time, because records of an older topic have their senders' times, which may differ.
         recent = [
             copy for _, copy in sorted(self._copies.items()) if abs(self._newest_ms - copy.seen_ms) <= 2 * FORGET_MS
         ]
@@ -96,11 +96,11 @@ class SamplesPart:
         before = self._copies.get(place)
         if before is not None and abs(appended_ms - before.seen_ms) > FORGET_MS:
             before = None
-        # The clock of a new owner may be behind that of the one before.
+        # The epoch comes first, since the clock of a new owner may be behind.
         if before is not None and (sample.epoch, at_ms) <= (before.epoch, before.at_ms):
             return
         stored = {replica.broker: replica.bytes for replica in sample.adding}
-        # What a broker had before it went down was copied only once.
+        # The bytes that a broker had before it went down count once.
         had = before.had if before is not None and before.step == sample.step else {}
         self._gain(sample, at_ms, {} if before is None else before.stored | had, stored)
         self._touched[place] = None
@@ -113,7 +113,7 @@ class SamplesPart:
         copying.had = {broker: size_bytes or had.get(broker, 0) for broker, size_bytes in stored.items()}
 
     def _gain(self, sample: Progress, at_ms: int, before: Mapping[int, int], stored: Mapping[int, int]) -> None:
-        """Count what each replica has more than before; one that was not there before began with nothing."""
+        """Count the bytes that each replica has gained; a new replica began with 0."""
         at = window(at_ms)
         for broker, size_bytes in stored.items():
             gained = size_bytes - before.get(broker, 0)
@@ -128,7 +128,7 @@ def _is_other(before: Copying, sample: Progress, stored: Mapping[int, int]) -> b
 
 
 def _showing(stored: Mapping[int, int]) -> set[int]:
-    """Return the brokers that have bytes: a dead one has none, and the bytes of its return were not copied then."""
+    """Return the brokers that show bytes; a dead one shows none, and copies none when it shows them again."""
     return {broker for broker, size_bytes in stored.items() if size_bytes}
 
 

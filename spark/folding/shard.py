@@ -1,7 +1,7 @@
-"""One shard's part of the log: folded by the log's own rules, and every event handed to the tables beside it.
+"""One shard's part of the log: folded by the log's own rules, with every event handed to the tables as well.
 
-Which records count is the fold's verdict (R1, R2, R9), and what an event does is `drover.fold.evolve`: nothing of it
-is here. After a damaged record nothing counts until an acquire resumes the shard, as for every reader of the log.
+The fold judges the records (R1, R2, R9), and `drover.fold.evolve` applies the events; this module repeats none of it.
+After a damaged record all records are void until an acquire resumes the shard, as for every reader of the log.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -25,14 +25,14 @@ from drover.spark.tables.row_buffer import Key, Row, RowBuffer
 from drover.spark.tables.schema import Table
 
 RowOf = Callable[[Any, Any, Key], Row | None]
-# A capability's name, and the functions of a `EventHandler`.
+# A capability's name, and the functions of an `EventHandler`.
 _Bound = tuple[str, Callable[[Any, Any], Any], Callable[[EventContext[Any, Any, Any]], None]]
 
 
 class EventHandlers:
-    """The functions of capabilities by what they are needed for: by type of event, and by table.
+    """The functions of capabilities, by type of event and by table.
 
-    `kept` names the tables that are kept (None: all); what only others need is not called, and has no memory.
+    `kept` names the tables that are kept (None: all); functions for other tables are not called, and have no memory.
     """
 
     def __init__(self, capabilities: Sequence[CapabilityTables], kept: Collection[str] | None = None) -> None:
@@ -41,8 +41,8 @@ class EventHandlers:
         self.memories: dict[str, type[Struct]] = {}
         for capability in capabilities:
             own = frozenset(table.name for table in capability.tables)
-            for kind, context in capability.handlers.items():
-                for handler in context if isinstance(context, tuple) else (context,):
+            for kind, entry in capability.handlers.items():
+                for handler in entry if isinstance(entry, tuple) else (entry,):
                     if kept is None or not (own if handler.tables is None else handler.tables).isdisjoint(kept):
                         bound = (capability.name, handler.about, handler.tell)
                         self.by_event[kind] = (*self.by_event.get(kind, ()), bound)
@@ -58,7 +58,7 @@ KEPT = EventHandlers(HANDLERS)
 
 
 class TablesFold(ShardFold):
-    """A shard's fold that tells tables of every event that it applies."""
+    """A shard's fold that hands every applied event to the tables."""
 
     __slots__ = ("_handlers", "buffer", "memories")
 
@@ -69,7 +69,7 @@ class TablesFold(ShardFold):
         self.memories: Memories = {}
 
     def apply(self, offset: int, record: Batch) -> None:
-        """Let a valid batch's events have their effects, one after the other, and tell each of them."""
+        """Apply a valid batch's events one by one, and hand each to its handlers."""
         at_ms, by_event, buffer, shard = record.at_ms, self._handlers.by_event, self.buffer, self.shard
         cluster: str | None = None
         for index, event in enumerate(record.events):
@@ -80,7 +80,7 @@ class TablesFold(ShardFold):
             if handlers is None:
                 apply(state, event, at_ms)
                 continue
-            if len(handlers) == 1:  # as below, without making a list of what was found
+            if len(handlers) == 1:  # as below, without a list
                 ((name, about, tell),) = handlers
                 before = about(state, event)
                 apply(state, event, at_ms)
@@ -92,7 +92,7 @@ class TablesFold(ShardFold):
                 tell(EventContext(buffer, state, memories[name], event, before, at_ms, shard, offset, index))
 
     def memories_of(self, cluster: str) -> dict[str, Any]:
-        """Return by capability what its tables need of a cluster beyond the state."""
+        """Return the memories of a cluster's tables, by capability."""
         memories = self.memories.get(cluster)
         if memories is None:
             memories = self.memories[cluster] = {name: kind() for name, kind in self._handlers.memories.items()}
@@ -107,12 +107,12 @@ class TablesFold(ShardFold):
 
 
 class ShardPart:
-    """The records of a shard in a part of the log; `carried` is the state that the part before carried on."""
+    """The records of a shard in a part of the log; `carried` is the carried state of the part before."""
 
     def __init__(
         self, shard: int, carried: bytes | None, first: bytes | None, tables: Mapping[str, Table] = TABLES
     ) -> None:
-        """Go on, or begin with the payload of a first record; only rows of `tables` are made."""
+        """Continue from `carried`, or begin with the payload of the first record; only rows of `tables` are made."""
         self._newest_ms = 0
         self._fold = TablesFold(shard, shards_by(first), RowBuffer(tables), KEPT)
         if carried is not None:
@@ -127,7 +127,7 @@ class ShardPart:
         damage = fold.damage
         folded = fold.fold_on(offset, payload)
         if fold.damage is not None and fold.damage is not damage:
-            put_unreadable(fold.buffer, LOG, fold.shard, offset, fold.damage.what)
+            put_unreadable(fold.buffer, LOG, fold.shard, offset, fold.damage.detail)
         elif folded is not None and folded.record is None:
             put_unreadable(fold.buffer, LOG, fold.shard, offset, _why(payload))
         elif folded is not None and folded.record is not None:
@@ -142,7 +142,7 @@ class ShardPart:
 
 
 def shards_by(first: bytes | None) -> int:
-    """Return how many shards the log has, as its first record says; whether that is right is for audits to say."""
+    """Return the number of shards by the log's first record; audits check it."""
     try:
         record = decode_record(first or b"")
     except UndecodableError:

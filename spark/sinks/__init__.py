@@ -1,1 +1,1 @@
-"""Where the tables are kept: each sink is a small class, and one suite of tests holds for all."""
+"""The stores of the tables: each sink is a small class, and one contract suite tests all."""

@@ -1,7 +1,7 @@
-"""The history in Parquet files: every contribution is kept as it came, and compaction joins them.
+"""The history in Parquet files: every contribution is kept as it is, and compaction joins them.
 
-A manifest, replaced atomically, names the files that count; it is the fence. Files that no manifest names are of a
-batch that was not finished: it comes again and writes them anew, under the same names.
+A manifest, replaced atomically, names the current files. Files that no manifest names are of an unfinished batch, which
+is repeated and writes them again under the same names.
 """
 
 from collections.abc import Sequence
@@ -18,21 +18,21 @@ from drover.spark.sinks.port import BEGINNING, Applied, Position, Standing, chec
 from drover.spark.tables.row_buffer import Key
 from drover.spark.tables.schema import Kind, Table
 
-# So many files of one level become one of the next: what is written again grows with the logarithm of the history only.
+# This many files of one level become one of the next, so that rewrites grow only with the logarithm of the history.
 FILES_PER_LEVEL = 16
 _ARROW = {Kind.TEXT: pa.string(), Kind.INTEGER: pa.int64(), Kind.REAL: pa.float64()}
 _MANIFEST = "manifest.json"
 
 
 class HistoryFile(Struct, frozen=True):
-    """One file of a table; the older, the higher its level or the earlier its place in the manifest."""
+    """One file of a table; older ones have a higher level, or an earlier place in the manifest."""
 
     name: str
     level: int
 
 
 class Manifest(Struct, frozen=True):
-    """Which files count, and of which batch they are the end."""
+    """The current files, and the batch after which they are current."""
 
     version: int
     checkpoint: str
@@ -63,7 +63,7 @@ class ParquetSink:
         return True
 
     def position(self, checkpoint: str) -> Position | None:
-        """Return how far this checkpoint has come."""
+        """Return the progress of this checkpoint."""
         manifest = self._manifest
         if manifest is None or manifest.checkpoint != checkpoint:
             return None
@@ -71,7 +71,7 @@ class ParquetSink:
         return Position(manifest.batch, carry)
 
     def apply(self, checkpoint: str, applied: Applied) -> bool:
-        """Write a batch's files, then the manifest that makes them count; then remove what counts no more."""
+        """Write a batch's files, then the manifest that makes them current, and remove outdated files."""
         before = self.position(checkpoint)
         if before is not None and applied.batch <= before.batch:
             return False
@@ -92,7 +92,7 @@ class ParquetSink:
         )
         _write(self._directory / _MANIFEST, json.encode(manifest))
         self._manifest = manifest
-        self._remove_what_counts_no_more(manifest)
+        self._remove_outdated(manifest)
         return True
 
     def rows(self, table: str) -> tuple[Row, ...]:
@@ -105,7 +105,7 @@ class ParquetSink:
         return None if manifest is None else Standing(manifest.batch, manifest.newest_ms, manifest.applied_ms)
 
     def close(self) -> None:
-        """Nothing is open between two batches."""
+        """Do nothing: no file is open between two batches."""
 
     def _grown(
         self, table: Table, files: tuple[HistoryFile, ...], checkpoint: str, applied: Applied
@@ -124,11 +124,11 @@ class ParquetSink:
             files = (*files[: -len(run)], joined)
         return files
 
-    def _remove_what_counts_no_more(self, manifest: Manifest) -> None:
+    def _remove_outdated(self, manifest: Manifest) -> None:
         for name, files in manifest.files.items():
-            counting = {file.name for file in files}
+            current = {file.name for file in files}
             for file in (self._directory / name).iterdir():
-                if file.name not in counting:
+                if file.name not in current:
                     file.unlink()
         for file in self._directory.glob("carry-*"):
             if file.name != manifest.carry:
@@ -136,7 +136,7 @@ class ParquetSink:
 
 
 def read_manifest(directory: Path) -> Manifest | None:
-    """Read which files count; None for a directory without tables, or with those of another version."""
+    """Read the manifest; None for a directory without tables, or with those of another version."""
     try:
         text = (directory / _MANIFEST).read_bytes()
     except FileNotFoundError:

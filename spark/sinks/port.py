@@ -1,7 +1,7 @@
 """The interface of a sink to the job, and the promises of every sink.
 
-A batch of the stream is applied whole or not at all, together with its number under the checkpoint's identity: Spark
-delivers a batch again after a crash, and then finds it applied. A sink that does not know a checkpoint begins anew.
+A batch of the stream is applied whole or not at all, together with its number under the checkpoint's identity, so that
+a batch that Spark delivers again after a crash is recognised. With an unknown checkpoint a sink starts over.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Applied(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """What a reader may know about the tables: the last batch, and of when its newest record and its writing are."""
+    """The progress of the tables: the last batch, the time of its newest record, and when it was written."""
 
     batch: int
     newest_ms: int
@@ -39,7 +39,7 @@ class Standing(NamedTuple):
 
 
 class Sink(Protocol):
-    """Tables that batches are applied to; used by one job at a time, and readable by anybody meanwhile."""
+    """Tables to which batches are applied; written by one job at a time, and readable meanwhile."""
 
     @property
     def name(self) -> str:
@@ -52,14 +52,14 @@ class Sink(Protocol):
         ...
 
     def position(self, checkpoint: str) -> Position | None:
-        """Return how far this checkpoint has come; None for one that the sink does not know."""
+        """Return the progress of this checkpoint; None for an unknown one."""
         ...
 
     def apply(self, checkpoint: str, applied: Applied) -> bool:
         """Apply a batch, atomically; False, and no effect, if it was applied before.
 
         Batch 0 of an unknown checkpoint empties every table first. Raises `ConfigurationError` for a batch that does
-        not follow the last one: tables and checkpoint are not of one time.
+        not follow the last one, which means that tables and checkpoint do not belong together.
         """
         ...
 
@@ -72,7 +72,7 @@ class Sink(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of files."""
+        """Close the files."""
         ...
 
 

@@ -20,12 +20,12 @@ _KEPT = {
     ),
     "carry": "key text primary key, value blob not null",
 }
-# What is open is looked for at every look, beside what has ended in three months: conditions that have indexes.
+# The conditions of open rows, which have indexes: readers ask for these among the ended rows of months.
 UNDER_WAY, OPEN = "ended_ms is null", "finished_ms is null"
 _OPEN_ROWS = {"reassignments": UNDER_WAY, "plans": OPEN}
-# What to do with the value that is there and the one that comes, as SQL.
+# The join of the present and the new value, as SQL.
 _JOIN = {
-    # SQLite adds integers as numbers with a point where their sum has no room: see `sheet.MOST`.
+    # SQLite adds integers as numbers with a point where their sum has no room: see `row_buffer.MOST`.
     Merge.SUM: f"min(coalesce(old.{{0}}, 0) + coalesce(excluded.{{0}}, 0), {MOST})",
     Merge.MAX: "max(coalesce(old.{0}, excluded.{0}), coalesce(excluded.{0}, old.{0}))",
     Merge.KEEP: "coalesce(excluded.{0}, old.{0})",
@@ -36,7 +36,7 @@ _JOIN = {
 class SqliteSink:
     """Tables in one file; `query` tells the fences of several jobs apart. It keeps no history.
 
-    What has ended is kept for `keeps_ms` before the log's newest record (None: for ever), and removed now and then.
+    Ended rows are kept for `keeps_ms` before the log's newest record (None: for ever), and removed once an hour.
     """
 
     def __init__(self, file: Path, query: str = "tables", keeps_ms: int | None = None) -> None:
@@ -45,13 +45,13 @@ class SqliteSink:
         self._query = query
         self._tables = tuple(BOUNDED.values())
         file.parent.mkdir(parents=True, exist_ok=True)
-        # Spark calls from a thread of its own, and from one at a time.
+        # Spark calls from its own threads, one at a time.
         self._connection = sqlite3.connect(file, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         self._connection.execute("pragma journal_mode = wal")
         self._connection.execute("pragma synchronous = normal")
         self._make()
         standing = self.standing()
-        # A job that goes on where another one was removes nothing before the next hour.
+        # A restarted job removes no rows before the next hour.
         self._expired_ms = 0 if standing is None else min(standing.newest_ms, standing.applied_ms)
 
     @property
@@ -65,7 +65,7 @@ class SqliteSink:
         return False
 
     def position(self, checkpoint: str) -> Position | None:
-        """Return how far this checkpoint has come."""
+        """Return the progress of this checkpoint."""
         last = self._last(checkpoint)
         if last is None:
             return None
@@ -84,7 +84,7 @@ class SqliteSink:
                 if name in BOUNDED:
                     self._connection.executemany(_upsert(TABLES[name]), map(_values, rows))
             self._carry_on(applied)
-            # The brokers date the log; in samples that time may be their senders'. One that is ahead removes nothing.
+            # Brokers set the times of the log, but senders may set those of samples, which therefore expire no rows.
             self._expire(min(applied.part.logged_ms, applied.applied_ms))
             self._connection.execute(
                 "insert or replace into fence values (?, ?, ?, ?, ?)",
@@ -131,7 +131,7 @@ class SqliteSink:
                 self._connection.execute(old, (now_ms - self._keeps_ms,))
 
     def _make(self) -> None:
-        """Make what is missing; tables of another version are dropped, and so is every fence: all is made anew."""
+        """Create missing tables; those of another version are dropped with their fences, and rebuilt."""
         with self._transaction():
             (version,) = self._connection.execute("pragma user_version").fetchone()
             if version not in {0, SCHEMA_VERSION}:
@@ -172,7 +172,7 @@ def read_rows(
 
 
 def read_standing(connection: sqlite3.Connection, query: str = "tables") -> Standing | None:
-    """Read how far the tables of a query are."""
+    """Read the progress of a query's tables."""
     row = connection.execute(
         "select batch, newest_ms, applied_ms from fence where query = ? order by applied_ms desc limit 1", (query,)
     ).fetchone()

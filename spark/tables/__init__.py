@@ -1,1 +1,1 @@
-"""PURE: tables of telemetry, made from the log by every capability for itself; which sink keeps them is not known."""
+"""PURE: tables of telemetry from the log, declared by each capability, independent of the sinks."""

@@ -1,7 +1,7 @@
-"""The contract by which a capability brings its tables: functions that say what one event adds to them.
+"""The contract of a capability's tables: functions that return the contribution of one event to them.
 
-Whoever keeps tables runs the log's own fold, and calls these functions beside it. A column that the state has already
-is read from the state once a part of the log has been folded (`rows`), not derived from events a second time.
+A keeper of tables runs the log's own fold, and calls these functions as well. Columns that the state has are read from
+the state after a part of the log was folded (`rows`), and not derived from events a second time.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,9 +26,9 @@ class NoMemory(Struct):
 class EventContext(Struct, Generic[State, Happened, Memory], frozen=True, gc=False):
     """One event that has been applied.
 
-    `state` is the cluster's state after it, `before` what `EventHandler.about` returned before it. `memory` is what the
-    capability's tables need beyond the state: it may change, and is carried from one part of the log to the next. The
-    event is number `index` of the record at `offset` of `shard`, decided at `at_ms`.
+    `state` is the cluster's state after it, `before` the result of `EventHandler.about` before it. `memory` is the
+    state of the capability's tables beyond that: handlers may change it, and it is carried to the next part of the log.
+    The event is number `index` of the record at `offset` of `shard`, decided at `at_ms`.
     """
 
     buffer: RowBuffer
@@ -43,15 +43,15 @@ class EventContext(Struct, Generic[State, Happened, Memory], frozen=True, gc=Fal
 
 
 def nothing(_state: Any, _event: Any) -> None:
-    """Look at nothing before an event is applied."""
+    """Return nothing of the state before an event."""
 
 
 @dataclass(frozen=True, slots=True)
 class EventHandler:
-    """One function that tells what an event adds; `about` fetches from the state what it must know from before it.
+    """The function that adds an event's rows; `about` returns the values that it needs from the state before the event.
 
-    `tables` names every table that it puts to (None: only tables of its own capability): who keeps none of these does
-    not call it.
+    `tables` names every table that it adds to (None: only tables of its own capability); it is not called if none of
+    these is kept.
     """
 
     tell: Callable[[EventContext[Any, Any, Any]], None]
@@ -63,11 +63,11 @@ class EventHandler:
 class CapabilityTables:
     """The tables of one capability.
 
-    `handlers` holds for each type of event what it adds, also to tables of other capabilities: one function for all, or
-    several where not everybody who keeps tables keeps all of them. `unhandled` names the types
-    of this capability that no table needs. `rows` returns, by table, the columns that the state has for a key (the
-    cluster first), None if it has nothing: it is asked for every row that was put to in a part of the log, at its end.
-    `memory` is the type of what the tables need beyond the state, of each cluster.
+    `handlers` holds the handler of each type of event, which may add to tables of other capabilities, too; several, if
+    some keepers of tables do not keep all of them. `unhandled` names the types of this capability that no table needs.
+    `rows` has by table a function that returns the state's columns for a key (the cluster first), None without any; it
+    is called for every touched row at the end of a part of the log. `memory` is the type of the tables' memory, one for
+    each cluster.
     """
 
     name: str

@@ -7,7 +7,7 @@ from drover.events.brokers import BrokerFailureRecorded, BrokerReturnRecorded
 from drover.spark.tables.handlers import CapabilityTables, EventContext, EventHandler, NoMemory
 from drover.spark.tables.measures import listed
 from drover.spark.tables.row_buffer import Key
-from drover.spark.tables.schema import BROKERS, CLUSTER, INTEGER, TEXT, Table, key, known
+from drover.spark.tables.schema import BROKERS, CLUSTER, INTEGER, TEXT, Table, key, retained
 from drover.state.healing import HealingState
 
 HEAL_CHUNKS_TABLE = Table(
@@ -18,19 +18,21 @@ HEAL_CHUNKS_TABLE = Table(
         CLUSTER,
         key("heal", TEXT, "name", "the heal"),
         key("chunk", INTEGER, "number from 1", "which of its chunks"),
-        known("state", TEXT, "planned, begun, taken-back, ended or dropped", "how far it is"),
-        known("brokers", TEXT, BROKERS, "the brokers that are replaced"),
-        known("plan", TEXT, "name", "the plan as which it moves; null before, and if nothing was left to do"),
-        known("planned_ms", INTEGER, "ms since epoch", "when it was planned"),
-        known("begun_ms", INTEGER, "ms since epoch", "when it began; null before"),
-        known("ended_ms", INTEGER, "ms since epoch", "when all of it had ended, or it was dropped; null before"),
-        known("partitions", INTEGER, "partitions", "that were planned"),
-        known("skipped", INTEGER, "partitions", "that could not be healed when it began"),
-        known("bytes", INTEGER, "bytes", "to be copied, as measured when it began"),
-        known("healed", INTEGER, "partitions", "that are whole again"),
-        known("cancelled", INTEGER, "partitions", "that people cancelled"),
-        known("failed", INTEGER, "partitions", "that ended otherwise"),
-        known("reason", TEXT, "a sentence", "why it was taken back, or why the heal ended before it; null if neither"),
+        retained("state", TEXT, "planned, begun, taken-back, ended or dropped", "how far it is"),
+        retained("brokers", TEXT, BROKERS, "the brokers that are replaced"),
+        retained("plan", TEXT, "name", "the plan as which it moves; null before, and if nothing was left to do"),
+        retained("planned_ms", INTEGER, "ms since epoch", "when it was planned"),
+        retained("begun_ms", INTEGER, "ms since epoch", "when it began; null before"),
+        retained("ended_ms", INTEGER, "ms since epoch", "when all of it had ended, or it was dropped; null before"),
+        retained("partitions", INTEGER, "partitions", "that were planned"),
+        retained("skipped", INTEGER, "partitions", "that could not be healed when it began"),
+        retained("bytes", INTEGER, "bytes", "to be copied, as measured when it began"),
+        retained("healed", INTEGER, "partitions", "that are whole again"),
+        retained("cancelled", INTEGER, "partitions", "that people cancelled"),
+        retained("failed", INTEGER, "partitions", "that ended otherwise"),
+        retained(
+            "reason", TEXT, "a sentence", "why it was taken back, or why the heal ended before it; null if neither"
+        ),
     ),
     expires_by="ended_ms",
 )

@@ -1,4 +1,4 @@
-"""Windows of time, buckets of durations, lists of brokers: how tables write them."""
+"""The forms of windows of time, buckets of durations and lists of brokers in tables."""
 
 import math
 from functools import lru_cache
@@ -8,7 +8,7 @@ BUCKETS_PER_DOUBLING = 8
 
 
 def window(at_ms: int) -> int:
-    """Return the beginning of the window that a moment lies in, ms since epoch."""
+    """Return the start of the window of a time, ms since epoch."""
     return at_ms - at_ms % WINDOW_MS
 
 

@@ -1,7 +1,7 @@
 """The tables of reassignments: the state of each one, the durations of states, the load on brokers, and the results.
 
-A duration counts from the moment at which a phase began. The state's `since_ms` is later where something else than the
-phase changed; only then is that moment remembered here.
+A duration counts from the start of a phase. The state's `since_ms` is later if another field changed meanwhile; only
+then the start is remembered here.
 """
 
 from typing import Any
@@ -29,9 +29,9 @@ from drover.spark.tables.schema import (
     Table,
     count,
     key,
-    known,
     latest,
     most,
+    retained,
 )
 from drover.state.moves import ReassignmentState
 from drover.state.reassignment import Reassignment
@@ -79,8 +79,8 @@ BROKERS_TABLE = Table(
         count("bytes_out", "copied from it as leader, by the samples", "bytes"),
         most("moves_in_most", "most at once that copied to it", "moves"),
         most("moves_out_most", "most at once that copied from it", "moves"),
-        known("moves_in_last", INTEGER, "moves", "at the window's end; null if it did not change: as before"),
-        known("moves_out_last", INTEGER, "moves", "the same, from it"),
+        retained("moves_in_last", INTEGER, "moves", "at the window's end; null if it did not change: as before"),
+        retained("moves_out_last", INTEGER, "moves", "the same, from it"),
     ),
     expires_by="window_ms",
 )
@@ -121,7 +121,7 @@ ENDED_TABLE = Table(
     is_history=True,
 )
 
-# How an end is called in the tables.
+# The names of ends in the tables.
 END_STATES: dict[type[Event], str] = {
     reassignments.ReassignmentCompleted: "completed",
     reassignments.ReassignmentRolledBack: "rolled-back",
@@ -134,7 +134,7 @@ _NO_WEIGHT: _Weight = (None, ())
 
 
 class ReassignmentsMemory(Struct, omit_defaults=True):
-    """Moves per broker that copy to it and from it, and when phases began that are older than `since_ms` says."""
+    """Moves per broker that copy to it and from it, and the starts of phases that began before their `since_ms`."""
 
     moves_in: dict[int, int] = {}
     moves_out: dict[int, int] = {}
@@ -145,7 +145,7 @@ _Context = EventContext[ReassignmentState, Any, ReassignmentsMemory]
 
 
 def reassignment_of(state: ReassignmentState, event: Any) -> Reassignment | None:
-    """Find the reassignment that an event is about."""
+    """Return the reassignment that an event is about."""
     return state.reassignments.get((event.topic, event.partition))  # type: ignore[call-overload,no-any-return]  # as in evolve
 
 
@@ -155,7 +155,7 @@ def place_of(event: Any) -> Key:
 
 
 def _changed(context: _Context) -> None:
-    """Tell a change of a reassignment that is under way after it; `_row` has what is shown of it."""
+    """Add a change of a reassignment that is under way after it; `_row` returns its columns."""
     event, before, buffer = context.event, context.before, context.buffer
     after = reassignment_of(context.state, event)
     if after is None:
@@ -217,7 +217,7 @@ def _ended(context: _Context) -> None:
         buffer.replace("ended", (*place, at_ms, context.offset, context.index), ended)
 
 
-def _plan_ended_one(context: _Context) -> None:
+def _plan_reassignment_ended(context: _Context) -> None:
     """Add the end of a reassignment to its plan."""
     event, before, buffer = context.event, context.before, context.buffer
     copied, is_unknown = copied_at_end(before, event), is_unknown_at_end(before, event)
@@ -238,12 +238,12 @@ def copied_at_end(before: Reassignment, event: Ending) -> int:
 
 
 def is_unknown_at_end(before: Reassignment, event: Ending) -> bool:
-    """Whether more may have been copied than anybody measured."""
+    """Whether bytes may have been copied that were not measured."""
     return before.bytes_unknown or bool(getattr(event, "bytes_unknown", False))
 
 
 def weight(reassignment: Reassignment | None) -> _Weight:
-    """Return the broker that it copies from, and those that it copies to; (None, ()) when it weighs on none."""
+    """Return the broker that it copies from, and those that it copies to; (None, ()) without copies."""
     step = None if reassignment is None else reassignment.weighing_step
     return (step.leader, step.adding) if step is not None and step.adding else _NO_WEIGHT
 
@@ -268,7 +268,7 @@ def _count(context: _Context, moves: dict[int, int], name: str, broker: int, num
 
 
 def _phase_began_ms(context: _Context) -> int:
-    """Return since when the phase before the event lasted, which is over."""
+    """Return the start of the phase that the event has ended."""
     remembered, since_ms = context.memory.phase_began_ms, int(context.before.since_ms)
     return remembered.pop(_name(context.event), since_ms) if remembered else since_ms
 
@@ -313,7 +313,7 @@ _PLANS = frozenset({"plans"})
 _CHANGE = EventHandler(_changed, reassignment_of, _OWN)
 _BEGINNING = (_CHANGE, EventHandler(_planned, tables=_PLANS))
 _CHANGE_OF_PLAN = (_CHANGE, EventHandler(_plan_changed, reassignment_of, _PLANS))
-_END = (EventHandler(_ended, reassignment_of, _OWN), EventHandler(_plan_ended_one, reassignment_of, _PLANS))
+_END = (EventHandler(_ended, reassignment_of, _OWN), EventHandler(_plan_reassignment_ended, reassignment_of, _PLANS))
 TABLES = CapabilityTables(
     name="reassignment",
     tables=(REASSIGNMENTS_TABLE, BROKERS_TABLE, DURATIONS_TABLE, ENDED_TABLE),

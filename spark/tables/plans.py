@@ -5,7 +5,7 @@ from typing import Any
 from drover.events import plans
 from drover.spark.tables.handlers import CapabilityTables, EventContext, EventHandler, NoMemory
 from drover.spark.tables.row_buffer import Key, Row
-from drover.spark.tables.schema import CLUSTER, INTEGER, TEXT, Table, count, key, known, latest
+from drover.spark.tables.schema import CLUSTER, INTEGER, TEXT, Table, count, key, latest, retained
 from drover.state.plans import Plan, PlansState
 
 PLANS_TABLE = Table(
@@ -18,7 +18,7 @@ PLANS_TABLE = Table(
         latest("requester", TEXT, "name", "who opened it"),
         latest("reason", TEXT, "a sentence", "why, in the requester's words"),
         latest("opened_ms", INTEGER, "ms since epoch", "when it was opened"),
-        known("cancelled_ms", INTEGER, "ms since epoch", "when it was cancelled as a whole; null if not"),
+        retained("cancelled_ms", INTEGER, "ms since epoch", "when it was cancelled as a whole; null if not"),
         latest("finished_ms", INTEGER, "ms since epoch", "when nothing of it was left to be done; null before"),
         latest(
             "throttle",
@@ -81,7 +81,7 @@ def _rows_of(state: PlansState, event: plans.PlansForgotten) -> dict[str, Row]:
 
 
 def _forgotten(context: _Context) -> None:
-    """Keep the rows: the state has nothing for them at the end of this part of the log."""
+    """Add the rows now, since the state has no such plans at the end of this part of the log."""
     for name, row in context.before.items():
         context.buffer.put("plans", (context.event.cluster, name), **row)
 

@@ -1,4 +1,4 @@
-"""Rows under construction: what one part of the log adds to the tables, joined as their schemas say."""
+"""Rows under construction: the contribution of one part of the log to the tables, joined by their schemas."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -8,18 +8,18 @@ from drover.spark.tables.schema import Merge, Table
 Key = tuple[str | int, ...]
 Row = dict[str, Any]
 _REPLACE, _SUM, _MAX = Merge.REPLACE, Merge.SUM, Merge.MAX
-# What a column of integers holds at most. Anybody's samples are summed up: a sum stops here, and no table does.
+# The most that a column of integers holds. Sums of samples, which any client may send, stop here.
 MOST = 2**63 - 1
 
 
 class RowBuffer:
-    """Rows by table and key. `rows` holds what was put there so far; a row has only the columns that were."""
+    """Rows by table and key, in `rows`; a row has only the columns that were put."""
 
     __slots__ = ("_merges", "_tables", "rows")
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
         self._tables = tables
-        self._merges = {name: {one.name: one.merge for one in table.values} for name, table in tables.items()}
+        self._merges = {name: {column.name: column.merge for column in table.values} for name, table in tables.items()}
         self.rows: dict[str, dict[Key, Row]] = {name: {} for name in tables}
 
     def keeps(self, table: str) -> bool:
@@ -35,7 +35,7 @@ class RowBuffer:
             return
         merges = self._merges[table]
         for name, value in values.items():
-            # Every event comes here: what `joined` says is written out for values that are there.
+            # `joined`, inlined for present values, because every event comes here.
             merge, old = merges[name], row.get(name)
             if value is None:
                 row[name] = None if merge is _REPLACE else old

@@ -1,4 +1,4 @@
-"""The tables of scheduling: the limits in force, how far they are used over time, and what waits in the queue."""
+"""The tables of scheduling: the limits in force, and the moving and waiting partitions over time."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from drover.events.clusters import LimitValue
 from drover.fold.plans import ENDINGS
 from drover.spark.tables.handlers import CapabilityTables, EventContext, EventHandler
 from drover.spark.tables.measures import window
-from drover.spark.tables.schema import CLUSTER, INTEGER, TEXT, WINDOW, Table, key, known, latest, most
+from drover.spark.tables.schema import CLUSTER, INTEGER, TEXT, WINDOW, Table, key, latest, most, retained
 from drover.state.limit_names import KNOWN, value_of
 from drover.state.moves import ReassignmentState
 from drover.state.scheduling import ChangedLimit, Limits, QueueEntry, SchedulingState
@@ -35,16 +35,16 @@ BUDGETS_TABLE = Table(
         CLUSTER,
         WINDOW,
         most("in_flight_most", "most at once in flight", "partitions"),
-        known("in_flight_last", INTEGER, "partitions", "in flight after the window's last change"),
-        known("pending_last", INTEGER, "partitions", "accepted and not started, at that moment"),
-        known("limit_last", INTEGER, "partitions", "that might be in flight, at that moment"),
+        retained("in_flight_last", INTEGER, "partitions", "in flight after the window's last change"),
+        retained("pending_last", INTEGER, "partitions", "accepted and not started, at that moment"),
+        retained("limit_last", INTEGER, "partitions", "that might be in flight, at that moment"),
     ),
     expires_by="window_ms",
 )
 
 
 class SchedulingMemory(Struct, omit_defaults=True):
-    """Whether the limits have been context, all of which a new cluster is given at once."""
+    """Whether all limits of the cluster have been added once, as its first event of limits does."""
 
     has_told_limits: bool = False
 
@@ -68,7 +68,7 @@ def _limits(state: SchedulingState, _event: Any) -> tuple[Limits, dict[str, Chan
 def _limits_changed(context: EventContext[SchedulingState, Any, SchedulingMemory]) -> None:
     """Add a row for each limit whose value or origin has changed, and at first for all limits."""
     limits, by_command = context.before
-    for name in (one.name for one in KNOWN):
+    for name in (limit.name for limit in KNOWN):
         changed = context.state.changed_limits.get(name)
         value = value_of(context.state.limits, name)
         is_same = value == value_of(limits, name) and changed == by_command.get(name)

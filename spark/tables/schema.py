@@ -1,6 +1,6 @@
-"""Words for tables: columns with their units, and how a later contribution joins what is there.
+"""Declarations of tables: columns with their units, and how a later contribution joins a row.
 
-A part of the log contributes rows; whoever keeps the tables merges them by key. Merging is associative, so the tables
+A part of the log contributes rows; a sink merges them by key. Merging is associative, so the tables
 are the same whether the log was read at once or in a thousand parts.
 """
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Merge(StrEnum):
-    """How a contribution joins the row that is there."""
+    """How a contribution joins a row."""
 
     KEY = "key"
     SUM = "sum"
@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 
 class Column(NamedTuple):
-    """One column: `unit` is what its values are measured in or which values there are."""
+    """One column; `unit` is the unit of its values, or lists them."""
 
     name: str
     kind: Kind
@@ -37,13 +37,13 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """One table; `is_history` says that it grows with the log and is kept by the sinks that are made for that.
+    """One table; `is_history` says that it grows with the log, and only sinks with a history keep it.
 
-    `expires_by` names the column by which a row grows old, ms since epoch: sinks that keep rows for so many days remove
-    it then, and keep it as long as that is null. Nothing may be added to such a row afterwards.
+    `expires_by` names the column with the time (ms since epoch) from which a row's age counts; sinks remove old rows,
+    and keep a row while that column is null. Later contributions to an expired row are not allowed.
 
-    `begins_by` names the column that says when what a row is about began, for names that are used again: a contribution
-    with another value there replaces the whole row, sums included.
+    `begins_by` names the column with the time at which a row's subject began, for names that are used again: a
+    contribution with another value there replaces the whole row, sums included.
     """
 
     name: str
@@ -93,8 +93,8 @@ def latest(name: str, kind: Kind, unit: str, meaning: str) -> Column:
     return Column(name, kind, Merge.REPLACE, unit, meaning)
 
 
-def known(name: str, kind: Kind, unit: str, meaning: str) -> Column:
-    """Make a column that has the latest value there was."""
+def retained(name: str, kind: Kind, unit: str, meaning: str) -> Column:
+    """Make a column that keeps its latest value until there is another one."""
     return Column(name, kind, Merge.KEEP, unit, meaning)
 
 

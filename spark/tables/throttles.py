@@ -1,4 +1,4 @@
-"""The table of throttles: what Drover has in force on each broker, and for how long it was."""
+"""The table of throttles: Drover's rates on each broker, and how long each broker was throttled."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def _entry_of(state: ThrottlingState, event: Any) -> BrokerThrottle | None:
 
 
 def _set(context: _Context) -> None:
-    # A release puts back what others had set: from then on nothing there is Drover's.
+    # After a release the rates are others', not Drover's.
     entry: BrokerThrottle = context.before
     _change(context, _NOT_SET if entry.release else entry.intended)
 

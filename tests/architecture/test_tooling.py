@@ -39,18 +39,30 @@ def test_the_lock_was_made_from_these_dependencies() -> None:
     project = toml("pyproject.toml")
     (locked,) = [package for package in toml("uv.lock")["package"] if package["name"] == project["project"]["name"]]
     metadata = locked["metadata"]
-    wanted = {
-        (name, specifier)
-        for requirement in project["project"]["dependencies"]
-        for name, specifier in re.findall(r"^([\w.-]+)(.*)$", requirement)
-    }
+    wanted = _specifiers(project["project"]["dependencies"])
     found = {
-        (entry["name"], entry.get("specifier", "")) for entry in metadata["requires-dist"] if "marker" not in entry
+        (entry["name"], _parts(entry.get("specifier", "")))
+        for entry in metadata["requires-dist"]
+        if "marker" not in entry
     }
-    assert {name for name, _ in found} == {name for name, _ in wanted}
-    assert {_parts(specifier) for _, specifier in found} == {_parts(specifier) for _, specifier in wanted}
+    assert found == wanted
+    for extra, requirements in project["project"]["optional-dependencies"].items():
+        of_extra = {
+            (entry["name"], _parts(entry.get("specifier", "")))
+            for entry in metadata["requires-dist"]
+            if entry.get("marker") == f"extra == '{extra}'"
+        }
+        assert of_extra == _specifiers(requirements), extra
     development = {entry["name"] for entry in metadata["requires-dev"]["dev"]}
     assert development == names(project["dependency-groups"]["dev"])
+
+
+def _specifiers(requirements: list[str]) -> set[tuple[str, frozenset[str]]]:
+    return {
+        (name, _parts(specifier))
+        for requirement in requirements
+        for name, specifier in re.findall(r"^([\w.-]+)(.*)$", requirement)
+    }
 
 
 def _parts(specifier: str) -> frozenset[str]:

@@ -72,7 +72,7 @@ class TinyOwner:
         command = decode_command(record.payload, record.header("content-type"))
         assert isinstance(command, AnyCommand), "a test sends commands"
         fold = self._folds[record.shard]
-        known = fold.known.get((command.cluster, command.id))
+        known = fold.decided_commands.get((command.cluster, command.id))
         events = _events(command)
         refusals = () if events else (Refusal(RefusalCode.UNSUPPORTED, "the tiny owner moves nothing"),)
         outcome = Outcome(

@@ -8,7 +8,7 @@ import pytest_asyncio
 from drover.events.traits import Traits
 from drover.local import LocalCluster
 from drover.traits import LATEST, known_traits
-from tests.cluster.support import ClusterUnderTest, RealCluster, SimulatedCluster
+from tests.cluster.support import ClusterUnderTest, SimulatedCluster, real_cluster
 
 REAL = "real"
 SIMULATED = {
@@ -32,6 +32,6 @@ async def cluster(local: LocalCluster | Traits) -> AsyncIterator[ClusterUnderTes
     if isinstance(local, Traits):
         yield SimulatedCluster(local)
         return
-    real = RealCluster(local)
+    real = await real_cluster(local)
     yield real
     await real.close()

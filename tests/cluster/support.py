@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from itertools import count
 from typing import Protocol, TypeVar
 
@@ -19,7 +19,7 @@ from drover.facts import Observation, PartitionFacts
 from drover.local import LocalCluster
 from drover.testing.model import ClusterModel
 from drover.testing.simulated import SimulatedDriver
-from drover.traits import known_traits
+from drover.traits import BrokerVersion, is_known_release, known_traits, traits_of
 
 Value = TypeVar("Value")
 RECORD_BYTES = 1 << 16
@@ -135,9 +135,9 @@ class SimulatedCluster:
 class RealCluster:
     """A real cluster under test; what Drover has no business doing goes through kafka-python's own client."""
 
-    def __init__(self, local: LocalCluster) -> None:
+    def __init__(self, local: LocalCluster, traits: Traits) -> None:
         self.local = local
-        self.traits = traits_of_local(local)
+        self.traits = traits
         self.driver: ClusterDriver = KafkaDriver("under-test", local.bootstrap)
         self._admin = KafkaAdminClient(
             bootstrap_servers=local.bootstrap.split(","), client_id="test-operator", proxy_url=DIRECT
@@ -226,13 +226,38 @@ def cordon_broker(admin: KafkaAdminClient, broker: int, *, cordoned: bool) -> No
     admin.alter_configs([resource], raise_on_unknown=False)
 
 
-def traits_of_local(local: LocalCluster) -> Traits:
-    """Return the traits that a new local cluster must have by its version and mode, never asking it."""
-    return traits_of_release(local.spec.kafka, zookeeper_mode=local.spec.in_zookeeper_mode)
+async def real_cluster(local: LocalCluster) -> RealCluster:
+    """Return a local cluster with the traits that it must have; only where its release is unknown, its brokers say."""
+    return RealCluster(local, await _traits_of_local(local))
+
+
+async def _traits_of_local(local: LocalCluster) -> Traits:
+    kafka = local.spec.kafka
+    if is_known(kafka):
+        return traits_of_release(kafka, zookeeper_mode=local.spec.in_zookeeper_mode)
+    driver = KafkaDriver("under-test", local.bootstrap)
+    try:
+        return expected_traits(kafka, (await driver.broker_versions()).values())
+    finally:
+        await driver.close()
+
+
+def is_known(version: str) -> bool:
+    """Whether the release of a version, named as in `3.9.1`, has its traits in the table."""
+    return is_known_release(version.rpartition(".")[0])
+
+
+def expected_traits(version: str, said: Collection[BrokerVersion]) -> Traits:
+    """Return the traits of a new cluster with KRaft: the table's, else what its brokers lead to."""
+    if is_known(version):
+        return traits_of_release(version, zookeeper_mode=False)
+    traits = traits_of(said)
+    assert traits is not None, f"no broker of Kafka {version} says its version"
+    return traits
 
 
 def traits_of_release(version: str, *, zookeeper_mode: bool) -> Traits:
-    """Return the traits of a new cluster of a version, named as in `3.9.1`."""
+    """Return the traits of a new cluster of a version whose release is known, named as in `3.9.1`."""
     major, minor, *_ = map(int, version.split("."))
     return known_traits(f"{major}.{minor}", zookeeper_mode=zookeeper_mode, with_elr=(major, minor) >= (4, 1))
 

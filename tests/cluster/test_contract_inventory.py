@@ -4,7 +4,7 @@ import pytest
 
 from drover.cluster.port import AlterRequest
 from drover.events.partitions import TopicPartition
-from drover.facts import NONE, PartitionFacts
+from drover.facts import INVALID_REPLICA_ASSIGNMENT, NONE, PartitionFacts
 from drover.inventory import Inventory, RegisteredBroker, named_brokers
 from tests.cluster.support import RECORD_BYTES, ClusterUnderTest, RealCluster, eventually, settled
 
@@ -93,21 +93,31 @@ async def test_the_log_directories_of_every_broker_are_told_without_topics_too(c
         assert all(not one.is_cordoned and one.code == NONE for there in found.directories.values() for one in there)
 
 
-async def test_cordoned_directories_are_told_and_kafka_moves_replicas_there_all_the_same(
+async def test_cordoned_directories_are_told_and_kafka_moves_replicas_there_all_the_same_before_4_4(
     cluster: ClusterUnderTest,
 ) -> None:
-    """KIP-1066: since 4.3 brokers say it; a cordon is kept by whoever places replicas, not by the controller."""
+    """KIP-1066: since 4.3 brokers say it. The controller of 4.4 refuses every list that names such a broker."""
     if cluster.traits.kafka not in {"4.3", "4.4"}:
         assert not await cordoned_brokers(cluster)
         return
-    partition = TopicPartition(await cluster.create_topic({0: (1, 2)}), 0)
+    topic = await cluster.create_topic({0: (1, 2), 1: (1, 4), 2: (4, 1)})
+    new, present, leaving = (TopicPartition(topic, number) for number in range(3))
+    is_taken = NONE if cluster.traits.kafka == "4.3" else INVALID_REPLICA_ASSIGNMENT
     await cluster.cordon(4, cordoned=True)
     try:
         await eventually(cluster, lambda: cordoned_brokers(cluster), lambda found: found == {4})
         inventory = await cluster.driver.inventory()
         assert all(one.is_cordoned for one in inventory.brokers[4].directories or ())
-        assert (await cluster.driver.alter([AlterRequest(partition, (1, 4))]))[partition].code == NONE
-        await settled(cluster, partition, (1, 4))
+        targets = {new: (1, 4), present: (4, 1), leaving: (2, 1)}
+        answers = await cluster.driver.alter([AlterRequest(key, replicas) for key, replicas in targets.items()])
+        assert {key: answer.code for key, answer in answers.items()} == {
+            new: is_taken,
+            present: is_taken,
+            leaving: NONE,
+        }
+        for key, replicas in targets.items():
+            if answers[key].code == NONE:
+                await settled(cluster, key, replicas)
     finally:
         await cluster.cordon(4, cordoned=False)
     await eventually(cluster, lambda: cordoned_brokers(cluster), lambda found: found == set())

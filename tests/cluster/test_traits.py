@@ -6,6 +6,7 @@ import pytest
 
 from drover.events.traits import Completion, Retarget, Traits
 from drover.traits import LATEST, BrokerVersion, known_traits, traits_of, version_of
+from tests.cluster.support import expected_traits
 
 V43 = version_of(LATEST)
 V39 = BrokerVersion(supported_metadata_version=21, metadata_version=21, fetch_version=17)
@@ -22,6 +23,7 @@ IN_ZOOKEEPER_MODE = BrokerVersion(supported_metadata_version=None, metadata_vers
         ("4.1", Completion.TARGET),
         ("4.2", Completion.TARGET),
         ("4.3", Completion.ADDED_UNLESS_SHRINKING),
+        ("4.4", Completion.ADDED_UNLESS_SHRINKING),
     ],
 )
 def test_a_known_release_has_the_traits_that_were_seen(kafka: str, completion: Completion) -> None:
@@ -53,14 +55,30 @@ def test_brokers_of_both_modes_are_a_migration() -> None:
     assert "migrated from ZooKeeper to KRaft" in str(traits)
 
 
-def test_a_release_that_nobody_has_seen_gets_the_careful_reading_of_each_trait() -> None:
-    traits = traits_of([BrokerVersion(99, 99, fetch_version=30, elr_version=1)])
-    assert traits is not None
-    assert traits == Traits(kafka=traits.kafka)
-    assert (traits.completion, traits.is_known, traits.with_elr) == (Completion.TARGET, False, False)
-    assert not traits.takes_dead_destinations
-    assert "99" in str(traits)
-    assert "read with care" in str(traits)
+@pytest.mark.parametrize(
+    ("level", "elr_version", "kafka"),
+    [
+        (99, 1, "newer than 4.4 (metadata.version 99)"),
+        (99, 0, "newer than 4.4 (metadata.version 99)"),
+        (31, 1, "of an unknown release (metadata.version 31)"),
+        (18, 0, "of an unknown release (metadata.version 18)"),
+    ],
+)
+def test_a_release_that_nobody_has_seen_is_read_by_its_features_and_else_with_care(
+    level: int, elr_version: int, kafka: str
+) -> None:
+    traits = traits_of([BrokerVersion(level, level, fetch_version=30, elr_version=elr_version)])
+    assert traits == Traits(kafka=kafka, with_elr=elr_version > 0)
+    assert (traits.completion, traits.is_known, traits.takes_dead_destinations) == (Completion.TARGET, False, False)
+    assert str(traits).startswith(f"Kafka {kafka} with KRaft, read with care")
+
+
+def test_the_contract_suite_starts_on_a_release_that_nobody_has_seen_by_what_its_brokers_say() -> None:
+    unseen = BrokerVersion(99, 99, fetch_version=30, elr_version=1)
+    assert expected_traits("9.9.0", [unseen] * 3) == traits_of([unseen])
+    assert expected_traits("4.4.0", [unseen] * 3) == known_traits("4.4", with_elr=True)
+    with pytest.raises(AssertionError, match=r"no broker of Kafka 9\.9\.0 says its version"):
+        expected_traits("9.9.0", [])
 
 
 def test_brokers_that_differ_are_an_upgrade_under_way() -> None:

@@ -44,7 +44,7 @@ def test_the_sdist_holds_what_the_wheel_is_built_from_and_nothing_else(wheel: Pa
     with tarfile.open(sdist) as archive:
         names = {name.split("/")[1] for name in archive.getnames()}
     # Hatchling adds the last two.
-    assert names == {*TOP_LEVEL, "LICENSE", "README.md", "pyproject.toml", ".gitignore", "PKG-INFO"}
+    assert names == {*TOP_LEVEL, "LICENSE", "NOTICE", "README.md", "pyproject.toml", ".gitignore", "PKG-INFO"}
 
 
 def test_packages_of_others_stay_as_they_are(wheel: Path, tmp_path: Path) -> None:

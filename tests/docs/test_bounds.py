@@ -42,7 +42,10 @@ IN_ROWS = {
     "a decision about one command": ("drover.shard.pipeline.MAX_DECISION_BYTES",),
     "partitions that an alter": ("drover.events.bounds.MAX_PARTITIONS",),
     "a record of the log": ("drover.shard.proposals.RECORD_BYTES", "drover.journal.producer.MAX_REQUEST_BYTES"),
-    "ids of decided commands": ("drover.fold.known.MOST_PER_CLUSTER", "drover.fold.known.MOST_PER_SOURCE"),
+    "ids of decided commands": (
+        "drover.fold.decided_commands.MOST_PER_CLUSTER",
+        "drover.fold.decided_commands.MOST_PER_SOURCE",
+    ),
     "brokers reported as failed": ("drover.decide.broker_reports.MAX_FAILED_BROKERS",),
     "brokers held": ("drover.decide.broker_holds.MAX_HELD_BROKERS", "drover.decide.freezes.MAX_FREEZES"),
     "plans that have ended": ("drover.reconcile.plans.reconciler.MAX_ENDED_PLANS",),

@@ -71,4 +71,4 @@ async def test_a_second_report_has_30_s_of_its_own() -> None:
     await world.run(ALIVE_ENDS_REPORT_MS - 2000)
     assert 3 in world.state.failed_brokers
     again = await world.send(failed(3, world.now.wall_ms, id="again"))
-    assert ["had been reported" in remark or "is alive" in remark for remark in again.remarks] == [True, True]
+    assert ["reported as failed before" in remark or "is alive" in remark for remark in again.remarks] == [True, True]

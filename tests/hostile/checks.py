@@ -6,7 +6,7 @@ from drover.events.codec import MAX_COMMAND_BYTES, Malformed, decode_command
 from drover.events.commands import TYPES_BY_TOPIC
 from drover.events.records import Outcome
 from drover.events.topics import shard_of
-from drover.fold.known import MOST_PER_CLUSTER
+from drover.fold.decided_commands import MOST_PER_CLUSTER
 from tests.hostile.play import MOST_STALL_S, Play
 from tests.runtime.world import SHARDS
 
@@ -48,7 +48,7 @@ def bounds(play: Play) -> None:
     }
     assert types <= known, types - known
     for hosted in host.shards:
-        assert len(hosted.fold.known) <= MOST_PER_CLUSTER
+        assert len(hosted.fold.decided_commands) <= MOST_PER_CLUSTER
 
 
 def all_answered(play: Play, shard: int) -> None:

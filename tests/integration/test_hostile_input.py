@@ -139,7 +139,7 @@ async def test_old_compressed_batches_are_read_once_the_topic_is_put_right(drove
     await serve(drover)
 
     async def all_decided() -> bool:
-        known = (await drover.log()).folds[SHARD].known
+        known = (await drover.log()).folds[SHARD].decided_commands
         return all(known.get((MANAGED, f"{codec}-thaw")) for codec in CODECS)
 
     await wait_for(all_decided, "the commands of every codec to be decided")
@@ -213,15 +213,15 @@ async def test_a_transaction_that_is_left_open_is_ended_by_the_documented_steps(
             return bool(offsets)
 
         await wait_for(is_shown, "Kafka's tool to show the open transaction", pause_s=0.5)
-        known = (await drover.log()).folds[SHARD].known
+        known = (await drover.log()).folds[SHARD].decided_commands
         assert known.get((MANAGED, "behind")) is None
         await transactions(drover, "abort", "--start-offset", *offsets)
 
         async def is_decided() -> bool:
-            return (await drover.log()).folds[SHARD].known.get((MANAGED, "behind")) is not None
+            return (await drover.log()).folds[SHARD].decided_commands.get((MANAGED, "behind")) is not None
 
         await wait_for(is_decided, "what was behind it to be decided")
-        assert (await drover.log()).folds[SHARD].known.get((MANAGED, "open")) is None, "it was aborted"
+        assert (await drover.log()).folds[SHARD].decided_commands.get((MANAGED, "open")) is None, "it was aborted"
     finally:
         await writer.stop()
     assert (await drover.drover("unfreeze", "--all", "--reason", "a test")).code == 0
@@ -237,7 +237,7 @@ async def test_a_header_whose_name_is_no_utf_8_stops_no_worker_and_no_reader(ser
     await send_spoilt(drover.connection.client_options, drover.names.commands[CANCEL], SHARD, named)
 
     async def is_decided() -> bool:
-        return (await drover.log()).folds[SHARD].known.get((MANAGED, "named")) is not None
+        return (await drover.log()).folds[SHARD].decided_commands.get((MANAGED, "named")) is not None
 
     await wait_for(is_decided, "the command with that header to be decided")
     for command in (("status",), ("dead-letters", "list")):

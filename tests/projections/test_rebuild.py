@@ -54,7 +54,7 @@ async def test_verify_names_every_difference_and_nothing_else(store: Store, root
     assert whole.behind == sum(len(batch.events) for _, batch in valid_batches(log)[batches:])
     base = f"{root}/{CLUSTER}"
     paths = ["/admin/reassign_partitions"]
-    paths += [path for path in tree.known if path.startswith("/admin/reassignments/") and tree.known[path].data][:1]
+    paths += [path for path in tree.nodes if path.startswith("/admin/reassignments/") and tree.nodes[path].data][:1]
     nodes = await store.read([f"{base}{path}" for path in paths])
     await store.write(
         [

@@ -289,7 +289,7 @@ async def test_the_end_of_a_heal_of_more_chunks_than_zookeeper_takes_at_once_is_
         await wait_until(lambda: writer.role is Role.WRITING, what="it writes")
         writer.offer(7, recorded(events))
         await wait_until(lambda: writer.tree.position is not None and writer.tree.position.offset == 8, what="chunks")
-        assert sum(path.startswith("/drover/heal/") for path in writer.tree.known) == 5_000
+        assert sum(path.startswith("/drover/heal/") for path in writer.tree.nodes) == 5_000
         writer.offer(8, recorded((ended,)))
 
         def is_over() -> bool:

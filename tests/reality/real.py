@@ -31,7 +31,7 @@ from drover.local.layout import CONTROLLER_ID
 from drover.local.probe import known_brokers
 from drover.local.processes import ProcessState
 from drover.testing.controller_model import Election
-from tests.cluster.support import traits_of_local
+from tests.cluster.support import traits_of_release
 from tests.reality.operations import (
     Alter,
     Codes,
@@ -64,7 +64,7 @@ class RealCluster:
 
     def __init__(self, local: LocalCluster) -> None:
         self.local = local
-        self.traits = traits_of_local(local)
+        self.traits = traits_of_release(local.spec.kafka, zookeeper_mode=local.spec.in_zookeeper_mode)
         self._tells_elr = self.traits.with_elr
         self._calls = Connection("recorder-calls", local.bootstrap, {}, CALL_TIMEOUT_MS)
         self._looks = Connection("recorder-looks", local.bootstrap, {}, CALL_TIMEOUT_MS)

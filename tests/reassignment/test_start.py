@@ -8,14 +8,14 @@ from drover.events.plans import Stepping
 from drover.events.reassignments import Blocker
 from drover.events.traits import Completion
 from drover.facts import Move, PartitionFacts
-from drover.reconcile.moves.next_calls import LookAgain, NextCall, SendStep, Wait
+from drover.reconcile.moves.next_calls import NextCall, ObserveAgain, SendStep, Wait
 from drover.reconcile.moves.start import start
 from drover.state.phase import Phase
 from drover.state.reassignment import Step
 from tests.reassignment.support import LIVE, context, reassignment, sight
 
 
-def begun(seen: PartitionFacts, target: tuple[int, ...] = (4, 2, 1), **fields: Any) -> SendStep | Wait | LookAgain:
+def begun(seen: PartitionFacts, target: tuple[int, ...] = (4, 2, 1), **fields: Any) -> SendStep | Wait | ObserveAgain:
     about = reassignment(Phase.PENDING, step=None, target=target)
     return start(about, seen, context(**fields))
 
@@ -60,13 +60,13 @@ def test_what_is_back_in_sync_need_not_go_with_a_prepared_step(target: tuple[int
 
 def test_a_list_that_differs_is_doubted_and_then_named() -> None:
     seen = sight((1, 2, 6))
-    assert begun(seen) == LookAgain()
+    assert begun(seen) == ObserveAgain()
     assert blocker(begun(seen, persisted=True)) is Blocker.UNMANAGED_CHANGE
 
 
 def test_an_unmanaged_move_is_doubted_and_then_named() -> None:
     seen = sight((6, 1, 2, 3), (1, 2, 3), move=Move((6, 1, 2, 3), (6,), ()))
-    assert begun(seen) == LookAgain()
+    assert begun(seen) == ObserveAgain()
     assert blocker(begun(seen, persisted=True)) is Blocker.UNMANAGED_CHANGE
 
 

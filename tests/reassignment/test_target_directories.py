@@ -13,8 +13,8 @@ CORDONED = (LogDirectory("/d1", 10, 5, is_cordoned=True), LogDirectory("/d2", 10
 PARTLY = (CORDONED[0], LogDirectory("/d2", 10, 4))
 FAILED = (LogDirectory("/d1", 10, 5), LogDirectory("/d2", None, None, code=KAFKA_STORAGE_ERROR))
 SAID = (
-    "broker 4 is cordoned, with all of its log directories (cordoned.log.dirs): Kafka copies there all the same; "
-    "cancel it if that is not meant"
+    "broker 4 is cordoned, with all of its log directories (cordoned.log.dirs): Kafka 4.3 copies there all the same, "
+    "and 4.4 refuses it; cancel it if that is not meant"
 )
 
 

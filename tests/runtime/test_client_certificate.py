@@ -20,7 +20,8 @@ from cryptography.hazmat.primitives.serialization import (
 from drover.errors import ConfigurationError
 from drover.local.certificates import make_certificates
 from drover.settings.java_options import java_client_options
-from drover.settings.settings import Security, ZooKeeperSettings
+from drover.settings.security import Security
+from drover.settings.settings import ZooKeeperSettings
 
 PASSWORD = "12345678"  # noqa: S105 - of a key that this test makes
 ENCRYPTED = BestAvailableEncryption(PASSWORD.encode())
@@ -170,7 +171,21 @@ def test_pkcs12_that_cannot_be_used_says_what_is_wrong(files: Files) -> None:
     trust = files.write("trust.p12", pkcs12.serialize_key_and_certificates(None, None, None, files.chain, ENCRYPTED))
     assert "without a certificate and its key" in refusal(files.security(trust, password=PASSWORD))
     authorities = Security(security_protocol="SSL", ssl_cafile=trust)
-    assert f"keytool -list -rfc -keystore {trust} > ca.pem" in refusal(authorities)
+    assert "it is PKCS #12 and encrypted; set ssl_ca_password or ssl_ca_password_file" in refusal(authorities)
+    authorities = Security(security_protocol="SSL", ssl_cafile=trust, ssl_ca_password="wrong")  # noqa: S106 - no password
+    assert "or ssl_ca_password or ssl_ca_password_file does not open it" in refusal(authorities)
+    nothing = files.write("key.p12", pkcs12.serialize_key_and_certificates(b"me", files.key, None, None, ENCRYPTED))
+    authorities = Security(security_protocol="SSL", ssl_cafile=nothing, ssl_ca_password=PASSWORD)
+    assert "it is PKCS #12 without a certificate" in refusal(authorities)
+
+
+def test_authorities_may_be_pkcs12_as_java_has_them(files: Files) -> None:
+    trust = files.write("trust.p12", pkcs12.serialize_key_and_certificates(None, None, None, files.chain, ENCRYPTED))
+    security = Security(security_protocol="SSL", ssl_cafile=trust, ssl_ca_password=PASSWORD)
+    trusted = security.client_options(SECTION)["ssl_context"].get_ca_certs()
+    assert ((("commonName", "drover local authority"),),) in [each["subject"] for each in trusted]
+    told = java_client_options(security, SECTION)["ssl.truststore.certificates"]
+    assert x509.load_pem_x509_certificates(told.encode()) == files.chain
 
 
 def test_a_java_key_store_gets_the_command_that_converts_it(files: Files) -> None:

@@ -131,8 +131,8 @@ async def test_the_time_that_a_projection_has_to_end_begins_when_it_is_told(
     monkeypatch.setattr(projection, "STOP_S", 100.0)
     thread.start()
     thread.end()
-    assert thread._told_at is not None
-    thread._told_at -= projection.STOP_S
+    assert thread._ending_since_s is not None
+    thread._ending_since_s -= projection.STOP_S
     async with asyncio.timeout(10):
         await thread.close()
     assert thread._thread.is_alive()

@@ -12,7 +12,8 @@ from drover.events.commands import is_cluster_name
 from drover.jars import cache_directory
 from drover.local.certificates import make_certificates
 from drover.settings import sources
-from drover.settings.settings import ClusterSettings, LogSettings, Security, Settings, ZooKeeperSettings
+from drover.settings.security import Security
+from drover.settings.settings import ClusterSettings, LogSettings, Settings, ZooKeeperSettings
 from drover.settings.sources import load_settings
 
 LOG = '[log]\nbootstrap = "kafka:9092"\n'

@@ -108,7 +108,7 @@ async def test_a_clean_stop_leaves_a_snapshot_and_the_next_worker_starts_from_it
     assert manifest.position == len(world.broker.values(world.broker.topics.events, 0)) - 1
     second, group = await serving(world, "second")
     assert second.shards[0].fold.state.hash() == replayed(world).state.hash()
-    assert list(second.shards[0].fold.known.items()) == list(replayed(world).known.items())
+    assert list(second.shards[0].fold.decided_commands.items()) == list(replayed(world).decided_commands.items())
     assert "snapshots are used" in said(capsys)
     await decide(world, second, group, 2)
     world.command(freeze("f0"))

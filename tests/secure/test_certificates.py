@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from drover.jars import KAFKA_VERSION, class_path, ensure, find_java, kafka_set
 from drover.settings.java_options import java_client_options
-from drover.settings.settings import Security
+from drover.settings.security import Security
 from tests.secure.support import SecureCluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.story]

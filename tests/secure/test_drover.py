@@ -128,7 +128,7 @@ async def test_a_worker_that_may_not_join_its_group_ends_and_says_why(serving: S
         ended = await serving.secure.drover(*arguments, config=serving.secure.local.config_of(WORKER))
     assert ended.code == EXIT_FAULT
     (said,) = [line for line in ended.errors.splitlines() if "the worker ends" in line]
-    assert "GroupAuthorizationFailedError: another" in said
+    assert "GROUP_AUTHORIZATION_FAILED: another" in said
     assert "drover acls" in said
 
 

@@ -16,7 +16,7 @@ from drover.events.reassignments import Blocker, CancelMode, SkipReason
 from drover.events.records import Cursor
 from drover.events.throttles import Entries, Rates
 from drover.events.traits import Completion, Retarget, Traits
-from drover.fold.known import KnownCommand
+from drover.fold.decided_commands import DecidedCommand
 from drover.fold.log import ShardFold
 from drover.fold.snapshot import encode_fold
 from drover.state.adaptation import Allowance, Suspension
@@ -107,7 +107,9 @@ def _full() -> ShardFold:
     state.rebuild_indexes()
     fold.state.cluster("another")
     for number, identity in enumerate((("prod", "alter-1"), ("another", "freeze-1"))):
-        fold.known.add(identity, KnownCommand(bytes([number] * 16), 4000 + number, 1_790_000_000_000 + number))
+        fold.decided_commands.add(
+            identity, DecidedCommand(bytes([number] * 16), 4000 + number, 1_790_000_000_000 + number)
+        )
     return fold
 
 
@@ -177,7 +179,7 @@ def _with_known_brokers() -> ShardFold:
     """A cluster whose brokers were seen alive."""
     fold = _full()
     fold.state.cluster("prod").known_brokers = (1, 2, 3, 65)
-    fold.known.add(("prod", "alter-2"), KnownCommand(bytes(16), 4005, 1_790_000_000_100, 7, "ana@host"))
+    fold.decided_commands.add(("prod", "alter-2"), DecidedCommand(bytes(16), 4005, 1_790_000_000_100, 7, "ana@host"))
     return fold
 
 

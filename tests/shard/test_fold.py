@@ -9,7 +9,7 @@ from drover.errors import CorruptLogError, UnknownSchemaError
 from drover.events.clusters import ClusterFrozen, ClusterUnfrozen
 from drover.events.codec import chain_hash, encode_record
 from drover.events.records import SCHEMA_VERSION, Acquire, Batch, Cursor, Genesis, Outcome
-from drover.fold.known import IDENTITY_RETENTION_MS
+from drover.fold.decided_commands import IDENTITY_RETENTION_MS
 from drover.fold.log import RecordVerdict, ShardFold
 
 GENESIS = encode_record(Genesis(schema=SCHEMA_VERSION, shards=6, shard=2))
@@ -252,7 +252,7 @@ def test_a_record_delivered_twice_counts_once(log: Log) -> None:
 def test_the_first_outcome_of_an_identity_is_remembered(log: Log) -> None:
     log.batch(outcomes=(outcome("a", b"one"), outcome("a", b"two", "refused"), outcome("b", b"", "refused")))
     log.batch(outcomes=(outcome("a", b"one", "duplicate"),))
-    known = log.fold.known
+    known = log.fold.decided_commands
     first = known.get(("local", "a"))
     assert first is not None
     assert (first.digest, first.offset) == (b"one", 2)
@@ -262,15 +262,15 @@ def test_the_first_outcome_of_an_identity_is_remembered(log: Log) -> None:
 def test_an_identity_is_forgotten_after_seven_days_of_log_time(log: Log) -> None:
     log.batch(at_ms=1000, outcomes=(outcome("a"),))
     log.batch(at_ms=1000 + IDENTITY_RETENTION_MS - 1)
-    assert len(log.fold.known) == 1
+    assert len(log.fold.decided_commands) == 1
     log.batch(at_ms=60_000 + IDENTITY_RETENTION_MS)
-    assert len(log.fold.known) == 0
+    assert len(log.fold.decided_commands) == 0
 
 
 def test_an_identity_that_is_used_anew_after_seven_days_is_remembered_again(log: Log) -> None:
     log.batch(at_ms=1000, outcomes=(outcome("a", b"old"),))
     log.batch(at_ms=1000 + IDENTITY_RETENTION_MS, outcomes=(outcome("a", b"new"),))
     log.batch(at_ms=60_000 + IDENTITY_RETENTION_MS)
-    known = log.fold.known.get(("local", "a"))
+    known = log.fold.decided_commands.get(("local", "a"))
     assert known is not None
     assert known.digest == b"new"

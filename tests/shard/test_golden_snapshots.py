@@ -31,7 +31,7 @@ def test_every_golden_snapshot_has_a_sample_and_the_other_way_round() -> None:
 def test_a_snapshot_that_was_written_once_is_restored_for_ever(name: str) -> None:
     fold, sample = restored(name), SAMPLES[name]()
     assert differences(fold, sample) == ()
-    assert list(fold.known.items()) == list(sample.known.items())
+    assert list(fold.decided_commands.items()) == list(sample.decided_commands.items())
     for cluster, state in sample.state.clusters.items():
         twin = fold.state.clusters[cluster]
         for field in (one.name for one in fields(ClusterState)):

@@ -12,7 +12,7 @@ from drover.events.partitions import TopicPartition
 from drover.events.records import SCHEMA_VERSION, Acquire
 from drover.events.refusals import RefusalCode
 from drover.events.topics import TopicNames, shard_of
-from drover.fold.known import IDENTITY_RETENTION_MS
+from drover.fold.decided_commands import IDENTITY_RETENTION_MS
 from drover.fold.log import ShardFold
 from drover.reconcile.messages import Timestamp
 from drover.shard import pipeline
@@ -140,7 +140,7 @@ def test_a_command_on_the_wrong_topic_is_malformed(topic: int) -> None:
     proposed = desk.decide(desk.arrival(topic, encoded(freeze())))
     assert only(proposed) is RefusalCode.MALFORMED
     assert "does not belong on this topic" in proposed.dead_letters[0][1]
-    assert len(desk.fold.known) == 0
+    assert len(desk.fold.decided_commands) == 0
 
 
 def test_a_bad_command_stops_none_behind_it() -> None:
@@ -209,7 +209,7 @@ def test_an_id_that_was_used_for_something_else_is_refused_across_topics() -> No
     other = Blacklist(id="f1", cluster="local", by="ana", reason="r", brokers=())
     assert only(desk.decide(desk.arrival(2, encoded(other)))) is RefusalCode.ID_REUSED
     assert only(desk.decide(desk.arrival(1, encoded(freeze(reason="else"))))) is RefusalCode.ID_REUSED
-    known = desk.fold.known.get(("local", "f1"))
+    known = desk.fold.decided_commands.get(("local", "f1"))
     assert known is not None
     assert known.digest == command_digest(freeze())
 
@@ -224,7 +224,7 @@ def test_the_ids_and_the_name_of_the_zookeeper_intake_are_its_own(id_: str, by: 
     (outcome,) = desk.decide(desk.arrival(1, encoded(foreign))).record.outcomes
     assert (outcome.verdict, outcome.refusals[0].code) == ("refused", RefusalCode.MALFORMED)
     assert said in outcome.refusals[0].detail
-    assert desk.fold.known.get(("local", id_)) is None
+    assert desk.fold.decided_commands.get(("local", id_)) is None
     own = Freeze(id="znode-1-2-3", cluster="local", by="zookeeper", reason="r")
     (outcome,) = desk.decide(desk.arrival(1, encoded(own))).record.outcomes
     assert outcome.verdict == "accepted"

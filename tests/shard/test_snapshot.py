@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from drover.errors import UnusableSnapshotError
 from drover.fold import snapshot
-from drover.fold.known import KnownCommands
+from drover.fold.decided_commands import DecidedCommands
 from drover.fold.log import ShardFold
 from drover.fold.snapshot import ClusterPart, Image, Manifest, decode_record, differences, encode_fold, restore
 from drover.state.cluster import ClusterState
@@ -38,7 +38,7 @@ def folded(log: Sequence[bytes], until: int | None = None) -> ShardFold:
 def everything(fold: ShardFold) -> dict[str, object]:
     """All that a fold is, indexes included, in a form that compares."""
     content = {field: getattr(fold, field) for field in ShardFold.__slots__ if field != "state"}
-    content["known"] = list(fold.known.items())
+    content["decided_commands"] = list(fold.decided_commands.items())
     for name, state in fold.state.clusters.items():
         for field in STATE_FIELDS:
             # What is indexed only when it is asked for is asked for by its public name.
@@ -49,7 +49,7 @@ def everything(fold: ShardFold) -> dict[str, object]:
 
 
 def test_a_snapshot_has_everything_that_a_fold_has() -> None:
-    assert set(snapshot.FOLD_FIELDS) == set(ShardFold.__slots__) - {"state", "known", "damage"}
+    assert set(snapshot.FOLD_FIELDS) == set(ShardFold.__slots__) - {"state", "decided_commands", "damage"}
     assert set(snapshot.CLUSTER_FIELDS) == set(STATE_FIELDS) - INDEXES
     recorded = {declared.name for declared in declarations(ClusterState).values()}
     assert set(ClusterPart.__struct_fields__) == {"name", *recorded}
@@ -73,15 +73,15 @@ def test_a_snapshot_and_the_tail_are_what_a_replay_makes(seed: int, monkeypatch:
 
 def test_a_snapshot_that_does_not_say_whose_commands_it_knows_is_no_other_one() -> None:
     one, other = folded(random_log(2, 60)), folded(random_log(2, 60))
-    assert [known for _, known in one.known.items()]
-    other.known = KnownCommands()
-    for identity, known in one.known.items():
-        other.known.add(identity, replace(known, by=""))
+    assert [known for _, known in one.decided_commands.items()]
+    other.decided_commands = DecidedCommands()
+    for identity, known in one.decided_commands.items():
+        other.decided_commands.add(identity, replace(known, by=""))
     assert differences(one, other) == ()
-    other.known = KnownCommands()
-    for identity, known in one.known.items():
-        other.known.add(identity, replace(known, offset=known.offset + 1, by=""))
-    assert differences(one, other) == ("known",)
+    other.decided_commands = DecidedCommands()
+    for identity, known in one.decided_commands.items():
+        other.decided_commands.add(identity, replace(known, offset=known.offset + 1, by=""))
+    assert differences(one, other) == ("decided_commands",)
 
 
 def test_the_fold_that_is_written_may_change_meanwhile() -> None:

@@ -23,8 +23,8 @@ ADAPTATION_MUTANTS = (
     Mutant(
         "recover-at-once",
         JUDGING,
-        "if broker not in found and at_ms - quiet_since_ms >= RECOVER_EVERY_MS:",
-        "if broker not in found:",
+        "if broker not in by_broker and at_ms - quiet_since_ms >= RECOVER_EVERY_MS:",
+        "if broker not in by_broker:",
         layer=JUDGED,
     ),
     Mutant(

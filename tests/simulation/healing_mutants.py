@@ -34,8 +34,8 @@ HEALING_MUTANTS = (
     Mutant(
         "two-chunks-at-a-time",
         HEALING,
-        "        if state.heal_running is not None:\n            # What",
-        "        if state.heal_running is not None and state.heal is None:\n            # What",
+        "        if state.heal_running is not None:\n            # Fresh",
+        "        if state.heal_running is not None and state.heal is None:\n            # Fresh",
         layer="tests/healing/test_chunks.py",
     ),
     Mutant(
@@ -69,8 +69,8 @@ HEALING_MUTANTS = (
     Mutant(
         "heal-what-others-move",
         HEAL_CHUNKS,
-        "    if known is not None:\n        return (LeftReason.MOVING",
-        "    if known is None and key in state.queue:\n        return (LeftReason.MOVING",
+        "    if active is not None:\n        return (LeftReason.MOVING",
+        "    if active is None and key in state.queue:\n        return (LeftReason.MOVING",
         layer="tests/healing/test_chunks.py",
     ),
     Mutant(
@@ -97,8 +97,8 @@ HEALING_MUTANTS = (
     Mutant(
         "forget-the-first-report",
         "drover/fold/healing.py",
-        "    known = state.absent_brokers.get(event.broker, Absence(at_ms))",
-        "    known = Absence(at_ms)",
+        "    absence = state.absent_brokers.get(event.broker, Absence(at_ms))",
+        "    absence = Absence(at_ms)",
         layer="tests/healing/test_timers.py",
     ),
     Mutant(

@@ -117,13 +117,13 @@ def _queue_agrees(queue: QueueReconciler) -> None:
 def _starter_agrees(starter: Starter) -> None:
     state, waiting = starter.state, starter.waiting
     known = {*state.moves.pending, *state.moves.before_step}
-    assert set(starter._known) == known, "S7: what waits for a step"
+    assert set(starter._identities) == known, "S7: what waits for a step"
     # Until it is put into its group anew, a move stays in the one that it is in.
     places = {*waiting.keys(), *starter.unplaced, *starter.put_off, *starter.unsized}
     assert places == known, "S7: every move that waits comes back"
     elsewhere = Counter((*waiting.keys(), *starter.put_off, *starter.unsized))
     assert all(count == 1 for count in elsewhere.values()), "S7: a move waits in one place"
-    assert set(starter._looks) <= set(waiting.keys()), "S7: what is looked at"
+    assert set(starter._to_observe) <= set(waiting.keys()), "S7: partitions to observe"
     assert set(starter._passed) <= known, "S7: what is kept for a move that does not wait"
     plans = Counter(state.reassignments[key].plan for key in tuple(waiting.keys()))
     assert plans == waiting.shares._waiting, "S7: who waits"

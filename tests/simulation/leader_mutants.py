@@ -141,7 +141,7 @@ LEADER_MUTANTS = (
     Mutant(
         "reorder-a-merged-list",
         "drover/reconcile/leaders/judgement.py",
-        "        return len(seen.replicas) > shortest and found.canonical == seen.replicas\n",
+        "        return len(seen.replicas) > shortest and judgement.canonical == seen.replicas\n",
         "        return False\n",
         layer="tests/leadership/test_life.py",
     ),

@@ -17,8 +17,8 @@ THROTTLE_MUTANTS = (
     Mutant(
         "count-on-the-old-topics-entries",
         THROTTLES,
-        " and known.topic_id != demand.topics[topic].topic_id:",
-        " and not known.topic_id:",
+        " and throttle.topic_id != demand.topics[topic].topic_id:",
+        " and not throttle.topic_id:",
         layer="tests/throttling/test_ledger.py",
     ),
     Mutant(
@@ -57,14 +57,14 @@ THROTTLE_MUTANTS = (
     Mutant(
         "forget-the-baseline",
         LEDGER,
-        "baseline = event.found if known is None else known.baseline",
+        "baseline = event.found if entry is None else entry.baseline",
         "baseline = event.found",
     ),
     Mutant(
         "leave-entries-behind",
         THROTTLES,
-        "        return NO_ENTRIES, known.present\n",
-        "        return NO_ENTRIES, Entries(leader=known.present.leader)\n",
+        "        return NO_ENTRIES, throttle.present\n",
+        "        return NO_ENTRIES, Entries(leader=throttle.present.leader)\n",
     ),
     Mutant(
         "compare-only-what-is-needed-anew",
@@ -108,11 +108,11 @@ THROTTLE_MUTANTS = (
     Mutant(
         "leave-deleted-entries-deleted",
         THROTTLES,
-        "_without(known.present.follower, found.follower) if entry in wanted.follower)",
+        "_without(throttle.present.follower, shown.follower) if entry in wanted.follower)",
         "())",
         layer=OTHERS,
     ),
-    Mutant("leave-a-topic-alone-for-ever", THROTTLES, " and not found.has_star", " and False", layer=OTHERS),
+    Mutant("leave-a-topic-alone-for-ever", THROTTLES, " and not shown.has_star", " and False", layer=OTHERS),
     Mutant(
         "believe-what-was-read-during-a-write",
         "drover/reconcile/throttles/readings.py",
@@ -144,8 +144,8 @@ THROTTLE_MUTANTS = (
     Mutant(
         "forget-what-a-refused-list-holds",
         "drover/fold/throttles.py",
-        "    present = known.present if event.refused and known is not None else NO_ENTRIES",
-        "    present = known.present if not event.refused and known is not None else NO_ENTRIES",
+        "    present = topic.present if event.refused and topic is not None else NO_ENTRIES",
+        "    present = topic.present if not event.refused and topic is not None else NO_ENTRIES",
         layer="tests/shard/test_refused_lists.py",
     ),
     Mutant(
@@ -158,7 +158,7 @@ THROTTLE_MUTANTS = (
     Mutant(
         "try-a-refused-removal-for-ever",
         "drover/reconcile/throttles/reconciler.py",
-        "            keeps = result.code == _INVALID_CONFIG and (wanted is not None or known.add != NO_ENTRIES)",
+        "            keeps = result.code == _INVALID_CONFIG and (wanted is not None or throttle.add != NO_ENTRIES)",
         "            keeps = result.code == _INVALID_CONFIG",
         layer="tests/shard/test_refused_lists.py",
     ),
@@ -179,8 +179,8 @@ THROTTLE_MUTANTS = (
     Mutant(
         "take-drovers-own-for-a-stray",
         "drover/decide/throttles.py",
-        "        if one.broker not in state.broker_throttles and one.broker in facts.live_brokers",
-        "        if one.broker in facts.live_brokers",
+        "        if rates.broker not in state.broker_throttles and rates.broker in facts.live_brokers",
+        "        if rates.broker in facts.live_brokers",
         layer="tests/shard/test_throttles_left_over.py",
     ),
     Mutant(
@@ -193,8 +193,8 @@ THROTTLE_MUTANTS = (
     Mutant(
         "believe-what-was-written-a-moment-ago",
         "drover/reconcile/throttles/recent_writes.py",
-        "(name in (found.leader if side else found.follower)) != is_there",
-        "name not in (found.leader if side else found.follower) and is_there",
+        "(name in (shown.leader if side else shown.follower)) != is_there",
+        "name not in (shown.leader if side else shown.follower) and is_there",
         layer="tests/shard/test_throttles_shown_late.py",
     ),
     Mutant(
@@ -242,8 +242,8 @@ THROTTLE_MUTANTS = (
     Mutant(
         "keep-no-entries-of-a-list",
         "drover/reconcile/throttles/reconciler.py",
-        "        kept = {topic: _lists(_kept(known)) for topic, known in topics.items()}\n",
-        "        kept = {topic: _lists(NO_ENTRIES) for topic, known in topics.items()}\n",
+        "        kept = {topic: _lists(_kept(throttle)) for topic, throttle in topics.items()}\n",
+        "        kept = {topic: _lists(NO_ENTRIES) for topic, throttle in topics.items()}\n",
         layer="tests/shard/test_throttles_shown_late.py",
     ),
     Mutant(

@@ -12,7 +12,7 @@ from drover.events.partitions import TopicPartition
 from drover.events.records import Record
 from drover.events.topics import TopicNames
 from drover.facts import Observation, Survey
-from drover.fold.known import KnownCommands
+from drover.fold.decided_commands import DecidedCommands
 from drover.fold.log import Folded, RecordVerdict, ShardFold, ShardState
 from drover.journal.folded_log import FoldedLog
 from drover.reconcile.contract import Urgency
@@ -295,7 +295,9 @@ def fork(fold: ShardFold) -> ShardFold:
     for name in ShardFold.__slots__:
         value = getattr(fold, name)
         if name not in {"shard", "shards"}:
-            setattr(twin, name, value.copy() if isinstance(value, ShardState | ClusterState | KnownCommands) else value)
+            setattr(
+                twin, name, value.copy() if isinstance(value, ShardState | ClusterState | DecidedCommands) else value
+            )
     return twin
 
 

@@ -81,7 +81,7 @@ def test_what_is_under_way_is_in_the_state_in_which_the_real_fold_has_it(seed: i
             }
     carried, _ = unpacked(found.carry["shard/0"], CAPABILITIES)
     assert carried.state.hash() == fold.state.hash(), "the state is carried on, and nothing else"
-    assert not list(carried.known.items())
+    assert not list(carried.decided_commands.items())
 
 
 @pytest.mark.parametrize("name", tables_of(CAPABILITIES))

@@ -10,7 +10,7 @@ import pytest
 from drover.errors import ConfigurationError
 from drover.local.certificates import make_certificates
 from drover.settings.java_options import java_client_options
-from drover.settings.settings import Security
+from drover.settings.security import Security
 from drover.spark import only_one
 from drover.spark.files import JobFiles
 from drover.spark.java_home import DROPPED, java_home
@@ -93,7 +93,7 @@ def test_the_java_client_is_told_what_the_python_clients_are(tmp_path: Path) -> 
         ssl_keyfile=str(tmp_path / "me.key"),
     )
     options = java_client_options(files, "log.security")
-    assert options["ssl.truststore.location"] == str(tmp_path / "ca.pem")
+    assert options["ssl.truststore.certificates"] == made.authority
     assert (options["ssl.keystore.certificate.chain"], options["ssl.keystore.key"]) == (
         certificates,
         key + mark,

@@ -7,8 +7,8 @@ from drover.events.throttles import BrokerThrottleSet, TopicThrottleSet
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.fold.evolve import apply
 from drover.reconcile.throttles.demand import Demand
-from drover.reconcile.throttles.found_entries import FoundEntries
 from drover.reconcile.throttles.ledger import Read, ThrottlePlan, plan_throttles
+from drover.reconcile.throttles.shown_settings import ShownEntries
 from drover.state.cluster import ClusterState
 from tests.reassignment.support import CLUSTER, KEY, LIVE, accepted, intended, opened, queued, state_after
 
@@ -40,7 +40,7 @@ def ended() -> ReassignmentCompleted:
 
 
 def everything(rates: BrokerRates = NOWHERE, lists: ThrottledReplicas = NO_LISTS) -> Read:
-    return Read(dict.fromkeys(range(1, 9), rates), {KEY.topic: FoundEntries.of(lists)})
+    return Read(dict.fromkeys(range(1, 9), rates), {KEY.topic: ShownEntries.of(lists)})
 
 
 def planned(

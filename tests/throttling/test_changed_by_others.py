@@ -14,8 +14,8 @@ from drover.events.throttles import (
 )
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.reconcile.throttles.demand import Demand
-from drover.reconcile.throttles.found_entries import FoundEntries
 from drover.reconcile.throttles.ledger import Read, ThrottlePlan, is_ready, plan_throttles
+from drover.reconcile.throttles.shown_settings import ShownEntries
 from drover.state.cluster import ClusterState
 from drover.state.throttles import Interference
 from tests.reassignment.support import (
@@ -131,7 +131,7 @@ def test_a_rate_that_was_deleted_just_before_the_end_is_what_it_was_before_drove
 def of_topic(state: ClusterState, lists: ThrottledReplicas, refused: frozenset[str] = frozenset()) -> ThrottlePlan:
     """What follows from reading the topic of a throttle that is in force."""
     return plan_throttles(
-        state, Demand(state), LIVE, Read({}, {KEY.topic: FoundEntries.of(lists)}, refused), (), (KEY.topic,)
+        state, Demand(state), LIVE, Read({}, {KEY.topic: ShownEntries.of(lists)}, refused), (), (KEY.topic,)
     )
 
 

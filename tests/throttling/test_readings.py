@@ -3,14 +3,14 @@
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.reconcile.messages import ThrottlesRead
 from drover.reconcile.observations import METADATA_LAG_MS
-from drover.reconcile.throttles.found_entries import FoundEntries
 from drover.reconcile.throttles.ledger import Read
 from drover.reconcile.throttles.readings import Readings
 from drover.reconcile.throttles.recent_writes import RecentWrites
+from drover.reconcile.throttles.shown_settings import ShownEntries
 from drover.state.cluster import ClusterState
 
 LISTS = {"orders": ThrottledReplicas(("0:1",), ("0:4",))}
-FOUND = {topic: FoundEntries.of(lists) for topic, lists in LISTS.items()}
+FOUND = {topic: ShownEntries.of(lists) for topic, lists in LISTS.items()}
 RATES = {1: BrokerRates(1000, None)}
 
 

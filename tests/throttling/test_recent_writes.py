@@ -3,8 +3,8 @@
 from drover.events.throttles import NO_ENTRIES, NO_RATES, Entries, Rates
 from drover.facts import BrokerRates, ThrottledReplicas
 from drover.reconcile.observations import METADATA_LAG_MS
-from drover.reconcile.throttles.found_entries import FoundEntries
 from drover.reconcile.throttles.recent_writes import RecentWrites
+from drover.reconcile.throttles.shown_settings import ShownEntries
 from drover.state.cluster import ClusterState
 from drover.state.throttles import BrokerThrottle, TopicThrottle
 
@@ -15,8 +15,8 @@ SETTLED_MS = WRITTEN_MS + METADATA_LAG_MS
 ADDED = Entries(("0:1",), ("0:4",))
 
 
-def found(leader: tuple[str, ...], follower: tuple[str, ...]) -> FoundEntries:
-    return FoundEntries.of(ThrottledReplicas(leader, follower))
+def found(leader: tuple[str, ...], follower: tuple[str, ...]) -> ShownEntries:
+    return ShownEntries.of(ThrottledReplicas(leader, follower))
 
 
 EMPTY = found((), ())

@@ -24,5 +24,6 @@ EVERY = (
     Version("4.2.0"),
     Version("4.3.0"),
     Version("4.3.1"),
+    Version("4.4.0"),
 )
 """What Drover is proven on, the oldest first."""

@@ -16,7 +16,7 @@ from drover.facts import ELECTION_NOT_NEEDED, NONE, BrokerRates, ThrottledReplic
 from drover.local import StartNodes, local_cluster, one_process_each
 from drover.testing.shared_process import SharedProcess
 from drover.traits import traits_of
-from tests.cluster.support import RealCluster, facts, settled
+from tests.cluster.support import RealCluster, facts, real_cluster, settled
 from tests.cluster.test_contract import alter_one, throttled_topic, unthrottle
 from tests.integration.support import wait_for
 from tests.reality.real import RealCluster as RecordedCluster
@@ -34,7 +34,7 @@ async def cluster_of(
     directory: Path, kafka: str, controllers: int, start_nodes: StartNodes
 ) -> AsyncIterator[RealCluster]:
     async with local_cluster(directory, kafka=kafka, controllers=controllers, start_nodes=start_nodes) as local:
-        real = RealCluster(local)
+        real = await real_cluster(local)
         try:
             yield real
         finally:

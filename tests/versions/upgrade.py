@@ -1,7 +1,8 @@
 """`python -m tests.versions.upgrade --kafka V --to W`: a rolling upgrade while a throttled plan is under way.
 
 Each broker, then the controller, is stopped as its operator would and started with the new version; then the level of
-`metadata.version` is raised. Drover holds to the careful reading until then, says so in the log, and the plan ends.
+`metadata.version` is raised. Drover reads with care while brokers differ, and until then where the releases behave
+differently. It says so in the log, and the plan ends.
 """
 
 import argparse
@@ -15,9 +16,10 @@ from drover.client.history import open_log, read_log
 from drover.events.clusters import ClusterTraitsSeen
 from drover.events.partitions import TopicPartition
 from drover.events.traits import Traits
-from drover.jars import class_path, ensure, find_java, kafka_set
+from drover.jars import KAFKA_VERSION, class_path, ensure, find_java, kafka_set
 from drover.journal.reader import LogReader
 from drover.local.layout import CONTROLLER_ID
+from drover.traits import known_traits, version_of
 from tests.integration.support import Installation, own_installation, wait_for
 from tests.versions.asked import accepted, alive, in_sync, traits, unthrottled
 
@@ -48,7 +50,8 @@ async def upgrade(made: Installation, to: str) -> tuple[Traits, ...]:
         )
 
     async def one_release() -> bool:
-        return "(metadata.version of" in (await traits(made)).kafka
+        seen = await traits(made)
+        return " and " not in seen.kafka and seen.kafka != before.kafka
 
     await wait_for(one_release, "the brokers to be alike", pause_s=0.5)
     await asyncio.to_thread(_raise_level, made.cluster.bootstrap, to)
@@ -71,9 +74,10 @@ async def upgrade(made: Installation, to: str) -> tuple[Traits, ...]:
 
 
 def _raise_level(bootstrap: str, kafka: str) -> None:
-    release = kafka.rpartition(".")[0]
-    arguments = ("--bootstrap-server", bootstrap, "upgrade", "--release-version", release)
-    environment = {**os.environ, "CLASSPATH": class_path(ensure(kafka_set(kafka)))}
+    """Raise the level to that of a version; the tool is of the default version, the only one whose tools are locked."""
+    level = version_of(known_traits(kafka.rpartition(".")[0])).supported_metadata_version
+    arguments = ("--bootstrap-server", bootstrap, "upgrade", "--feature", f"metadata.version={level}")
+    environment = {**os.environ, "CLASSPATH": class_path(ensure(kafka_set(KAFKA_VERSION)))}
     subprocess.run((str(find_java()), FEATURES, *arguments), env=environment, check=True)
 
 

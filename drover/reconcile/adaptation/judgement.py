@@ -1,4 +1,4 @@
-"""How partitions with replicas out of sync change what may begin; pure. Times are of the log unless named otherwise."""
+"""How replicas out of sync restrict the starts of steps; pure. Times are of the log unless named otherwise."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from drover.events.partitions import PartitionReference, TopicPartition
 from drover.facts import PartitionFacts
 from drover.state.adaptation import AdaptationState
 
-# A broker's slots are halved at most once in this time, and doubled again at most once in that time without a cause.
+# A broker's slots are halved at most once in the first time, and doubled again once the second passed without a cause.
 LOWER_EVERY_MS, RECOVER_EVERY_MS = 10_000, 60_000
-# A replica that is out of sync for a shorter time is no cause: a broker may be shutting down, or a move just ending.
+# A replica that is out of sync for a shorter time is no cause: its broker may restart, or a move may be ending.
 LAGGING_FOR_MS = 10_000
 MOST_HALVINGS = 3
-# So many partitions are named in an event.
+# At most so many partitions are named in an event.
 MOST_NAMED = 500
 
 
@@ -27,11 +27,11 @@ class Replica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The partitions with replicas out of sync, as the cluster was last seen, and what explains them.
+    """The partitions with replicas out of sync when the cluster was last observed, and the moves that explain some.
 
-    `moving` holds the brokers that are being added, by partition that Kafka or Drover moves. `lagging` are the replicas
-    that have been out of sync for `LAGGING_FOR_MS` without an explanation. `busy` are the brokers that Drover copies
-    into or out of. `min_isr` holds min.insync.replicas by topic, as far as they have been read.
+    `moving` holds the brokers that are being added, by partition that is being moved. `lagging` are the replicas that
+    have been out of sync for `LAGGING_FOR_MS` without an explanation. `busy` are the brokers that Drover copies into or
+    out of. `min_isr` holds min.insync.replicas by topic, as far as they have been read.
     """
 
     under_replicated: Mapping[TopicPartition, PartitionFacts]
@@ -60,9 +60,9 @@ def unexplained(
 def below_min_isr(health: Health, named: Collection[TopicPartition]) -> tuple[TopicPartition, ...]:
     """List the partitions with fewer replicas in sync than min.insync.replicas, in order.
 
-    A partition that has fewer replicas than that, without those that a move is adding, needs no more than it has. Of a
-    topic whose min.insync.replicas has not been read, those partitions count that lack a replica and are `named` by the
-    suspension: a new owner ends none before it knows.
+    A partition with fewer replicas than that, without those that a move is adding, needs no more than it has. Until a
+    topic's min.insync.replicas has been read, its partitions that lack a replica count if they are `named` by the
+    suspension, so that a new owner does not end a suspension before it has read the setting.
     """
     lacking = health.under_replicated.items()
     return tuple(sorted(key for key, facts in lacking if _is_below(key, facts, health, is_named=key in named)))
@@ -80,38 +80,38 @@ def causes(health: Health) -> dict[int, str]:
 
     The leader is included because the replica fetches from it.
     """
-    found: dict[int, str] = {}
+    by_broker: dict[int, str] = {}
     for key, broker in sorted(health.lagging):
         facts = health.under_replicated.get(key)
         if facts is None or key in health.moving:
             continue
         for concerned in (broker, facts.leader):
             if concerned is not None and concerned in health.busy:
-                found.setdefault(concerned, f"replica {broker} of {key} is not in sync, and no move explains it")
-    return found
+                by_broker.setdefault(concerned, f"replica {broker} of {key} is not in sync, and no move explains it")
+    return by_broker
 
 
 def judge(
     state: AdaptationState, health: Health, last_cause_ms: Mapping[int, int], at_ms: int
 ) -> Iterator[BrokerAllowanceChanged | StartsSuspended | StartsResumed]:
-    """Yield what changes: which brokers get fewer or more slots, and whether copies may begin.
+    """Yield the changes: brokers that get fewer or more slots, and whether copies may begin.
 
-    `last_cause_ms` tells when each lowered broker last had a cause, as far as the caller knows.
+    `last_cause_ms` holds when each lowered broker last had a cause, as far as this owner has seen.
     """
     yield from _suspension(state, below_min_isr(health, state.below_min_isr))
-    found = causes(health)
-    for broker, detail in sorted(found.items()):
-        known = state.allowances.get(broker)
-        halvings = 0 if known is None else known.halvings
-        if halvings < MOST_HALVINGS and (known is None or not 0 <= at_ms - known.since_ms < LOWER_EVERY_MS):
+    by_broker = causes(health)
+    for broker, detail in sorted(by_broker.items()):
+        allowance = state.allowances.get(broker)
+        halvings = 0 if allowance is None else allowance.halvings
+        if halvings < MOST_HALVINGS and (allowance is None or not 0 <= at_ms - allowance.since_ms < LOWER_EVERY_MS):
             yield _changed(state, broker, halvings + 1, AllowanceReason.LOSING_REPLICAS, detail)
-    for broker, known in sorted(state.allowances.items()):
-        # What was recorded by a clock far ahead, which is right again, says nothing of how long ago that was.
-        since_ms = known.since_ms if known.since_ms <= at_ms else 0
+    for broker, allowance in sorted(state.allowances.items()):
+        # A time in the future was recorded by a clock that ran ahead: it does not tell how long ago that was.
+        since_ms = allowance.since_ms if allowance.since_ms <= at_ms else 0
         quiet_since_ms = max(since_ms, last_cause_ms.get(broker, since_ms))
-        if broker not in found and at_ms - quiet_since_ms >= RECOVER_EVERY_MS:
+        if broker not in by_broker and at_ms - quiet_since_ms >= RECOVER_EVERY_MS:
             detail = f"for {RECOVER_EVERY_MS // 1000} s no replica has lagged there that no move explains"
-            yield _changed(state, broker, known.halvings - 1, AllowanceReason.RECOVERED, detail)
+            yield _changed(state, broker, allowance.halvings - 1, AllowanceReason.RECOVERED, detail)
 
 
 def switch_off(state: AdaptationState) -> Iterator[BrokerAllowanceChanged | StartsResumed]:
@@ -123,10 +123,10 @@ def switch_off(state: AdaptationState) -> Iterator[BrokerAllowanceChanged | Star
 
 
 def _suspension(state: AdaptationState, below: tuple[TopicPartition, ...]) -> Iterable[StartsSuspended | StartsResumed]:
-    known, named = state.suspension, below[:MOST_NAMED]
+    suspension, named = state.suspension, below[:MOST_NAMED]
     if not below:
-        return () if known is None else (StartsResumed(cluster=state.name),)
-    if known is not None and (known.count, known.partitions) == (len(below), named):
+        return () if suspension is None else (StartsResumed(cluster=state.name),)
+    if suspension is not None and (suspension.count, suspension.partitions) == (len(below), named):
         return ()
     partitions = tuple(PartitionReference(key.topic, key.partition) for key in named)
     return (StartsSuspended(cluster=state.name, count=len(below), partitions=partitions),)
@@ -135,12 +135,12 @@ def _suspension(state: AdaptationState, below: tuple[TopicPartition, ...]) -> It
 def _changed(
     state: AdaptationState, broker: int, halvings: int, why: AllowanceReason, detail: str
 ) -> BrokerAllowanceChanged:
-    known = state.allowances.get(broker)
+    allowance = state.allowances.get(broker)
     return BrokerAllowanceChanged(
         cluster=state.name,
         broker=broker,
         halvings=halvings,
-        previous_halvings=0 if known is None else known.halvings,
+        previous_halvings=0 if allowance is None else allowance.halvings,
         why=why,
         detail=detail,
     )

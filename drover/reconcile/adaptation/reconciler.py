@@ -1,4 +1,4 @@
-"""Looks at every partition now and then while something moves, and restricts what may begin to what it finds."""
+"""Surveys every partition now and then while something moves, and restricts starts while replicas lag."""
 
 from collections.abc import Collection, Mapping
 
@@ -20,18 +20,18 @@ from drover.reconcile.messages import Input, Timestamp
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
 
-# How often every partition is looked at, and how many times the duration of a look passes until the next one. Of two
-# looks in a row the shorter counts: one that waited for a broker that starts does not tell what a look costs.
+# The least time between two surveys, and the least as a multiple of the duration of a survey. Of the last two the
+# shorter duration counts: a survey that waited for a starting broker says little about the cost of the next one.
 SURVEY_EVERY_MS, SURVEY_SHARE = 10_000, 20
-# Of so many topics min.insync.replicas is asked for after a survey.
+# For so many topics min.insync.replicas is read after a survey.
 MOST_ASKED = 50
 
 
 class AdaptationReconciler(Reconciler):
     """Lowers the slots of brokers where replicas lag; lets no copy begin while a partition is below min ISR.
 
-    What it remembers beside the state is lost with the ownership. A new owner finds out anew which replicas lag, and
-    counts the time without a cause from its own first look.
+    Its observations end with the ownership. A new owner learns anew which replicas lag, and counts the time without a
+    cause from its own first survey.
     """
 
     def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
@@ -42,14 +42,14 @@ class AdaptationReconciler(Reconciler):
         self._lagging: frozenset[Replica] = frozenset()
         # When (ms of log time) each lowered broker last had a cause.
         self._last_cause_ms: dict[int, int] = {}
-        # One partition of each topic whose min.insync.replicas is to be read.
+        # One partition of each topic whose min.insync.replicas is to be read; an observation of it reads that as well.
         self._asked: dict[TopicPartition, None] = {}
-        # When (monotonic ms) each topic was asked for last.
+        # When (monotonic ms) each topic was last chosen for that.
         self._asked_ms: dict[str, int] = {}
         self._next_survey_ms = 0
-        # Before its first look at every partition an owner does not know what lags, and what some show changes nothing.
+        # Before its first survey an owner does not know which replicas lag, so that single observations are ignored.
         self._has_surveyed = False
-        # How long the last look took; 0 before the first.
+        # How long the last survey took (ms); 0 before the first.
         self._took_ms = 0
         self._is_new = False
 
@@ -61,7 +61,7 @@ class AdaptationReconciler(Reconciler):
         return bool(state.reassignments or state.allowances) or state.suspension is not None
 
     def observe(self, entry: Input, batch: BatchBuilder) -> None:
-        """Take in surveys, whoever asked for them, and what was asked for."""
+        """Take in all surveys, and observations of partitions that were asked for or are below min ISR."""
         del batch
         match entry:
             case Survey() if self._is_active:
@@ -96,14 +96,14 @@ class AdaptationReconciler(Reconciler):
         self._is_new = True
 
     def _to_ask(self) -> list[TopicPartition]:
-        """Choose one partition of each topic whose turn it is; every topic has its turn, those never asked for first.
+        """Choose one partition per topic, the topics that were never asked for first, then those asked for longest ago.
 
-        Of these, the topics that have the fewest replicas of a partition in sync: they are the likeliest to lack some.
+        Of these, the topics with the fewest replicas of a partition in sync: they are the likeliest to lack some.
         """
         weakest: dict[str, tuple[int, TopicPartition]] = {}
         for key, facts in self._under_replicated.items():
-            found = (len(facts.isr), key)
-            weakest[key.topic] = min(found, weakest.get(key.topic, found))
+            ranking = (len(facts.isr), key)
+            weakest[key.topic] = min(ranking, weakest.get(key.topic, ranking))
         ranked = sorted(weakest.values(), key=lambda each: (self._asked_ms.get(each[1].topic, -1), each))
         return [key for _, key in ranked[:MOST_ASKED]]
 
@@ -113,19 +113,19 @@ class AdaptationReconciler(Reconciler):
         self._last_cause_ms, self._asked, self._is_new = {}, {}, False
 
     def _see(self, key: TopicPartition, facts: PartitionFacts | None) -> None:
-        """Take in one partition after a survey: it may have changed meanwhile."""
+        """Take in an observation of one partition, which may have changed since the survey."""
         was_asked = key in self._asked
-        known = self._under_replicated.get(key)
+        before = self._under_replicated.get(key)
         self._asked.pop(key, None)
         if facts is None or len(facts.isr) == len(facts.replicas):
             self._under_replicated.pop(key, None)
         else:
             self._under_replicated[key] = facts
-        if was_asked or known != self._under_replicated.get(key):
+        if was_asked or before != self._under_replicated.get(key):
             self._is_new = True
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Record what the last look changes."""
+        """Record the changes that the last survey or observation calls for."""
         state = self.state
         if not state.limits.adapts_to_health:
             if state.allowances or state.suspension is not None:
@@ -148,12 +148,12 @@ class AdaptationReconciler(Reconciler):
         for broker in causes(health):
             self._last_cause_ms[broker] = batch.at_ms
         for broker in state.allowances:
-            # A clock far ahead may have been put right since.
+            # A time in the future was recorded by a clock that ran ahead.
             self._last_cause_ms[broker] = min(self._last_cause_ms.get(broker, batch.at_ms), batch.at_ms)
         batch.emit_all(tuple(judge(state, health, self._last_cause_ms, batch.at_ms)))
 
     def _moving(self) -> Mapping[TopicPartition, Collection[int]]:
-        """Tell which partitions move, whoever moves them, and which brokers each is getting."""
+        """Return the partitions that Drover or another client moves, each with the brokers that it is getting."""
         moving: dict[TopicPartition, Collection[int]] = {}
         for key in self.state.moves.in_flight:
             step = self.state.reassignments[key].step
@@ -162,9 +162,9 @@ class AdaptationReconciler(Reconciler):
         return moving
 
     def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
-        """Look at every partition once in a while, and at one under-replicated partition of each topic.
+        """Survey every partition once in a while, and observe one under-replicated partition of each topic.
 
-        The latter tells the topic's min.insync.replicas.
+        The latter reads the topic's min.insync.replicas.
         """
         return Attention(
             partitions=() if moves is None else tuple(self._asked),

@@ -1,4 +1,4 @@
-"""The input of a heal plan beside the cluster itself: what the log says about brokers and partitions."""
+"""The input of a heal plan beside the inventory: the state of brokers and partitions in the log."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -12,8 +12,8 @@ from drover.state.destinations import destinations
 class BrokersToHeal:
     """Brokers that are `due` for replacement or `away`, and partitions that are `moving`.
 
-    `destinations` are the brokers that Drover's moves lead to. `spared` brokers get a replica only where
-    nobody else may take it.
+    `destinations` are the brokers that Drover's moves lead to. `spared` brokers get a replica only where no other may
+    take it.
     """
 
     due: tuple[int, ...]
@@ -26,7 +26,7 @@ class BrokersToHeal:
 def gather_brokers_to_heal(
     state: ClusterState, due: tuple[int, ...], away: Collection[int], moving: Collection[TopicPartition] = ()
 ) -> BrokersToHeal:
-    """Gather what the log says; `moving` are partitions that the cluster shows to move."""
+    """Gather it from the state; `moving` are partitions that the cluster shows to be moving."""
     return BrokersToHeal(
         due=due,
         away=frozenset(away),
@@ -37,7 +37,7 @@ def gather_brokers_to_heal(
 
 
 def _only_left(state: ClusterState) -> frozenset[int]:
-    """Return the brokers that replicas leave and none enters: a plan that came without its goal may drain them."""
+    """Return the brokers that moves only take replicas from: a plan that does not say so may be draining them."""
     losing: set[int] = set()
     gaining: set[int] = set()
     for entry in state.reassignments.values():

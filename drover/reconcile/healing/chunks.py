@@ -1,10 +1,12 @@
-"""The next chunk of a heal: what of it is still to be done, and the events that begin it (R46-4, R46-5)."""
+"""The next chunk of a heal: its partitions that still need it, and the events that begin it (R46-4, R46-5)."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from drover.brokers import Brokers, hidden_leaders
 from drover.cluster_model import closed_by_directories
+from drover.decide.plan_names import unused_plan_name
+from drover.decide.verdict import DROVER
 from drover.events.healing import HealAssignment, HealChunkBegun, LeftPartition, LeftReason
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened, PlanThrottleSet, Priority
@@ -16,16 +18,13 @@ from drover.state.cluster import ClusterState
 from drover.state.healing import Heal, HealChunk
 from drover.unreachable import unreachable_in_words
 
-# The author of what Drover does by itself.
-BY = "drover"
-
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One observation of a chunk's partitions, with what the brokers were.
+    """One observation of a chunk's partitions and of the brokers.
 
-    None is a partition that does not exist, or that Drover moves and that was not looked at. `directories` are the log
-    directories of the brokers that have described theirs.
+    None is a partition that does not exist, or that Drover moves and that was not observed. `directories` are the log
+    directories of the brokers that have reported theirs.
     """
 
     partitions: Mapping[TopicPartition, PartitionFacts | None]
@@ -36,100 +35,94 @@ class Seen:
 
 def keys_of(chunk: HealChunk) -> tuple[TopicPartition, ...]:
     """List the partitions of a chunk."""
-    return tuple(TopicPartition(one.topic, one.partition) for one in chunk.assignments)
+    return tuple(TopicPartition(assignment.topic, assignment.partition) for assignment in chunk.assignments)
 
 
 def next_chunk(state: ClusterState) -> HealChunk | None:
-    """Return the chunk whose turn it is; None if none is left."""
+    """Return the next chunk; None if none is left."""
     return state.heal_chunks[min(state.heal_chunks)] if state.heal_chunks else None
 
 
 def begin_chunk(state: ClusterState, heal: Heal, chunk: HealChunk, seen: Seen, throttle: int | None) -> list[AnyEvent]:
-    """Accept what of a chunk is still to be done, as a plan of Drover's own; the rest is skipped, with the reason.
+    """Accept the partitions that still need it as a plan of Drover's own; skip the others, with the reason.
 
-    A partition that anybody moves is skipped: manual plans win (X4).
+    A partition that Drover or another client moves is skipped: manual plans win (X4).
     """
     skipped: list[LeftPartition] = []
     taken: list[HealAssignment] = []
-    for one in chunk.assignments:
-        why = _why_not(one, heal, state, seen)
+    for assignment in chunk.assignments:
+        why = _why_not(assignment, heal, state, seen)
         if why is None:
-            taken.append(one)
+            taken.append(assignment)
         else:
-            skipped.append(LeftPartition(one.topic, one.partition, *why))
-    plan = _plan_name(state, heal, chunk) if taken else None
+            skipped.append(LeftPartition(assignment.topic, assignment.partition, *why))
+    plan = unused_plan_name(state, f"{heal.name}-{chunk.number}") if taken else None
     begun = HealChunkBegun(
         cluster=state.name,
         heal=heal.name,
         chunk=chunk.number,
         plan=plan,
         skipped=tuple(skipped),
-        bytes=sum(one.copied_bytes for one in taken),
+        bytes=sum(assignment.copied_bytes for assignment in taken),
     )
     if plan is None:
         return [begun]
     names = ", ".join(map(str, heal.brokers))
     reason = f"broker {names} is away: chunk {chunk.number} of {heal.chunks}"
-    opened = PlanOpened(cluster=state.name, plan=plan, by=BY, reason=reason, priority=Priority.HIGH)
+    opened = PlanOpened(cluster=state.name, plan=plan, by=DROVER, reason=reason, priority=Priority.HIGH)
     events: list[AnyEvent] = [begun, opened]
     if throttle is not None:
         events.append(PlanThrottleSet(cluster=state.name, plan=plan, bytes_per_second=throttle))
-    events += (_created(one, state, plan) for one in taken)
+    events += (_created(assignment, state, plan) for assignment in taken)
     return events
 
 
-def _plan_name(state: ClusterState, heal: Heal, chunk: HealChunk) -> str:
-    """Return a name that no plan has: people may use any name, this one included."""
-    name = f"{heal.name}-{chunk.number}"
-    while name in state.plans:
-        name += "-again"
-    return name
-
-
-def _created(one: HealAssignment, state: ClusterState, plan: str) -> ReassignmentCreated:
-    """Accept one partition; where Drover has put brokers last that should not lead, in its canonical order (X9)."""
-    canonical = state.canonical_of(TopicPartition(one.topic, one.partition), one.topic_id, one.original)
-    replaced_by = dict(zip(one.original, one.target, strict=True))
+def _created(assignment: HealAssignment, state: ClusterState, plan: str) -> ReassignmentCreated:
+    """Accept one partition, in its canonical order where Drover has put brokers last that should not lead (X9)."""
+    canonical = state.canonical_of(
+        TopicPartition(assignment.topic, assignment.partition), assignment.topic_id, assignment.original
+    )
+    replaced_by = dict(zip(assignment.original, assignment.target, strict=True))
     return ReassignmentCreated(
         cluster=state.name,
-        topic=one.topic,
-        partition=one.partition,
-        topic_id=one.topic_id,
+        topic=assignment.topic,
+        partition=assignment.partition,
+        topic_id=assignment.topic_id,
         plan=plan,
         original=canonical,
         target=tuple(replaced_by[broker] for broker in canonical),
-        current=None if canonical == one.original else one.original,
+        current=None if canonical == assignment.original else assignment.original,
     )
 
 
-def _why_not(one: HealAssignment, heal: Heal, state: ClusterState, seen: Seen) -> tuple[LeftReason, str] | None:
-    key = TopicPartition(one.topic, one.partition)
-    known = state.reassignments.get(key)
-    if known is not None:
-        return (LeftReason.MOVING, f"plan {known.plan} moves it to {list(known.target)}")
+def _why_not(assignment: HealAssignment, heal: Heal, state: ClusterState, seen: Seen) -> tuple[LeftReason, str] | None:
+    key = TopicPartition(assignment.topic, assignment.partition)
+    active = state.reassignments.get(key)
+    if active is not None:
+        return (LeftReason.MOVING, f"plan {active.plan} moves it to {list(active.target)}")
     if key in state.queue:
         return (LeftReason.MOVING, f"it is in the queue, in plan {state.queue[key].plan}")
     facts = seen.partitions[key]
-    if facts is None or facts.topic_id != one.topic_id:
+    if facts is None or facts.topic_id != assignment.topic_id:
         return (LeftReason.GONE, "")
     if facts.move is not None or key in seen.moving:
         return (LeftReason.MOVING, "somebody else moves it")
     if not set(heal.brokers) & set(facts.replicas):
         return (LeftReason.WHOLE, f"it is on {list(facts.replicas)}")
-    if facts.replicas != one.original:
-        return (LeftReason.CHANGED, f"it was on {list(one.original)}, and is on {list(facts.replicas)}")
+    if facts.replicas != assignment.original:
+        return (LeftReason.CHANGED, f"it was on {list(assignment.original)}, and is on {list(facts.replicas)}")
     if facts.leader is None:
         hidden = hidden_leaders(facts, seen.brokers.live)
         return (LeftReason.NO_LEADER, unreachable_in_words(hidden) if hidden else "it has no leader to copy from")
-    dead = seen.brokers.dead(one.target)
+    dead = seen.brokers.dead(assignment.target)
     if dead:
         return (LeftReason.DESTINATION_DIED, f"broker {', '.join(map(str, dead))} is not alive")
-    unreachable = [broker for broker in one.target if broker in seen.brokers.unreachable]
-    if not set(one.original).issuperset(unreachable):
+    unreachable = [broker for broker in assignment.target if broker in seen.brokers.unreachable]
+    if not set(assignment.original).issuperset(unreachable):
         return (LeftReason.DESTINATION_DIED, unreachable_in_words(unreachable))
     closed = [
         remark.cause
-        for broker in one.target
+        for broker in assignment.target
         if broker not in facts.replicas
         for remark in closed_by_directories(broker, seen.directories.get(broker, ()))
     ]

@@ -21,11 +21,11 @@ from drover.planner.proposal import Move, Proposal, Unmet, UnmetCode
 from drover.planner.propose import propose
 from drover.reconcile.healing.brokers_to_heal import BrokersToHeal
 
-# So many partitions that cannot be healed are named; the rest is counted.
+# At most so many partitions that cannot be healed are named; the others are only counted.
 MAX_NAMED = 100
-# So many brokers are named that receive nothing because of their log directories.
+# At most so many brokers are named that receive nothing because of their log directories.
 MAX_CLOSED_NAMED = 3
-# What other brokers or fewer racks may put right.
+# Reasons that spared brokers or fewer racks may remove.
 _TIGHT = frozenset({UnmetCode.TOO_FEW_BROKERS, UnmetCode.RACK_SPREAD, UnmetCode.NO_ROOM})
 _WHY: Mapping[UnmetCode, LeftReason] = {
     UnmetCode.OFFLINE: LeftReason.NO_LEADER,
@@ -45,25 +45,25 @@ class HealPlan:
 def plan_heal(inventory: Inventory, to_heal: BrokersToHeal, disk_limit_percent: int) -> HealPlan:
     """Plan the replacement of every replica on the due brokers. The same arguments give the same plan.
 
-    A partition that has a replica on another absent broker as well, whose time has not come, waits for that: on some
-    versions of Kafka a move to a list with an absent broker never ends.
+    A partition with a replica on another absent broker, which is not due yet, waits for that one: on some versions of
+    Kafka a move to a list with an absent broker never ends.
     """
     waiting = tuple(_waiting(inventory, to_heal))
     dead = {(key.topic, key.partition): key for key in _with_due(inventory, to_heal)}
-    for one in waiting:
-        del dead[one.topic, one.partition]
+    for partition in waiting:
+        del dead[partition.topic, partition.partition]
     if not dead:
         return HealPlan((), waiting)
     moves, unmet = _moves(
         inventory, to_heal, Limits(disk_limit=disk_limit_percent / 100, include_internal=True), tuple(sorted(dead))
     )
-    found = [(inventory.partitions[dead[move.topic, move.partition]], move) for move in moves]
-    found.sort(key=lambda each: (len(each[0].isr), -(each[1].size_bytes or 0), each[1].topic, each[1].partition))
+    with_facts = [(inventory.partitions[dead[move.topic, move.partition]], move) for move in moves]
+    with_facts.sort(key=lambda each: (len(each[0].isr), -(each[1].size_bytes or 0), each[1].topic, each[1].partition))
     assignments = tuple(
         HealAssignment(move.topic, move.partition, facts.topic_id, facts.replicas, move.after, move.size_bytes)
-        for facts, move in found
+        for facts, move in with_facts
     )
-    healed = {(one.topic, one.partition) for one in assignments}
+    healed = {(assignment.topic, assignment.partition) for assignment in assignments}
     left = _left(unmet, [name for name in dead if name not in healed])
     return HealPlan(assignments, (*waiting, *left))
 
@@ -71,13 +71,13 @@ def plan_heal(inventory: Inventory, to_heal: BrokersToHeal, disk_limit_percent: 
 def _moves(
     inventory: Inventory, to_heal: BrokersToHeal, limits: Limits, names: tuple[tuple[str, int], ...]
 ) -> tuple[list[Move], list[Unmet]]:
-    """Replace what can be replaced at its best; what is left then by brokers that are spared, and in fewer racks.
+    """Replace replicas under all rules first, then also on spared brokers, then in fewer racks.
 
     Two replicas in one rack are better than one replica less.
     """
     moves: list[Move] = []
     unmet: list[Unmet] = []
-    held = to_heal.spared | {broker for broker, known in inventory.brokers.items() if known.directories is None}
+    held = to_heal.spared | {broker for broker, facts in inventory.brokers.items() if facts.directories is None}
     knowledge = Knowledge(
         held=held,
         dead=to_heal.away | frozenset(to_heal.due),
@@ -103,37 +103,37 @@ def _moves(
 
 
 def _with_closed_brokers(unmet: Collection[Unmet], model: ClusterModel) -> list[Unmet]:
-    """Name the brokers that could take replicas if their log directories let them, where brokers are too few."""
+    """Where brokers are too few, name those that take no replica because of their log directories."""
     named = "; ".join(remark.cause for remark in closed_brokers(model)[:MAX_CLOSED_NAMED])
     if not named:
         return list(unmet)
-    return [replace(one, text=f"{one.text}; {named}") if one.code in _TIGHT else one for one in unmet]
+    return [replace(goal, text=f"{goal.text}; {named}") if goal.code in _TIGHT else goal for goal in unmet]
 
 
 def _is_whole(move: Move, to_heal: BrokersToHeal) -> bool:
-    """Whether no dead replica is left: a list that can be healed in part only stays as it is."""
+    """Whether the new list has no dead replica: a list that can be healed only in part stays as it is."""
     return not to_heal.away & set(move.after)
 
 
 def _loses_a_rack(move: Move, model: ClusterModel) -> bool:
-    """Whether the new list is in fewer racks: a broker that is spared may be in the one that is missing."""
+    """Whether the new list is in fewer racks: a spared broker may be in the missing one."""
     racks = {broker.id: broker.rack for broker in model.brokers if broker.rack is not None}
     before, after = ({racks[broker] for broker in each if broker in racks} for each in (move.before, move.after))
     return len(after) < len(before)
 
 
 def _by_name(proposal: Proposal, names: Collection[tuple[str, int]]) -> Collection[Unmet]:
-    """Return what is unmet; a refusal, as when all brokers are spared, names no partition and is about all of them."""
+    """Return the unmet goals by partition; a refusal names none and holds for all: all brokers may be spared, say."""
     if not proposal.refused:
         return proposal.unmet
-    return [replace(one, topic=topic, partition=number) for one in proposal.unmet for topic, number in names]
+    return [replace(goal, topic=topic, partition=number) for goal in proposal.unmet for topic, number in names]
 
 
 def _tight(unmet: Collection[Unmet]) -> set[tuple[str, int]]:
     return {
-        (one.topic, one.partition)
-        for one in unmet
-        if one.code in _TIGHT and one.topic is not None and one.partition is not None
+        (goal.topic, goal.partition)
+        for goal in unmet
+        if goal.code in _TIGHT and goal.topic is not None and goal.partition is not None
     }
 
 
@@ -150,7 +150,7 @@ def _without_racks(model: ClusterModel) -> ClusterModel:
 
 
 def _after(model: ClusterModel, moves: Collection[Move]) -> ClusterModel:
-    """Return the model with moves made: the lists are new, and what is copied takes room."""
+    """Return the model with the moves made: the lists are the new ones, and the copies take room."""
     lists = {(move.topic, move.partition): move.after for move in moves}
     arriving: dict[int, list[int]] = {}
     for move in moves:
@@ -159,7 +159,9 @@ def _after(model: ClusterModel, moves: Collection[Move]) -> ClusterModel:
     return replace(
         model,
         brokers=tuple(_filled(broker, arriving.get(broker.id, ())) for broker in model.brokers),
-        partitions=tuple(replace(one, replicas=lists.get(one.name, one.replicas)) for one in model.partitions),
+        partitions=tuple(
+            replace(partition, replicas=lists.get(partition.name, partition.replicas)) for partition in model.partitions
+        ),
     )
 
 
@@ -171,7 +173,7 @@ def _filled(broker: Broker, sizes: Collection[int]) -> Broker:
 def heal_events(
     plan: HealPlan, cluster: str, number: int, brokers: tuple[int, ...], chunk_partitions: int
 ) -> Iterator[HealPlanned | HealChunkPlanned]:
-    """Write a plan down, chunk by chunk, so that nobody ever has to plan it again (R46-3)."""
+    """Write a plan down, chunk by chunk, so that it is made once (R46-3)."""
     name = heal_name(number)
     chunks = [
         plan.assignments[first : first + chunk_partitions]
@@ -184,14 +186,14 @@ def heal_events(
         brokers=brokers,
         chunks=len(chunks),
         partitions=len(plan.assignments),
-        bytes=sum(one.copied_bytes for one in plan.assignments),
+        bytes=sum(assignment.copied_bytes for assignment in plan.assignments),
     )
-    for each, assignments in enumerate(chunks, start=1):
-        yield HealChunkPlanned(cluster=cluster, heal=name, chunk=each, assignments=assignments)
+    for chunk, assignments in enumerate(chunks, start=1):
+        yield HealChunkPlanned(cluster=cluster, heal=name, chunk=chunk, assignments=assignments)
 
 
 def left_event(plan: HealPlan, cluster: str) -> HealPartitionsLeft:
-    """Name what cannot be healed, with the reasons."""
+    """Name the partitions that cannot be healed, with the reasons."""
     return HealPartitionsLeft(cluster=cluster, count=len(plan.left), partitions=plan.left[:MAX_NAMED])
 
 
@@ -217,11 +219,11 @@ def _waiting(inventory: Inventory, to_heal: BrokersToHeal) -> Iterator[LeftParti
 
 def _left(unmet: Collection[Unmet], names: Collection[tuple[str, int]]) -> tuple[LeftPartition, ...]:
     reasons = {
-        (one.topic, one.partition): LeftPartition(
-            one.topic, one.partition, _WHY.get(one.code, LeftReason.NOT_PLANNED), one.text
+        (goal.topic, goal.partition): LeftPartition(
+            goal.topic, goal.partition, _WHY.get(goal.code, LeftReason.NOT_PLANNED), goal.text
         )
-        for one in unmet
-        if one.topic is not None and one.partition is not None
+        for goal in unmet
+        if goal.topic is not None and goal.partition is not None
     }
     unknown = LeftReason.NOT_PLANNED
     return tuple(reasons.get(name) or LeftPartition(*name, unknown) for name in sorted(names))

@@ -1,6 +1,6 @@
-"""Outages as they are observed: which brokers are in replica lists and do not live, and which are back (R46-1)."""
+"""Outages: brokers in replica lists that are not alive, and brokers that are back (R46-1)."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 
 from drover.brokers import Brokers
 from drover.events.healing import BrokerOutageEnded, BrokerOutageNoted, OutageEnd
@@ -10,25 +10,25 @@ from drover.state.healing import HealingState
 
 
 class OutageWatch:
-    """Compares the live brokers with those in replica lists; what it remembers is gone with the ownership.
+    """Compares the live brokers with those in replica lists; its observations end with the ownership.
 
-    Times are monotonic. An absence counts once it was observed twice, 2 s apart, and the second time by a survey that
-    began after the first: a broker that was drained and switched off is in no list any more.
+    Times are monotonic. An absence counts once it was observed twice, 2 s apart, and a survey that began after the
+    first still shows replicas of the broker: one that was drained and switched off is in no list any more.
     """
 
     def __init__(self) -> None:
         self._missing_since_ms: dict[int, int] = {}
-        self._assigned: Mapping[int, int] = {}
+        self._assigned: frozenset[int] = frozenset()
         self._surveyed_ms = -1
 
     @property
     def has_unconfirmed_absence(self) -> bool:
-        """Whether a broker was missed that does not count as away yet."""
+        """Whether a broker is missing that does not count as away yet."""
         return bool(self._missing_since_ms)
 
     @property
     def has_surveyed(self) -> bool:
-        """Whether it is known which brokers have replicas."""
+        """Whether a survey has shown which brokers have replicas."""
         return self._surveyed_ms >= 0
 
     def wants_survey(self, now_ms: int) -> bool:
@@ -40,45 +40,39 @@ class OutageWatch:
         )
         return any(True for _ in waits)
 
-    def replicas_of(self, broker: int) -> int:
-        """Count the replicas that lists give a broker."""
-        return self._assigned.get(broker, 0)
-
     def brokers(self, live: Collection[int]) -> frozenset[int]:
         """List every broker that lives or has replicas."""
-        return frozenset((*live, *self._assigned))
+        return self._assigned.union(live)
 
     def take(self, survey: Survey) -> None:
-        """Remember who has replicas."""
-        found: dict[int, int] = {}
-        for facts in survey.partitions.values():
-            for broker in facts.replicas:
-                found[broker] = found.get(broker, 0) + 1
-        self._assigned, self._surveyed_ms = found, survey.started_ms
+        """Remember which brokers have replicas."""
+        # Many partitions have the same list.
+        self._assigned = frozenset().union(*{facts.replicas for facts in survey.partitions.values()})
+        self._surveyed_ms = survey.started_ms
 
     def events(
         self, state: HealingState, brokers: Brokers, started_ms: int, ended_ms: int
     ) -> Iterator[BrokerOutageNoted | BrokerOutageEnded]:
-        """Say who is away and who is back, by one look at the live brokers; one that is unreachable is not away."""
+        """Record brokers that are away or back, by one observation; an unreachable broker is not away."""
         living = brokers.live | brokers.unreachable
         for broker in sorted(living):
             self._missing_since_ms.pop(broker, None)
             if broker in state.absent_brokers or broker in state.emptied_brokers:
-                known = state.absent_brokers.get(broker)
-                was_away = known is None or known.seen
+                outage = state.absent_brokers.get(broker)
+                was_away = outage is None or outage.seen
                 back = OutageEnd.RETURNED if broker in brokers.live else OutageEnd.UNREACHABLE
                 why = back if was_away else OutageEnd.STILL_ALIVE
                 yield BrokerOutageEnded(cluster=state.name, broker=broker, why=why)
-        for broker in sorted(set(self._assigned) | set(state.absent_brokers)):
+        for broker in sorted(self._assigned.union(state.absent_brokers)):
             if broker not in living:
                 yield from self._missed(state, broker, started_ms, ended_ms)
 
     def _missed(
         self, state: HealingState, broker: int, started_ms: int, ended_ms: int
     ) -> Iterator[BrokerOutageNoted | BrokerOutageEnded]:
-        known = state.absent_brokers.get(broker)
+        outage = state.absent_brokers.get(broker)
         is_assigned = broker in self._assigned
-        if known is not None and known.seen and is_assigned:
+        if outage is not None and outage.seen and is_assigned:
             return
         since_ms = self._missing_since_ms.setdefault(broker, ended_ms)
         if started_ms - since_ms < CONFIRM_AFTER_MS or self._surveyed_ms - since_ms < CONFIRM_AFTER_MS:
@@ -86,5 +80,5 @@ class OutageWatch:
         del self._missing_since_ms[broker]
         if is_assigned:
             yield BrokerOutageNoted(cluster=state.name, broker=broker)
-        elif known is not None:
+        elif outage is not None:
             yield BrokerOutageEnded(cluster=state.name, broker=broker, why=OutageEnd.NOT_ASSIGNED)

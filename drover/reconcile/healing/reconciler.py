@@ -1,9 +1,10 @@
-"""Healing: notices absent brokers, waits, plans, and begins one chunk after another (KIP-46)."""
+"""Healing: notes absent brokers, waits, plans, and begins one chunk after another (KIP-46)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from drover.decide.cancellation import Asking, cancel
+from drover.decide.verdict import DROVER
 from drover.events.healing import (
     BrokerOutageEnded,
     HealChunkEnded,
@@ -24,7 +25,7 @@ from drover.reconcile.contract import Attention, Reconciler, Urgency
 from drover.reconcile.gates import calls_nothing, changes_nothing
 from drover.reconcile.healing import timers
 from drover.reconcile.healing.brokers_to_heal import BrokersToHeal, gather_brokers_to_heal
-from drover.reconcile.healing.chunks import BY, Seen, begin_chunk, keys_of, next_chunk
+from drover.reconcile.healing.chunks import Seen, begin_chunk, keys_of, next_chunk
 from drover.reconcile.healing.heal_plan import HealPlan, heal_events, left_event
 from drover.reconcile.healing.outages import OutageWatch
 from drover.reconcile.healing.reports import ReportWatch
@@ -43,21 +44,21 @@ from drover.state.cluster import ClusterState
 from drover.state.healing import Heal, LeftBehind
 from drover.state.plans import PlanStatus
 
-# How often every partition is looked at: while a broker is away, and while none is.
+# The time between two surveys: while a broker is away, and while none is.
 SURVEY_AWAY_MS, SURVEY_IDLE_MS = 60_000, 600_000
-# A plan is made of an inventory that began so lately; one that failed, or shows a broker that is back, is taken again.
+# A plan needs an inventory no older than this; one that failed, or that shows a due broker alive, is taken again.
 PLAN_ON_INVENTORY_MS, TAKE_AGAIN_MS = 10_000, 1000
-# After a plan, whether it healed anything or not, the next one waits so long.
+# The next plan waits so long after one, whether that healed anything or not.
 REPLAN_MS = 60_000
 
 
 class HealingReconciler(Reconciler):
-    """Heals the brokers that stay away, if the settings ask for that; reports that are over end in any case."""
+    """Heals the brokers that stay away, if the settings ask for it; ends outdated reports in any case."""
 
     def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
         super().__init__(state, observed, now)
         self._watch = OutageWatch()
-        # Since when brokers are away that a predecessor has missed, only the log knows.
+        # The log alone tells since when the brokers are away whose absence a predecessor noted.
         self._watched = timers.Watched()
         self._watched.begin(state.absent_brokers)
         self._reports = ReportWatch()
@@ -68,7 +69,7 @@ class HealingReconciler(Reconciler):
         self._inventory_ms = 0
         self._wants_inventory = self._is_taking_inventory = False
         self._plan_after_ms = 0
-        # What is asked for with the next effects; whether it is being made; what was made, until the next turn.
+        # The plan to ask for with the next effects; whether one is being made; one that was made, until the next turn.
         self._wanted_plan: PlanHeal | None = None
         self._is_making_plan = False
         self._made: HealPlanMade | None = None
@@ -82,7 +83,7 @@ class HealingReconciler(Reconciler):
     # -- in
 
     def observe(self, entry: Input, batch: BatchBuilder) -> None:
-        """Note who is away and who is back; keep the inventory and the plan."""
+        """Record brokers that are away or back; keep the inventory and the plan that were asked for."""
         if isinstance(entry, InventoryTaken):
             self._is_taking_inventory = False
             self._inventory, self._inventory_ms = entry.inventory, entry.started_ms
@@ -110,10 +111,10 @@ class HealingReconciler(Reconciler):
             self._live, self._next_survey_ms = live, 0
         batch.emit_all(self._watch.events(self.state, brokers, started_ms, entry.ended_ms))
 
-    # -- what follows
+    # -- reconciling
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Alarm, brake, follow the chunk under way, begin the next, or plan; while frozen nothing begins (X12)."""
+        """Raise alarms, set brakes, follow the running chunk, and begin the next or plan, unless frozen (X12)."""
         self._is_planning, self._wants_inventory, self._needed = False, False, ()
         # A plan that is not needed in this turn is out of date in the next.
         made, self._made, self._wanted_plan = self._made, None, None
@@ -128,9 +129,9 @@ class HealingReconciler(Reconciler):
         batch.emit_all(timers.alarms(state, limits, self._watched, batch.now))
         if self._watch.has_surveyed:
             chunk = next_chunk(state)
-            next_bytes = 0 if chunk is None else sum(one.copied_bytes for one in chunk.assignments)
-            known = self._watch.brokers(self.observed.live)
-            batch.emit_all(timers.brakes(state, limits, known, next_bytes, batch.at_ms))
+            next_bytes = 0 if chunk is None else sum(assignment.copied_bytes for assignment in chunk.assignments)
+            brokers = self._watch.brokers(self.observed.live)
+            batch.emit_all(timers.brakes(state, limits, brokers, next_bytes, batch.at_ms))
         if state.heal_left is not None and not state.absent_brokers:
             batch.emit(HealPartitionsLeft(cluster=state.name, count=0))
         due = timers.due_brokers(state, limits, self._watched, batch.now)
@@ -139,7 +140,7 @@ class HealingReconciler(Reconciler):
         if changes_nothing(state) or timers.is_braked(state):
             return
         if state.heal_running is not None:
-            # What is known when this chunk ends lets the next one begin in the same record.
+            # Fresh observations when this chunk ends let the next one begin in the same record.
             self._needed = _keys_of_next(state)
         elif state.heal is not None:
             self._begin_next(state.heal, limits, batch)
@@ -158,12 +159,12 @@ class HealingReconciler(Reconciler):
         batch.emit(
             HealEnded(cluster=self.state.name, heal=heal.name, why=why, dropped=dropped, leaves_rest=leaves_rest)
         )
-        # What a survey showed before is not so any more.
+        # Surveys and inventories from before the end are outdated.
         self._next_survey_ms, self._inventory = 0, None
         self._plan_after_ms = 0 if why in {HealEnd.REPLANNED, HealEnd.RETURNED} else batch.now.monotonic_ms + REPLAN_MS
 
     def _follow_chunk(self, limits: HealingLimits, batch: BatchBuilder) -> None:
-        """End the chunk when all of its plan has ended; take back what waits for a broker that is due itself."""
+        """Finish the chunk when its plan is done; withdraw moves whose destination is due itself."""
         state = self.state
         running = state.heal_running
         if running is None:
@@ -193,12 +194,12 @@ class HealingReconciler(Reconciler):
             self._take_back(lost, "a broker of its new list is away for too long itself", batch)
 
     def _is_lost(self, key: TopicPartition, plan: str, due: frozenset[int]) -> bool:
-        """Whether a reassignment cannot end, because a broker in its target is to be healed as well."""
-        known = self.state.reassignments.get(key)
-        if known is None or known.plan != plan or known.is_cancelled:
+        """Whether a reassignment cannot end because a broker in its target is due as well."""
+        active = self.state.reassignments.get(key)
+        if active is None or active.plan != plan or active.is_cancelled:
             return False
-        away = due & set(known.target)
-        return bool(away - set(known.original)) or (bool(away) and known.block is not None)
+        away = due & set(active.target)
+        return bool(away - set(active.original)) or (bool(away) and active.block is not None)
 
     def _take_back(self, keys: tuple[TopicPartition, ...], why: str, batch: BatchBuilder) -> None:
         state = self.state
@@ -207,15 +208,15 @@ class HealingReconciler(Reconciler):
         if not running.is_taken_back:
             batch.emit(HealChunkTakenBack(cluster=state.name, heal=running.heal, chunk=running.number, why=why))
         for key in keys:
-            known = state.reassignments.get(key)
-            # One that is deferred was asked for, and is tried again by itself.
-            if known is not None and known.plan == running.plan and not known.is_cancelled and known.asked is None:
-                found = cancel(known, CancelMode.ROLLBACK, Asking(BY, why), state.name)
-                if not isinstance(found, Refusal):
-                    batch.emit_all(found)
+            active = state.reassignments.get(key)
+            # A deferred rollback is tried again by itself.
+            if active is not None and active.plan == running.plan and not active.is_cancelled and active.asked is None:
+                cancellation = cancel(active, CancelMode.ROLLBACK, Asking(DROVER, why), state.name)
+                if not isinstance(cancellation, Refusal):
+                    batch.emit_all(cancellation)
 
     def _check_heal(self, heal: Heal, due: tuple[int, ...], batch: BatchBuilder) -> None:
-        """End a heal that is over, or should go no further."""
+        """End a heal that is done, or that must not go on."""
         state = self.state
         running = state.heal_running
         plan = None if running is None else state.plans.get(running.plan)
@@ -235,7 +236,7 @@ class HealingReconciler(Reconciler):
     # -- the next chunk, and the plan
 
     def _is_sure(self, brokers: tuple[int, ...], now_ms: int) -> bool:
-        """Whether the cluster was seen just now, without these brokers."""
+        """Whether the cluster was observed just now, and these brokers were dead."""
         seen_ms = self.observed.live_seen_ms
         is_fresh = seen_ms is not None and now_ms - seen_ms <= FRESH_MS
         is_dead = self.observed.brokers.dead(brokers) == brokers
@@ -246,21 +247,21 @@ class HealingReconciler(Reconciler):
         chunk = next_chunk(state)
         if chunk is None:
             return
-        looks = {key: self.observed.fresh(key, now_ms, FRESH_TO_START_MS) for key in keys_of(chunk)}
-        is_seen = all(seen is not None or key in state.reassignments for key, seen in looks.items())
+        observations = {key: self.observed.fresh(key, now_ms, FRESH_TO_START_MS) for key in keys_of(chunk)}
+        is_seen = all(cached is not None or key in state.reassignments for key, cached in observations.items())
         if not is_seen or not self._is_sure(heal.brokers, now_ms):
-            # All at once: what was seen a look before is not fresh any more when the rest is.
+            # All in one observation: otherwise the first are no longer fresh when the last are observed.
             self._needed = keys_of(chunk)
             return
-        found = {key: None if seen is None else seen.facts for key, seen in looks.items()}
+        partitions = {key: None if cached is None else cached.facts for key, cached in observations.items()}
         moving = self.observed.moves.keys() | state.unmanaged.keys()
-        what = Seen(found, moving, self.observed.brokers, self.observed.directories)
-        batch.emit_all(begin_chunk(state, heal, chunk, what, limits.throttle_bytes_per_second))
+        seen = Seen(partitions, moving, self.observed.brokers, self.observed.directories)
+        batch.emit_all(begin_chunk(state, heal, chunk, seen, limits.throttle_bytes_per_second))
 
     def _plan(
         self, due: tuple[int, ...], limits: HealingLimits, made: HealPlanMade | None, batch: BatchBuilder
     ) -> None:
-        """Have a plan made for all brokers that are due, once everything is known that it is made of; write it down."""
+        """Ask for a plan for all due brokers once there is a fresh inventory, and write it down when it is made."""
         state, now_ms = self.state, batch.now.monotonic_ms
         if now_ms < self._plan_after_ms:
             return
@@ -310,9 +311,9 @@ class HealingReconciler(Reconciler):
             self._wanted_plan = None
 
     def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
-        """Watch closely what is about to begin, and everything while a broker is away or a report is doubtful.
+        """Watch the next chunk closely, and the live brokers while one is away or a report is doubtful.
 
-        Every partition is looked at once in a while, and when something has changed or is to be planned.
+        A survey is due once in a while, and when brokers have come or gone or an absence is to be confirmed.
         """
         del moves
         now_ms, seen_ms = now.monotonic_ms, self.observed.live_seen_ms
@@ -345,7 +346,7 @@ class HealingReconciler(Reconciler):
 
     @property
     def _has_doubtful_report(self) -> bool:
-        """Whether a broker that is reported as failed was alive at the last look."""
+        """Whether a broker that is reported as failed was alive in the last observation."""
         return any(broker in self.observed.live for broker in self.state.failed_brokers)
 
 
@@ -355,18 +356,18 @@ def _keys_of_next(state: ClusterState) -> tuple[TopicPartition, ...]:
 
 
 def _still_fits(before: BrokersToHeal, now: BrokersToHeal) -> bool:
-    """Whether a plan for brokers as they were before may be carried out now.
+    """Whether a plan that was made for `before` still holds for `now`.
 
-    What has begun to move since is left out when its chunk begins, and which brokers are spared is only a preference.
-    Both, and where moves lead, change all the time while plans run.
+    Partitions that have begun to move since are skipped when their chunk begins, and sparing a broker is only a
+    preference. Both, and the destinations of moves, change all the time while plans run.
     """
     return replace(before, moving=now.moving, destinations=now.destinations, spared=now.spared) == now
 
 
 def _superseded(state: ClusterState) -> int:
-    """Count what gave way to a target without the brokers of the heal: that was moved, not cancelled.
+    """Count the chunk's moves that were replaced by a target without the brokers of the heal: these are not cancelled.
 
-    A target that names one of them wants the partition to stay there, as a cancel does.
+    A target that names one of them keeps the partition there, as a cancel does.
     """
     running = state.heal_running
     assert running is not None, "there is a chunk to follow"

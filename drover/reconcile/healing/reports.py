@@ -1,27 +1,27 @@
-"""Reports of failed brokers that are over: the broker is seen alive (R46-2)."""
+"""Ends reports of failed brokers once the broker has been observed alive (R46-2)."""
 
 from collections.abc import Iterator
 
 from drover.brokers import Brokers
+from drover.decide.verdict import DROVER
 from drover.events.brokers import BrokerReturnRecorded
-from drover.reconcile.healing.chunks import BY
 from drover.state.healing import ALIVE_ENDS_REPORT_MS, HealingState
 
 
 class ReportWatch:
-    """Compares the live brokers with those that are reported as failed; what it remembers is gone with the ownership.
+    """Compares the live brokers with those that are reported as failed; its observations end with the ownership.
 
     Times are monotonic.
     """
 
     def __init__(self) -> None:
-        # By broker: the time that its report names, and when a look first showed it alive after that report.
+        # By broker: the time that its report names, and when it was first observed alive after that report.
         self._alive_since_ms: dict[int, tuple[int, int]] = {}
 
     def events(
         self, state: HealingState, brokers: Brokers, started_ms: int, ended_ms: int, at_ms: int
     ) -> Iterator[BrokerReturnRecorded]:
-        """End the reports of brokers that every look has shown alive for 30 s; `at_ms` is log time."""
+        """End the reports of brokers that every observation of 30 s has shown alive; `at_ms` is log time."""
         reports = state.failed_brokers
         living = brokers.live | brokers.unreachable
         alive = {broker: reports[broker] for broker in sorted(reports) if broker in living}
@@ -37,6 +37,6 @@ class ReportWatch:
                     broker=broker,
                     failed_at_ms=failed_at_ms,
                     returned_at_ms=at_ms,
-                    by=BY,
+                    by=DROVER,
                     reason=f"it has been seen alive for {ALIVE_ENDS_REPORT_MS // 1000} s",
                 )

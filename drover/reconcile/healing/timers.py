@@ -1,4 +1,4 @@
-"""Timers and brakes of healing: which brokers are to be healed now, and what forbids it."""
+"""Timers and brakes of healing: which brokers are due, and why none may be healed."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -18,17 +18,17 @@ _DAY_HOURS = 24
 
 
 class Watched:
-    """How long this owner has known of each absence itself, by a clock that nobody sets.
+    """How long this owner has watched each absence itself, by the monotonic clock.
 
-    Log time follows the clocks of the brokers that append. One that is wrong must not make an absence of seconds look
-    like one of an hour. A successor has nothing but log time for what its predecessor noted.
+    Log time follows the clocks of the brokers that append. A wrong one must not make an absence of seconds look like
+    one of an hour. For absences that a predecessor noted, a successor has log time only.
     """
 
     def __init__(self) -> None:
         self._since_ms: dict[int, int | None] = {}
 
     def begin(self, absent: Collection[int]) -> None:
-        """Forget what was watched before: these absences were noted by others."""
+        """Start over with absences that predecessors noted."""
         self._since_ms = dict.fromkeys(absent)
 
     def follow(self, absent: Collection[int], now_ms: int) -> None:
@@ -43,7 +43,7 @@ class Watched:
 
 
 def is_due(broker: int, outage: Absence, limits: HealingLimits, watched: Watched, now: Timestamp) -> bool:
-    """Whether a broker has been away for so long that it is to be healed, or somebody asked for that (R46-2)."""
+    """Whether a broker has been away long enough to be healed, or an operator asked to heal it (R46-2)."""
     if not outage.seen or outage.choice is HealChoice.SKIP:
         return False
     if outage.choice is HealChoice.START:
@@ -53,7 +53,7 @@ def is_due(broker: int, outage: Absence, limits: HealingLimits, watched: Watched
 
 
 def due_brokers(state: HealingState, limits: HealingLimits, watched: Watched, now: Timestamp) -> tuple[int, ...]:
-    """List the brokers to heal now; one that flaps is left alone unless somebody asked for it."""
+    """List the brokers to heal now; a flapping one only if an operator asked for it."""
     return tuple(
         broker
         for broker, outage in sorted(state.absent_brokers.items())
@@ -63,7 +63,7 @@ def due_brokers(state: HealingState, limits: HealingLimits, watched: Watched, no
 
 
 def is_braked(state: HealingState) -> bool:
-    """Whether nothing may be healed at all."""
+    """Whether a brake on all brokers is set."""
     return any(brake.broker is None for brake in state.healing_brakes.values())
 
 
@@ -79,7 +79,7 @@ def wait_ms(state: HealingState, limits: HealingLimits, watched: Watched, now: T
             waits.append(watched.remaining_ms(broker, outage, limits.failure_interval_ms, now))
         if brake_key(BrakeReason.FLAPPING, broker) in state.healing_brakes:
             returns = state.recent_returns.get(broker, ())
-            # If the limit was raised above what is recorded, the brake is released after the next survey.
+            # If the limit was raised above the recorded returns, the brake is released after the next survey.
             if len(returns) >= limits.flapping_returns:
                 waits.append(returns[-limits.flapping_returns] + limits.flapping_window_ms - now.wall_ms)
     return min((wait for wait in waits if wait > 0), default=None)
@@ -99,7 +99,7 @@ def alarms(
 def brakes(
     state: HealingState, limits: HealingLimits, brokers: Collection[int], next_bytes: int, at_ms: int
 ) -> Iterator[HealingBraked | HealingReleased]:
-    """Put brakes on and release them; `brokers` are all that are known, `next_bytes` what the next chunk would copy."""
+    """Set and release brakes; `brokers` are all of the cluster, `next_bytes` is the size of the next chunk's copies."""
     wanted = _wanted(state, limits, brokers, next_bytes, at_ms)
     for key, brake in sorted(state.healing_brakes.items()):
         if key not in wanted:
@@ -112,28 +112,32 @@ def brakes(
 def _wanted(
     state: HealingState, limits: HealingLimits, brokers: Collection[int], next_bytes: int, at_ms: int
 ) -> Mapping[str, Brake]:
-    found: list[Brake] = []
+    wanted: list[Brake] = []
     away = sorted(broker for broker, outage in state.absent_brokers.items() if outage.seen)
-    known = len({*brokers, *away})
-    most = max(limits.mass_failure_brokers, known * limits.mass_failure_percent // 100)
+    count = len({*brokers, *away})
+    most = max(limits.mass_failure_brokers, count * limits.mass_failure_percent // 100)
     if len(away) > most:
         names = ", ".join(map(str, away))
-        detail = f"{len(away)} of {known} brokers are away ({names}), at most {most} are healed"
-        found.append(Brake(BrakeReason.MASS_FAILURE, detail, at_ms))
+        detail = f"{len(away)} of {count} brokers are away ({names}), at most {most} are healed"
+        wanted.append(Brake(BrakeReason.MASS_FAILURE, detail, at_ms))
     spent = bytes_of_a_day(state, at_ms)
     if limits.max_bytes_per_day is not None and spent and spent + next_bytes > limits.max_bytes_per_day:
         detail = f"{spent:,} bytes were begun within a day, at most {limits.max_bytes_per_day:,} are allowed"
-        found.append(Brake(BrakeReason.BYTES_PER_DAY, detail, at_ms))
+        wanted.append(Brake(BrakeReason.BYTES_PER_DAY, detail, at_ms))
     for broker in away:
-        returns = [one for one in state.recent_returns.get(broker, ()) if 0 <= at_ms - one < limits.flapping_window_ms]
+        returns = [
+            returned_ms
+            for returned_ms in state.recent_returns.get(broker, ())
+            if 0 <= at_ms - returned_ms < limits.flapping_window_ms
+        ]
         if len(returns) >= limits.flapping_returns:
             minutes = limits.flapping_window_ms // 60_000
             detail = f"broker {broker} came back {len(returns)} times within {minutes} minutes"
-            found.append(Brake(BrakeReason.FLAPPING, detail, at_ms, broker))
-    return {brake_key(brake.why, brake.broker): brake for brake in found}
+            wanted.append(Brake(BrakeReason.FLAPPING, detail, at_ms, broker))
+    return {brake_key(brake.why, brake.broker): brake for brake in wanted}
 
 
 def bytes_of_a_day(state: HealingState, at_ms: int) -> int:
-    """Sum what chunks were to copy that began within the last day."""
+    """Sum the bytes to copy of the chunks that began within the last day."""
     hour = at_ms // HOUR_MS
     return sum(spent for each, spent in state.heal_bytes.items() if hour - _DAY_HOURS < each <= hour)

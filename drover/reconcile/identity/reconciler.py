@@ -23,23 +23,23 @@ from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
 from drover.traits import traits_of
 
-# No sooner does one look at every partition follow the other for the sake of the brokers; nor than so many times what
-# a look takes. While a broker is missing, one follows the other in `MISSING_MS`.
+# The least time between two surveys for the sake of the brokers, and the least as a multiple of the duration of one.
+# While a broker is missing, they are `MISSING_MS` apart.
 SURVEY_EVERY_MS, SURVEY_SHARE, MISSING_MS = 10_000, 20, 60_000
 
 
 class IdentityReconciler(Reconciler):
-    """Compares Kafka's own id of the cluster with the one that was first seen under its name; sees what brokers are."""
+    """Compares Kafka's id of the cluster with the one first seen under its name; records unreachable brokers."""
 
     def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
         super().__init__(state, observed, now)
-        # Monotonic: the first looks of an owner are at what is under way.
+        # Monotonic; the first observations of an owner are for calls and moves under way.
         self._first_survey_ms = now.monotonic_ms + SURVEY_EVERY_MS
         # Since when (monotonic) each broker has been unreachable.
         self._since_ms: dict[int, int] = {}
 
     def observe(self, entry: Input, batch: BatchBuilder) -> None:
-        """Record who answers, or that nobody does, once as long as that stays the same."""
+        """Record which cluster answers, or that none does; only changes are recorded."""
         state = self.state
         if isinstance(entry, OutOfReach) and state.outage is None:
             batch.emit(ClusterOutOfReach(cluster=state.name, since_ms=entry.since_ms, detail=shortened(entry.detail)))
@@ -47,37 +47,37 @@ class IdentityReconciler(Reconciler):
             self._note_traits(entry, batch)
         if not isinstance(entry, Observation | Identified | Survey):
             return
-        found = entry.kafka_cluster_id
+        answering_id = entry.kafka_cluster_id
         if state.outage is not None:
             batch.emit(ClusterWithinReach(cluster=state.name))
         if state.kafka_cluster_id is None:
             brokers = tuple(sorted(entry.live_brokers))
-            batch.emit(ClusterIdentified(cluster=state.name, kafka_cluster_id=found, brokers=brokers))
-        elif state.kafka_cluster_id == found:
+            batch.emit(ClusterIdentified(cluster=state.name, kafka_cluster_id=answering_id, brokers=brokers))
+        elif state.kafka_cluster_id == answering_id:
             if state.mismatched_kafka_cluster_id is not None:
-                batch.emit(ClusterMatched(cluster=state.name, kafka_cluster_id=found))
+                batch.emit(ClusterMatched(cluster=state.name, kafka_cluster_id=answering_id))
             new = set(entry.live_brokers).difference(state.known_brokers)
             if new:
                 batch.emit(BrokersSeen(cluster=state.name, brokers=tuple(sorted(new))))
-        elif state.mismatched_kafka_cluster_id != found:
+        elif state.mismatched_kafka_cluster_id != answering_id:
             batch.emit(
                 ClusterMismatched(
                     cluster=state.name,
                     expected_kafka_cluster_id=state.kafka_cluster_id,
-                    found_kafka_cluster_id=found,
+                    found_kafka_cluster_id=answering_id,
                 )
             )
 
     def _note_traits(self, entry: VersionsSeen, batch: BatchBuilder) -> None:
-        """Record what the versions mean, once as long as it stays the same; of the right cluster only."""
-        state, found = self.state, traits_of(entry.versions.values())
+        """Record the traits of the brokers' versions when they change; of the right cluster only."""
+        state, traits = self.state, traits_of(entry.versions.values())
         if state.kafka_cluster_id is None or state.mismatched_kafka_cluster_id is not None:
             return
-        if found is not None and found != state.traits:
-            batch.emit(ClusterTraitsSeen(cluster=state.name, traits=found))
+        if traits is not None and traits != state.traits:
+            batch.emit(ClusterTraitsSeen(cluster=state.name, traits=traits))
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Record who lives and cannot be reached, once two surveys have shown it: metadata may be in between."""
+        """Record brokers that live and cannot be reached, once two surveys have shown it: metadata may lag."""
         state, observed = self.state, self.observed
         if observed.surveyed_ms is None or not state.is_right_cluster:
             return
@@ -92,7 +92,7 @@ class IdentityReconciler(Reconciler):
             batch.emit(UnreachableBrokersChanged(cluster=state.name, brokers=unreachable))
 
     def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
-        """Look again while none or another cluster answers, or none has answered yet and something is queued for it."""
+        """Observe brokers while no cluster or another one answers, or none has yet and entries are queued for it."""
         del moves
         state = self.state
         is_unanswered = state.kafka_cluster_id is None and bool(state.queue)
@@ -102,7 +102,7 @@ class IdentityReconciler(Reconciler):
         )
 
     def _is_survey_due(self, now_ms: int) -> bool:
-        """Look at every partition when brokers have come or gone, and now and then while one is missing.
+        """Whether a survey is due: brokers have come or gone, or one has been missing for a while.
 
         Only its replicas show whether a broker that Metadata does not list is dead.
         """

@@ -1,9 +1,9 @@
-"""A balance of leaders: when it begins by itself, which topics it covers, and when it is over."""
+"""A balance of leaders: when it begins by itself, which topics it covers, and when it ends."""
 
 from collections.abc import Iterator, Sequence
 
 from drover.decide.leader_order import deprioritise
-from drover.decide.leaders import DROVER
+from drover.decide.verdict import DROVER
 from drover.events.leadership import LeaderBalanceBegun, LeaderBalanceEnded
 from drover.facts import PartitionFacts
 from drover.reconcile.gates import changes_nothing
@@ -11,10 +11,10 @@ from drover.reconcile.leaders.judgement import Judgement, LeaderPolicy, Wait
 from drover.state.cluster import ClusterState
 from drover.state.leaders import Balance
 
-# For so long (log time) a balance waits for replicas on live brokers to be in sync, and so long (monotonic) it goes on
-# without having moved a leader: Kafka may refuse every election, for a missing ACL perhaps.
+# How long a balance waits (log time) for replicas on live brokers to be in sync, and how long it goes on (monotonic)
+# without moving a leader: Kafka may refuse every election, for a missing ACL perhaps.
 PATIENCE_MS = 10 * 60_000
-# So much of the time between two surveys counts for that.
+# At most so much of the time between two surveys counts for the latter.
 BETWEEN_SURVEYS_MS = 10_000
 
 
@@ -23,13 +23,14 @@ class BalanceProgress:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        # Of the survey that is being read: where another broker than the first leads, and where that may yet end.
+        # Counts of partitions in the survey that is being read: another broker leads than the first unlisted one; that
+        # one lives, so that it may lead yet; and there is an action to take.
         self._left = 0
         self._coming = 0
         self._to_do = 0
-        # A time (ms of log time) that a clock far ahead has recorded, and from when on it counts since that is right.
+        # The time of a balance that begins in the future of log time, and the log time from which its wait counts.
         self._corrected_ms: tuple[int, int] | None = None
-        # How many leaders this balance had moved, by its beginning, and for how long it has moved no other.
+        # When the balance began and how many leaders it had moved, and for how long it has moved no further one.
         self._moved: tuple[int, int] = (0, 0)
         self._stuck_ms = 0
         # When (monotonic) the last survey was read to its end.
@@ -43,19 +44,19 @@ class BalanceProgress:
     def after_return(self, brokers: Sequence[int]) -> Iterator[LeaderBalanceBegun]:
         """Begin a balance when brokers are back, where the settings say so.
 
-        It takes the place of one that is under way: that may be of some topics only, or may soon have waited long
-        enough for the replicas of brokers that were back earlier.
+        It replaces one that is under way, which may cover some topics only, or may be about to stop waiting for the
+        replicas of brokers that came back earlier.
         """
         if brokers and self._state.limits.balances_after_return:
             names = ", ".join(map(str, brokers))
             reason = f"broker {names} is back" if len(brokers) == 1 else f"brokers {names} are back"
             yield LeaderBalanceBegun(cluster=self._state.name, by=DROVER, reason=reason)
 
-    def count(self, seen: PartitionFacts, found: Judgement | None, policy: LeaderPolicy) -> None:
+    def count(self, seen: PartitionFacts, judgement: Judgement | None, policy: LeaderPolicy) -> None:
         """Count a partition that a survey shows."""
         if not policy.balances or seen.leader is None:
             return
-        if found is not None and not isinstance(found, Wait):
+        if judgement is not None and not isinstance(judgement, Wait):
             self._to_do += 1
             return
         first = deprioritise(seen.replicas, policy.listed)[0]
@@ -64,7 +65,7 @@ class BalanceProgress:
             self._coming += first in policy.live
 
     def after_survey(self, at_ms: int, now_ms: int, *, is_idle: bool) -> Iterator[LeaderBalanceEnded]:
-        """End the balance if a whole survey has shown nothing more to do, or if nothing comes of it any more.
+        """End the balance if a whole survey has shown nothing more to do, or if it no longer makes progress.
 
         `at_ms` is log time, `now_ms` monotonic.
         """
@@ -81,18 +82,18 @@ class BalanceProgress:
         yield LeaderBalanceEnded(cluster=self._state.name, elected=balance.elected, left=left + to_do)
 
     def _is_stuck(self, balance: Balance, now_ms: int) -> bool:
-        """Whether it has moved no leader for ten minutes, in which it was allowed to."""
+        """Whether it has moved no leader for ten minutes in which it was allowed to."""
         moved, passed_ms = (balance.since_ms, balance.elected), now_ms - self._surveyed_ms
         self._surveyed_ms = now_ms
         if moved != self._moved or changes_nothing(self._state):
             self._moved, self._stuck_ms = moved, 0
         else:
-            # While the cluster is out of reach there are no surveys, and nothing is tried.
+            # Bounded, because there are no surveys, and no elections, while the cluster is out of reach.
             self._stuck_ms += min(passed_ms, BETWEEN_SURVEYS_MS)
         return self._stuck_ms >= PATIENCE_MS
 
     def _begun_ms(self, since_ms: int, at_ms: int) -> int:
-        """Tell since when a balance waits: not from a time that is still to come."""
+        """Tell since when a balance waits; a time in the future counts from its first use."""
         if since_ms <= at_ms:
             return since_ms
         if self._corrected_ms is None or self._corrected_ms[0] != since_ms:

@@ -30,7 +30,7 @@ class CallEnds:
         self._work = work
 
     def record(self, batch: BatchBuilder) -> bool:
-        """Record some of them; return whether the leaders that were on their way have arrived with that."""
+        """Record some of them; return whether these were the last leaders on their way."""
         changed = self._record_answers(batch)
         ended = self._record_elections(batch)
         return (changed or ended) and not self._state.leaders_under_way and not self._work.ready
@@ -41,9 +41,9 @@ class CallEnds:
         answers: list[tuple[TopicPartition, Answer]] = []
         restored = set()
         for key, answer in self._calls.take_answers(MAX_ENDS):
-            found = self._after_reorder(key) if answer.outcome is OrderOutcome.REORDERED else answer
-            answers.append((key, found))
-            if found.outcome is OrderOutcome.REORDERED and self._is_canonical(key):
+            recorded = self._after_reorder(key) if answer.outcome is OrderOutcome.REORDERED else answer
+            answers.append((key, recorded))
+            if recorded.outcome is OrderOutcome.REORDERED and self._is_canonical(key):
                 restored.add(key)
         batch.emit_all(answered(self._state.name, answers, frozenset(restored)))
         for key, answer in answers:
@@ -51,7 +51,7 @@ class CallEnds:
                 self._refused(key, f"the new order, which is sent again: code {answer.code} {answer.detail}", batch)
                 self._work.refused(key, batch.now.monotonic_ms)
             elif answer.outcome in {OrderOutcome.NOT_SENT, OrderOutcome.NO_EFFECT}:
-                # What came too late to be sent is nobody's fault: the first time it is tried again at once.
+                # A call that was too late to be sent is tried again at once the first time.
                 attempts = self._work.failed(key)
                 if attempts == 1 and answer.outcome is OrderOutcome.NOT_SENT:
                     self._work.candidates[key] = None
@@ -62,7 +62,7 @@ class CallEnds:
         return bool(answers)
 
     def _after_reorder(self, key: TopicPartition) -> Answer:
-        """Elect the first of a list that is in order now, unless something has changed since that was intended."""
+        """Elect the first of a list that is in order now, unless the reason has gone since the call was intended."""
         state = self._state
         intended, kept = state.intended_orders[key], state.orders.get(key)
         listed = state.listed_for(key.topic)
@@ -89,7 +89,7 @@ class CallEnds:
                 self._work.succeeded(key)
                 groups[key.topic, end.outcome].append(key)
                 continue
-            # A step that goes on after it, or a try that follows, has an event of its own to go by.
+            # Recorded by itself: the starter or the next try waits for the end of this partition's election.
             is_steps = key in state.reassignments and state.elections[key].leader not in state.listed_for(key.topic)
             batch.emit(end.event(state.name))
             if not is_steps:
@@ -120,11 +120,11 @@ class CallEnds:
             return
         attempts = self._work.failed(key)
         if attempts == 1 and end.outcome is ElectionOutcome.NOT_SENT and key in self._state.orders:
-            # Its list is in order: nothing has to be looked at before the next try.
+            # Its list is in order, so that the next try needs no observation.
             self._work.reordered[key] = None
             return
         self._work.try_later(key, attempts, now_ms)
 
-    def _refused(self, key: TopicPartition, what: str, batch: BatchBuilder) -> None:
-        wait = Wait(LeaderWaitReason.REFUSED, f"Kafka refuses {what}".rstrip())
+    def _refused(self, key: TopicPartition, request: str, batch: BatchBuilder) -> None:
+        wait = Wait(LeaderWaitReason.REFUSED, f"Kafka refuses {request}".rstrip())
         batch.emit_all(events_of(self._state, key, wait, None))

@@ -1,4 +1,4 @@
-"""Elections under way: their calls, and what their answers mean."""
+"""Elections under way: their calls, and the outcomes of these."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -8,14 +8,11 @@ from drover.decide.verdict import event_name
 from drover.events.leadership import ElectionOutcome, LeaderElectionEnded
 from drover.events.partitions import TopicPartition
 from drover.facts import ELECTION_NOT_NEEDED, NONE, UNKNOWN_TOPIC_OR_PARTITION, CallResult
-from drover.reconcile.contract import TAKEOVER_WAIT_MS
+from drover.reconcile.contract import LEFT_OUT, MAX_PARTITIONS_PER_CALL, OWNER_CHANGED, TAKEOVER_WAIT_MS
 from drover.reconcile.leaders.call_groups import CallGroups
 from drover.reconcile.messages import ElectLeaders, LeadersElected, Timestamp
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
-
-MAX_PARTITIONS_PER_CALL = 1000
-OWNER_CHANGED = "the owner changed while the call was open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +25,7 @@ class ElectionEnd:
     detail: str = ""
 
     def event(self, cluster: str) -> LeaderElectionEnded:
-        """Record it by itself."""
+        """Return the event that records this end alone."""
         name = event_name(cluster, self.key)
         return LeaderElectionEnded(**name, outcome=self.outcome, code=self.code, detail=self.detail)
 
@@ -36,8 +33,8 @@ class ElectionEnd:
 class Elections:
     """The calls of one cluster, from the durable intent to the recorded outcome.
 
-    While one is under way no other call about its partition begins: observations of it do not count until its outcome
-    is in the log.
+    While an election is under way no other call for its partition begins: observations of the partition do not count
+    until the outcome is in the log.
     """
 
     def __init__(self, state: ClusterState, observed: ObservationCache) -> None:
@@ -45,11 +42,11 @@ class Elections:
         self._observed = observed
         self._gathering = CallGroups()
         self._ended: deque[tuple[int, ElectionEnd]] = deque()
-        # Calls of a predecessor, and when (monotonic) they are certainly over.
+        # Calls of a predecessor, and when (monotonic) they have certainly ended.
         self._inherited: dict[TopicPartition, int] = {}
 
     def begin(self, now: Timestamp) -> None:
-        """Wait until the calls that a predecessor has left open are over, and their ends are in the log."""
+        """Wait until the calls that a predecessor has left open have ended, and that is in the log."""
         until_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
         self._inherited = dict.fromkeys(self._state.elections, until_ms)
         for key in self._inherited:
@@ -57,12 +54,12 @@ class Elections:
             self._observed.call_starts(key, changes_list=False)
 
     def propose(self, key: TopicPartition) -> None:
-        """Note an intent; from now on no look at its partition counts, so nothing begins."""
+        """Note an intent; from now on no observation of its partition counts, so that no other call begins."""
         self._gathering.put((key,))
         self._observed.call_starts(key, changes_list=False)
 
     def keep_waiting(self, key: TopicPartition) -> None:
-        """Go on ignoring looks at a partition whose reassignment has ended while an election is open."""
+        """Go on ignoring observations of a partition whose reassignment has ended while an election is open."""
         if key in self._state.elections:
             self._observed.call_starts(key, changes_list=False)
 
@@ -70,7 +67,7 @@ class Elections:
         """Make the calls that are due."""
         taken, start_by_ms = self._gathering.take(now_ms, start_by_ms)
         keys = [key for key in taken if key in self._state.elections]
-        # Nobody calls for what has ended meanwhile, so that no end of a call is to come for it.
+        # The others have ended meanwhile: no call follows for them, and so no end of one.
         self._gathering.ended(set(taken).difference(keys))
         for first in range(0, len(keys), MAX_PARTITIONS_PER_CALL):
             part = tuple(keys[first : first + MAX_PARTITIONS_PER_CALL])
@@ -108,7 +105,7 @@ class Elections:
             yield end
 
     def due_ms(self, now_ms: int) -> int | None:
-        """Tell when there is something to call for, or an end to record."""
+        """Tell when a call is to begin or an end is to be recorded."""
         if self._ended:
             return now_ms
         times = (self._gathering.due_ms(now_ms), *self._inherited.values())
@@ -120,9 +117,7 @@ class Elections:
             return self._answered(key, result)
         if ended.results is None and not ended.lost:
             return ElectionEnd(key, ElectionOutcome.NOT_SENT, detail=ended.detail)
-        return ElectionEnd(
-            key, ElectionOutcome.UNKNOWN, detail=ended.detail or "Kafka's answer leaves the partition out"
-        )
+        return ElectionEnd(key, ElectionOutcome.UNKNOWN, detail=ended.detail or LEFT_OUT)
 
     def _answered(self, key: TopicPartition, result: CallResult) -> ElectionEnd:
         if result.code == NONE:

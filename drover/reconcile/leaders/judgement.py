@@ -1,6 +1,6 @@
 """Judging one partition's leader and order: a plain function of the observation and the policy.
 
-Level-based: it says nothing when the cluster is as it should be. A listed broker goes to the end of the list (R491-2);
+Level-based: it returns None when the cluster is as it should be. A listed broker goes to the end of the list (R491-2);
 then the first replica in sync that lives and is not listed is elected, by a list that it heads.
 """
 
@@ -21,7 +21,7 @@ class LeaderPolicy:
 
     `listed` are the brokers that should not lead it, `live` those that live. With `gives_up` a listed broker that leads
     gives up leadership at once; otherwise the list is kept in an order under which no leadership moves (R491-4). With
-    `balances` the first unlisted replica is to lead. `brokers` tell which have no registration.
+    `balances` the first unlisted replica is to lead. `brokers` tells which brokers have no registration.
     """
 
     listed: Collection[int]
@@ -33,7 +33,7 @@ class LeaderPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Reorder:
-    """Keep `canonical`, and put the list into the order `replicas`; with `elects` its first is to be elected then."""
+    """Keep `canonical`, and put the list into the order `replicas`; with `elects`, elect its first afterwards."""
 
     canonical: tuple[int, ...]
     replicas: tuple[int, ...]
@@ -47,7 +47,7 @@ class Elect:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nobody who should lead can: try again later."""
+    """No replica that should lead can: try again later."""
 
     why: LeaderWaitReason
     detail: str
@@ -62,14 +62,14 @@ class Forget:
 
 @dataclass(frozen=True, slots=True)
 class LeaveAlone:
-    """Somebody else has changed the order since Drover did."""
+    """Another client has changed the order since Drover did."""
 
 
 Judgement = Reorder | Elect | Wait | Forget | LeaveAlone
 
 
 def judge(seen: PartitionFacts, kept: KeptOrder | None, policy: LeaderPolicy) -> Judgement | None:
-    """Say what follows from one look at a partition that Drover is not moving; None if it is as it should be."""
+    """Judge one observation of a partition that Drover is not moving; None if it is as it should be."""
     if kept is not None:
         strange = _strange(seen, kept)
         if strange is not None:
@@ -79,7 +79,7 @@ def judge(seen: PartitionFacts, kept: KeptOrder | None, policy: LeaderPolicy) ->
     if seen.move is not None:
         return _wait_for_others(seen, policy)
     canonical = seen.replicas if kept is None else kept.canonical
-    # Kafka refuses every list that names a broker without a registration: such a list stays in its order.
+    # Kafka refuses every list that names an unregistered broker, so that such a list keeps its order.
     order = seen.replicas if policy.brokers.unregistered(seen.replicas) else wanted_order(canonical, seen, policy)
     is_restored = kept is not None and (order == canonical or order[0] != seen.replicas[0])
     elects = _elects(order, seen, policy, is_restored=is_restored)
@@ -92,27 +92,27 @@ def judge(seen: PartitionFacts, kept: KeptOrder | None, policy: LeaderPolicy) ->
     return _wait(seen, policy)
 
 
-def is_strange(found: Judgement | None, seen: PartitionFacts | None, shortest: int | None) -> bool:
-    """Whether old metadata may be the reason for a judgement, so that it must persist before anything follows.
+def is_strange(judgement: Judgement | None, seen: PartitionFacts | None, shortest: int | None) -> bool:
+    """Whether a judgement may rest on old metadata, so that it must persist before it is acted on.
 
-    Where a list is longer than another one of its topic (`shortest`) and Drover has not ordered it before, it may be
-    that of somebody's move that is over and that no List has shown: a reorder would copy what that move has removed.
+    A list that is longer than the topic's `shortest`, and that Drover has not ordered before, may be the merged list of
+    another client's move that has ended and that no List has shown: a reorder would bring removed replicas back.
     """
-    if isinstance(found, Reorder) and seen is not None and shortest is not None:
-        return len(seen.replicas) > shortest and found.canonical == seen.replicas
-    return isinstance(found, Forget | LeaveAlone) and found != Forget(OrderEnd.RESTORED)
+    if isinstance(judgement, Reorder) and seen is not None and shortest is not None:
+        return len(seen.replicas) > shortest and judgement.canonical == seen.replicas
+    return isinstance(judgement, Forget | LeaveAlone) and judgement != Forget(OrderEnd.RESTORED)
 
 
 def wanted_order(canonical: tuple[int, ...], seen: PartitionFacts, policy: LeaderPolicy) -> tuple[int, ...]:
     """Return the order that the list should have now.
 
-    Where a listed broker leads and the first replica of that order cannot, the first one that can heads the list for as
-    long as that is so: Kafka elects the head of a list only.
+    Where a listed broker leads and the first replica of that order cannot lead, the first one that can heads the list
+    meanwhile: Kafka elects only the head of a list.
     """
     listed = policy.listed
     if not must_give_up(seen, policy):
         if seen.leader in listed and not (policy.gives_up or policy.balances):
-            # R491-4: its place in the order decides when it leads; that is no change's to take.
+            # R491-4: its place in the order decides when it leads, and a reorder must not change that.
             listed = {broker for broker in listed if broker != seen.leader}
         return deprioritise(canonical, listed)
     order = deprioritise(canonical, listed)
@@ -132,7 +132,7 @@ def _strange(seen: PartitionFacts, kept: KeptOrder) -> Judgement | None:
 
 
 def must_give_up(seen: PartitionFacts, policy: LeaderPolicy) -> bool:
-    """Whether a listed broker leads that should not, and there is anybody else."""
+    """Whether a listed broker leads that should not, and there is an unlisted replica."""
     return (
         seen.leader is not None
         and seen.leader in policy.listed
@@ -144,13 +144,13 @@ def must_give_up(seen: PartitionFacts, policy: LeaderPolicy) -> bool:
 def can_lead(broker: int, seen: PartitionFacts, policy: LeaderPolicy) -> bool:
     """Whether a broker is in sync and can be seen to lead.
 
-    Kafka would elect an unreachable one too, but whoever connects as Drover does could not find that leader.
+    Kafka would elect an unreachable one too, but clients of Drover's listener could not find that leader.
     """
     return broker in seen.isr and broker in policy.live
 
 
 def _elects(order: tuple[int, ...], seen: PartitionFacts, policy: LeaderPolicy, *, is_restored: bool) -> bool:
-    """Whether the first of the order is to be elected: it can lead, another one does, and there is a reason."""
+    """Whether to elect the first of the order: it can lead, another broker leads, and the policy asks for it."""
     if seen.leader is None or seen.leader == order[0] or not can_lead(order[0], seen, policy):
         return False
     if order[0] in policy.listed and (seen.leader not in policy.listed or must_give_up(seen, policy)):
@@ -172,7 +172,7 @@ def _wait(seen: PartitionFacts, policy: LeaderPolicy) -> Wait | None:
         )
         return Wait(LeaderWaitReason.UNREGISTERED_REPLICA, detail)
     others = [broker for broker in seen.replicas if broker not in policy.listed]
-    # Somebody leads, so that everything in the ISR lives.
+    # There is a leader, so that every broker in the ISR lives.
     unreachable = [broker for broker in others if broker in seen.isr and broker not in policy.live]
     names = ", ".join(map(str, others))
     detail = f"broker {seen.leader} leads, and none of {names} is in sync and alive: bring one of them back"

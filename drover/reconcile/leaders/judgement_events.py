@@ -1,4 +1,4 @@
-"""The events with which a judgement is acted on, all but a reorder's (`drover.reconcile.leaders.reorders`)."""
+"""The events that follow a judgement; those of a reorder are in `drover.reconcile.leaders.reorders`."""
 
 from collections.abc import Iterator
 
@@ -20,25 +20,25 @@ from drover.state.cluster import ClusterState
 def election(
     state: ClusterState, key: TopicPartition, topic_id: str, replicas: tuple[int, ...], leader: int | None = None
 ) -> LeaderElectionIntended:
-    """Intend the election of the first of a list; `leader` leads now, None if that is not known."""
+    """Intend the election of the first of a list; `leader` is the present one, None if unknown."""
     return LeaderElectionIntended(**event_name(state.name, key), topic_id=topic_id, replicas=replicas, leader=leader)
 
 
 def events_of(
-    state: ClusterState, key: TopicPartition, found: Judgement | None, facts: PartitionFacts | None
+    state: ClusterState, key: TopicPartition, judgement: Judgement | None, facts: PartitionFacts | None
 ) -> Iterator[LeadershipEvent]:
-    """Yield what is to be recorded; a wait only once while its reason and words stay the same."""
-    name, known = event_name(state.name, key), state.waiting.get(key)
-    match found:
+    """Yield the events to record; a wait only when its reason or words are new."""
+    name, wait = event_name(state.name, key), state.waiting.get(key)
+    match judgement:
         case Elect() if facts is not None:
             yield election(state, key, facts.topic_id, facts.replicas, facts.leader)
         case Wait():
-            if known is None or (known.why, known.detail) != (found.why, found.detail):
-                yield LeaderWaiting(**name, why=found.why, detail=found.detail)
+            if wait is None or (wait.why, wait.detail) != (judgement.why, judgement.detail):
+                yield LeaderWaiting(**name, why=judgement.why, detail=judgement.detail)
         case Forget():
-            yield LeaderOrderEnded(**name, why=found.why, replicas=() if facts is None else facts.replicas)
+            yield LeaderOrderEnded(**name, why=judgement.why, replicas=() if facts is None else facts.replicas)
         case LeaveAlone() if facts is not None:
             yield LeaderOrderLeft(**name, replicas=facts.replicas, expected=state.orders[key].replicas)
         case _:
-            if known is not None:
+            if wait is not None:
                 yield LeaderWaitEnded(**name)

@@ -1,4 +1,4 @@
-"""Which brokers leave the list by themselves: their time is over, or their replicas are in sync."""
+"""Brokers that leave the list by themselves: their time is over, or their replicas are in sync."""
 
 from collections.abc import Collection, Mapping
 
@@ -16,27 +16,27 @@ IN_SYNC_MS = 20_000
 class ListingEnds:
     """The ends of the listings of one cluster.
 
-    Log time follows the clocks of the brokers that append. What one has recorded that was far ahead and is right again
-    would hold for as long as it was ahead. Such a listing ends after the time it was made for, by the owner's clock.
+    Log time follows the clocks of the brokers that append. A listing that was made while a clock ran ahead begins in
+    the future; it ends after its own duration by the owner's clock, not when log time reaches its end.
     """
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        # By broker: the listing's beginning, which is still to come, and when (monotonic) its time is over.
+        # By broker: the listing's beginning, in the future, and when (monotonic) its time is over.
         self._ahead: dict[int, tuple[int, int]] = {}
-        # By broker: its listing, and the end of the first and the beginning of the last of the surveys (monotonic) that
-        # show it in sync without interruption.
+        # By broker: its listing, and when the first survey in a row that shows it in sync ended, and the last one began
+        # (monotonic).
         self._in_sync: dict[int, tuple[Listing, int, int]] = {}
 
     @property
     def until_in_sync(self) -> Collection[int]:
         """The brokers that are listed until their replicas are in sync."""
-        return tuple(broker for broker, one in self._state.listings.items() if one.until_in_sync)
+        return tuple(broker for broker, listing in self._state.listings.items() if listing.until_in_sync)
 
     def surveyed(self, reader: SurveyReader) -> None:
-        """Note which brokers a survey that was read to its end shows alive, and in sync with all replicas they have.
+        """Note the brokers that a survey, read to its end, shows alive with all their replicas in sync.
 
-        A replica that a move is still adding does not count: it says nothing about what the broker missed.
+        A replica that a move is still adding does not count: the broker did not miss it.
         """
         survey, before, self._in_sync = reader.survey, self._in_sync, {}
         for broker, lagging in reader.out_of_sync.items():
@@ -45,8 +45,8 @@ class ListingEnds:
                 continue
             if any(self._counts(broker, key) for key in lagging):
                 continue
-            known = before.get(broker)
-            since_ms = survey.ended_ms if known is None or known[0] != listing else known[1]
+            earlier = before.get(broker)
+            since_ms = survey.ended_ms if earlier is None or earlier[0] != listing else earlier[1]
             self._in_sync[broker] = listing, since_ms, survey.started_ms
 
     def _counts(self, broker: int, key: TopicPartition) -> bool:
@@ -58,7 +58,7 @@ class ListingEnds:
         return not is_coming and broker in state.listed_for(key.topic)
 
     def over(self, now: Timestamp) -> Mapping[int, str]:
-        """Return the brokers that leave the list, each with the reason; `now` is in log time."""
+        """Return the brokers that leave the list, each with the reason; `now` has log time as its wall clock."""
         reasons = {broker: f"the time of broker {broker} on the list is over" for broker in self._timed_out(now)}
         for broker, (listing, since_ms, seen_ms) in self._in_sync.items():
             if seen_ms - since_ms >= IN_SYNC_MS and self._state.listings.get(broker) == listing:
@@ -66,18 +66,18 @@ class ListingEnds:
         return reasons
 
     def _timed_out(self, now: Timestamp) -> frozenset[int]:
-        found, ahead = set(), {}
-        for broker, one in self._state.listings.items():
-            if one.until_ms is None:
+        timed_out, ahead = set(), {}
+        for broker, listing in self._state.listings.items():
+            if listing.until_ms is None:
                 continue
-            if one.until_ms <= now.wall_ms:
-                found.add(broker)
-            elif one.since_ms > now.wall_ms:
+            if listing.until_ms <= now.wall_ms:
+                timed_out.add(broker)
+            elif listing.since_ms > now.wall_ms:
                 since_ms, over_ms = self._ahead.get(broker, (None, 0))
-                if since_ms != one.since_ms:
-                    over_ms = now.monotonic_ms + one.until_ms - one.since_ms
-                ahead[broker] = one.since_ms, over_ms
+                if since_ms != listing.since_ms:
+                    over_ms = now.monotonic_ms + listing.until_ms - listing.since_ms
+                ahead[broker] = listing.since_ms, over_ms
                 if over_ms <= now.monotonic_ms:
-                    found.add(broker)
+                    timed_out.add(broker)
         self._ahead = ahead
-        return frozenset(found)
+        return frozenset(timed_out)

@@ -1,7 +1,7 @@
 """Leaders of partitions that Drover is moving: given up during the move where Kafka's list allows it.
 
-The order is the route's (`drover.reconcile.moves.start`): each step is sent with listed brokers last (X8). Once the
-first of the list may lead, it is elected, also while replicas are copied, and before a move that waits has begun.
+Each step is sent with listed brokers last (X8, `drover.reconcile.moves.start`). Once the first of the list may lead, it
+is elected, also while replicas are copied, and while a move still waits to begin.
 """
 
 from drover.decide.order_endings import is_reorder
@@ -18,7 +18,7 @@ def may_elect(reassignment: Reassignment) -> bool:
 
 
 def judge_moving(seen: PartitionFacts, reassignment: Reassignment, policy: LeaderPolicy) -> Elect | Wait | None:
-    """Say what follows for the leader from one look at a partition on the move; None if it is as it should be."""
+    """Judge the leader in one observation of a moving partition; None if it is as it should be."""
     if is_reorder(reassignment) or not must_give_up(seen, policy):
         return None
     step = reassignment.step

@@ -1,8 +1,8 @@
 """Alter calls that only change the order of lists, from the durable intent to the recorded outcome.
 
-Such a call copies nothing, and once it is answered the order is there: Kafka's controller has written it before it
-answers. So a list whose replicas are all in sync needs neither a reassignment nor a look afterwards. Many partitions
-share one event. Only a lost answer is looked for in the cluster.
+Such a call copies nothing, and Kafka's controller writes the order before it answers. So a list whose replicas are all
+in sync needs neither a reassignment nor an observation afterwards. Many partitions share one event. Only a call whose
+answer was lost is resolved by observing the cluster.
 """
 
 from collections import defaultdict
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from drover.events.leadership import LeaderOrdersAnswered, LeaderOrdersIntended, OrderChange, OrderOutcome
 from drover.events.partitions import TopicPartition
 from drover.facts import NONE, PartitionFacts
-from drover.reconcile.contract import TAKEOVER_WAIT_MS
+from drover.reconcile.contract import MAX_PARTITIONS_PER_CALL, TAKEOVER_WAIT_MS
 from drover.reconcile.debounce import Debounce
 from drover.reconcile.gates import changes_nothing
 from drover.reconcile.leaders.call_groups import CallGroups
@@ -21,8 +21,6 @@ from drover.reconcile.messages import AlterPartitions, CallEnded, Timestamp
 from drover.reconcile.moves.calls import JUDGED
 from drover.reconcile.observations import CachedObservation, CallEffect, ObservationCache
 from drover.state.cluster import ClusterState
-
-MAX_PARTITIONS_PER_CALL = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +36,10 @@ _REORDERED, _NO_EFFECT = Answer(OrderOutcome.REORDERED), Answer(OrderOutcome.NO_
 
 
 def may_be_sent_alone(state: ClusterState, seen: PartitionFacts) -> bool:
-    """Whether the answer to a call that reorders this list is its end.
+    """Whether the answer to a call that reorders this list completes it.
 
-    Not if a replica is out of sync, since some versions wait for it, nor in ZooKeeper mode, where the controller works
-    on one partition after the other: there a reorder is a reassignment.
+    Not if a replica is out of sync, since some versions wait for it, nor in ZooKeeper mode, where the controller
+    handles one partition after the other: there a reorder is a reassignment.
     """
     is_slow = state.traits is not None and state.traits.zookeeper_mode
     return not (is_slow or changes_nothing(state)) and len(seen.isr) == len(seen.replicas)
@@ -55,7 +53,7 @@ class OrderCalls:
         self._observed = observed
         # By topic and its id: the changes of the batch under way.
         self._changes: dict[tuple[str, str], dict[int, OrderChange]] = defaultdict(dict)
-        # How many those are.
+        # How many changes these are.
         self.collected = 0
         self._gathering = CallGroups()
         self._answers: dict[TopicPartition, tuple[int, Answer]] = {}
@@ -63,9 +61,9 @@ class OrderCalls:
         self._debounce = Debounce()
 
     def begin(self, now: Timestamp) -> None:
-        """Look for what a predecessor's calls have done, once they are certainly over.
+        """Resolve a predecessor's open calls by observation, once they have certainly ended.
 
-        What has ended it may have changed just now: old metadata does not count after a takeover, either.
+        Orders that it has completed are noted as made, so that old metadata does not count after a takeover, either.
         """
         for key, order in self._state.orders.items():
             if not order.left_alone and key not in self._state.moves.in_flight:
@@ -78,13 +76,13 @@ class OrderCalls:
     # -- intents
 
     def add(self, key: TopicPartition, seen: PartitionFacts, wanted: Reorder) -> None:
-        """Collect one change for `take_intents`; no look at its partition counts from then on."""
+        """Collect one change for `take_intents`, which intends it."""
         change = OrderChange(wanted.canonical, seen.replicas, wanted.replicas, wanted.elects, seen.leader)
         self._changes[key.topic, seen.topic_id][key.partition] = change
         self.collected += 1
 
     def take_intents(self) -> Iterator[LeaderOrdersIntended]:
-        """Make one event per topic of what was collected."""
+        """Make one event per topic of the changes collected."""
         collected, self._changes, self.collected = self._changes, defaultdict(dict), 0
         for (topic, topic_id), changes in collected.items():
             yield LeaderOrdersIntended(
@@ -96,7 +94,7 @@ class OrderCalls:
             )
 
     def intended(self, event: LeaderOrdersIntended) -> None:
-        """Note intents; from now on no look at their partitions counts."""
+        """Note intents; from now on no observation of their partitions counts."""
         keys = event.keys
         self._gathering.put(keys)
         for key in keys:
@@ -105,7 +103,7 @@ class OrderCalls:
     # -- calls
 
     def due_ms(self, now_ms: int) -> int | None:
-        """Tell when there is something to call for, or an answer to record."""
+        """Tell when a call is to begin or an answer is to be recorded."""
         return now_ms if self._answers else self._gathering.due_ms(now_ms)
 
     def calls(self, now_ms: int, start_by_ms: int) -> Iterator[AlterPartitions]:
@@ -123,7 +121,7 @@ class OrderCalls:
         self._answers.update(dict.fromkeys(keys, (0, answer)))
 
     def ended(self, ended: CallEnded) -> None:
-        """Take in the end of a call; what it means is taken by `take_answers`, or looked for if that is not known."""
+        """Take in the end of a call; `take_answers` takes its outcome, once observed if the answer was lost."""
         self._gathering.ended(ended.partitions)
         orders = self._state.intended_orders
         for key in ended.partitions:
@@ -138,7 +136,7 @@ class OrderCalls:
                 self._answers[key] = ended.ended_ms, answer
 
     def _doubt(self, key: TopicPartition, ended_ms: int) -> None:
-        """Believe no look at the list from before a lost call while metadata may be old: no command either may."""
+        """Ignore observations of the list from before a lost call while metadata may be old, for commands as well."""
         self._observed.call_replaced(key, self._state.intended_orders[key].expected, ended_ms)
 
     def _meaning(self, key: TopicPartition, ended: CallEnded) -> Answer | None:
@@ -155,25 +153,25 @@ class OrderCalls:
     # -- lost answers
 
     def is_lost(self, key: TopicPartition) -> bool:
-        """Whether the answer to the call about a partition was lost: a look tells what it did."""
+        """Whether the answer to a partition's call was lost, so that an observation tells its outcome."""
         return key in self._lost
 
     def lost(self) -> Sequence[TopicPartition]:
-        """List the partitions to look at because of that."""
+        """List the partitions to observe because of that."""
         return tuple(self._lost)
 
-    def look(self, key: TopicPartition, seen: CachedObservation) -> None:
-        """Find the outcome of a lost call in a look that began after its end; an old list must be seen twice."""
+    def resolve(self, key: TopicPartition, seen: CachedObservation) -> None:
+        """Resolve a lost call by an observation that began after its end; the old list must be observed twice."""
         intended, facts = self._state.intended_orders[key], seen.facts
         is_same = facts is not None and facts.topic_id == intended.topic_id
         if facts is not None and is_same and facts.replicas == intended.replicas and facts.move is None:
-            self._found(key, seen, _REORDERED)
+            self._settle(key, seen, _REORDERED)
         elif self._debounce.has_persisted(key, seen):
-            self._found(key, seen, _NO_EFFECT)
+            self._settle(key, seen, _NO_EFFECT)
         else:
             self._debounce.note(key, seen.ended_ms, unconfirmed=True)
 
-    def _found(self, key: TopicPartition, seen: CachedObservation, answer: Answer) -> None:
+    def _settle(self, key: TopicPartition, seen: CachedObservation, answer: Answer) -> None:
         self._debounce.forget(key)
         self._lost.discard(key)
         self._answers[key] = seen.ended_ms, answer
@@ -194,7 +192,7 @@ class OrderCalls:
 def answered(
     cluster: str, answers: Sequence[tuple[TopicPartition, Answer]], restored: frozenset[TopicPartition]
 ) -> Iterator[LeaderOrdersAnswered]:
-    """Make one event of all that have the same topic and the same outcome."""
+    """Make one event of all answers with the same topic and outcome."""
     groups: dict[tuple[str, Answer], list[int]] = defaultdict(list)
     for key, answer in answers:
         groups[key.topic, answer].append(key.partition)

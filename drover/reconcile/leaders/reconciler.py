@@ -1,4 +1,4 @@
-"""Leaders and orders: finds what is not as the list of brokers asks, looks closer, and does what `judge` says."""
+"""Leaders and orders: surveys find partitions to correct, an observation confirms it, `judge` says how."""
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -43,11 +43,11 @@ from drover.reconcile.messages import CallEnded, Effect, Identified, Input, Lead
 from drover.reconcile.observations import FRESH_TO_START_MS, CachedObservation, ObservationCache
 from drover.state.cluster import ClusterState
 
-# How many partitions may have been looked at and not acted on, and how few of them let further ones be looked at: what
-# is not acted on while it is fresh must be looked at again. How many are acted on in one batch.
-MAX_LOOKS, FEW_LOOKS, MAX_ACTS = 600, 300, 120
-# How many of those that wait are looked at again in one go.
-MAX_WAITING_LOOKS = 100
+# How many observed partitions may wait to be acted on, how few of them let further ones be observed (an observation
+# that is no longer fresh must be repeated), and how many are acted on in one batch.
+MAX_READY, FEW_READY, MAX_ACTS = 600, 300, 120
+# How many waiting partitions are observed again at a time.
+MAX_WAITING_OBSERVED = 100
 
 
 class LeadershipReconciler(Reconciler):
@@ -63,7 +63,7 @@ class LeadershipReconciler(Reconciler):
         self._work = Worklist()
         self._ends = CallEnds(state, self._order_calls, self._elections, self._work)
         self._debounce = Debounce()
-        # Reorders that somebody has cancelled, or that failed: they are tried again after a pause.
+        # Reorders that were cancelled or that failed: they are tried again after a pause.
         self._taken_back: list[TopicPartition] = []
         self._moved: list[TopicPartition] = []
         self._reader: SurveyReader | None = None
@@ -72,7 +72,7 @@ class LeadershipReconciler(Reconciler):
         # Monotonic; 0 asks for a survey at once.
         self._next_survey_ms = 0
         self._live: frozenset[int] = frozenset()
-        # By topic; what they are made of changes between two passes only.
+        # By topic; valid for one pass, in which their inputs do not change.
         self._policies: dict[str, LeaderPolicy] = {}
         # By type: with structs, a pattern costs as much as most of these functions.
         self._following: Mapping[type[Event], Callable[[Any], None]] = {
@@ -84,7 +84,7 @@ class LeadershipReconciler(Reconciler):
             **dict.fromkeys(ENDINGS, self._reassignment_ended),
             **dict.fromkeys((CallAccepted, StepConfirmed), self._list_changed),
         }
-        # What a predecessor has left; a survey finds what is still to be done.
+        # Take over calls and reorders of a predecessor; a survey finds everything else.
         self._elections.begin(now)
         self._order_calls.begin(now)
         self._reorders.begin()
@@ -97,12 +97,12 @@ class LeadershipReconciler(Reconciler):
     # -- in
 
     def observe(self, entry: Input, batch: BatchBuilder) -> None:
-        """Take in looks, surveys and the ends of elections; what follows from them is decided in `reconcile`."""
+        """Take in observations, surveys and the ends of calls; `reconcile` acts on them."""
         match entry:
             case Observation():
                 for key in entry.partitions:
                     if self._order_calls.is_lost(key):
-                        self._order_calls.look(key, self.observed.partitions[key])
+                        self._order_calls.resolve(key, self.observed.partitions[key])
                     elif key in self._work.candidates or key in self.state.waiting:
                         self._work.seen(key)
                 self._see_live(batch)
@@ -129,7 +129,7 @@ class LeadershipReconciler(Reconciler):
             batch.emit_all(self._balancing.after_return(sorted(self._live - before)))
 
     def follow(self, changes: Changes) -> None:
-        """Follow the reorders, and look again where something has changed."""
+        """Follow reorders and calls, and note partitions to observe again after a change."""
         for event in changes.events:
             follow = self._following.get(type(event))
             if follow is not None:
@@ -161,16 +161,16 @@ class LeadershipReconciler(Reconciler):
         elif is_own or key in state.orders or not state.listed_for(key.topic).isdisjoint(event.replicas):
             self._work.candidates[key] = None
 
-    # -- what follows
+    # -- reconciling
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Record what has ended, find what is to be done, and do some of it; while frozen nothing begins (R236-9)."""
+        """Record ended calls, read the survey, and act on ready partitions; none while frozen (R236-9)."""
         self._record_ends(batch)
         state = self.state
         self._policies = {}
         if not calls_nothing(state):
             self._read_survey(batch)
-        # A matter of the log, whichever cluster answers.
+        # Listings expire by log time, whichever cluster answers.
         if over := self._listing_ends.over(batch.now):
             batch.emit(expire(state, over))
         if changes_nothing(state):
@@ -184,8 +184,8 @@ class LeadershipReconciler(Reconciler):
 
     def _record_ends(self, batch: BatchBuilder) -> None:
         now_ms = batch.now.monotonic_ms
-        if self._ends.record(batch) and not any(self._may_look(key, now_ms) for key in self._work.candidates):
-            # Somebody may wait for a broker to lead nothing: it is counted as soon as that may be so.
+        if self._ends.record(batch) and not any(self._may_observe(key, now_ms) for key in self._work.candidates):
+            # A client may wait until a broker leads nothing: leaders are counted as soon as that may be so.
             self._next_survey_ms = 0
         self._work.moved(self._moved, now_ms)
         self._work.forget_old(now_ms)
@@ -194,7 +194,7 @@ class LeadershipReconciler(Reconciler):
             self._work.try_later(key, LONG_PAUSE, now_ms)
 
     def _read_survey(self, batch: BatchBuilder) -> None:
-        """Go through a piece of the last survey."""
+        """Read a piece of the last survey."""
         reader = self._reader
         if reader is None:
             return
@@ -213,7 +213,7 @@ class LeadershipReconciler(Reconciler):
         batch.emit_all(self._balancing.after_survey(batch.at_ms, batch.now.monotonic_ms, is_idle=is_idle))
 
     def _check(self, key: TopicPartition, facts: PartitionFacts) -> None:
-        """Look closer at a partition that is not as it should be; a survey alone says too little to act on."""
+        """Note a partition that is not as it should be: before it is acted on, it is observed by itself."""
         state = self.state
         order = state.orders.get(key)
         is_led_well = facts.leader == facts.replicas[0] and order is None
@@ -252,7 +252,7 @@ class LeadershipReconciler(Reconciler):
         return max(0, state.limits.max_leader_movements - under_way)
 
     def _some(self, keys: dict[TopicPartition, None]) -> Iterator[TopicPartition]:
-        """Take one after the other, as long as there is room; those of which nothing comes leave it to the next."""
+        """Take one after the other while there is room; one that needs no action leaves its room to the next."""
         for key in list(islice(keys, MAX_ACTS)):
             if self._room:
                 del keys[key]
@@ -263,7 +263,7 @@ class LeadershipReconciler(Reconciler):
         if kept is None or kept.left_alone or key in self.state.reassignments or self._is_busy(key):
             self._work.candidates[key] = None
         elif kept.replicas[0] in (listed := self.state.listed_for(key.topic)) and not listed.issuperset(kept.replicas):
-            # The list has changed since the reorder began.
+            # The brokers that should not lead have changed since the reorder began.
             self._work.candidates[key] = None
         else:
             batch.emit(election(self.state, key, kept.topic_id, kept.replicas))
@@ -274,54 +274,54 @@ class LeadershipReconciler(Reconciler):
         return is_called or (moving is not None and not may_elect(moving))
 
     def _act(self, key: TopicPartition, batch: BatchBuilder) -> None:
-        """Do what follows from the last look at one partition; with an old one, look again."""
+        """Act on the last observation of one partition; if it is old, observe again."""
         if self._is_busy(key):
             return
         if expired_calls(self.state, key, batch.at_ms) is not None:
-            # A move that was given up may still take effect, and a reorder would undo it.
+            # A call of a move that was given up may still take effect, and a reorder would undo that.
             self._work.try_later(key, LONG_PAUSE, batch.now.monotonic_ms)
             return
         seen = self.observed.fresh(key, batch.now.monotonic_ms, FRESH_TO_START_MS)
         if seen is None or self._work.is_behind(key, seen):
             self._work.candidates[key] = None
             return
-        found = self._judge(key, seen)
-        may_be_old = is_strange(found, seen.facts, self._shortest.get(key.topic))
+        judgement = self._judge(key, seen)
+        may_be_old = is_strange(judgement, seen.facts, self._shortest.get(key.topic))
         if may_be_old and not self._debounce.has_persisted(key, seen):
             # Brokers' metadata lags behind the controller.
             self._debounce.note(key, seen.ended_ms, unconfirmed=True)
             self._work.candidates[key] = None
             return
         self._debounce.forget(key)
-        self._do(key, found, seen.facts, batch)
+        self._do(key, judgement, seen.facts, batch)
 
     def _judge(self, key: TopicPartition, seen: CachedObservation) -> Judgement | None:
         kept, moving = self.state.orders.get(key), self.state.reassignments.get(key)
         if moving is not None:
-            # A partition that is gone is the move's to find out.
+            # That the partition is gone is found by its move.
             return None if seen.facts is None else judge_moving(seen.facts, moving, self._policy(key.topic))
         if seen.facts is None:
             return None if kept is None else Forget(OrderEnd.GONE)
         return judge(seen.facts, kept, self._policy(key.topic))
 
     def _do(
-        self, key: TopicPartition, found: Judgement | None, facts: PartitionFacts | None, batch: BatchBuilder
+        self, key: TopicPartition, judgement: Judgement | None, facts: PartitionFacts | None, batch: BatchBuilder
     ) -> None:
-        if isinstance(found, Reorder) and facts is not None:
+        if isinstance(judgement, Reorder) and facts is not None:
             if may_be_sent_alone(self.state, facts):
-                self._order_calls.add(key, facts, found)
+                self._order_calls.add(key, facts, judgement)
             else:
-                batch.emit_all(self._reorders.begin_one(key, facts, found))
+                batch.emit_all(self._reorders.begin_one(key, facts, judgement))
         else:
-            batch.emit_all(events_of(self.state, key, found, facts))
-        if isinstance(found, Forget) and found.why is not OrderEnd.RESTORED:
-            # What is there now is another list: it is judged anew.
+            batch.emit_all(events_of(self.state, key, judgement, facts))
+        if isinstance(judgement, Forget) and judgement.why is not OrderEnd.RESTORED:
+            # The partition has another list now, which is judged anew.
             self._work.candidates[key] = None
 
     # -- out
 
     def effects(self, now: Timestamp, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
-        """Make the calls that are due; none where a gate was shut since they were intended."""
+        """Make the calls that are due; none if a gate was shut since they were intended."""
         lapsed = lapsed or lapse(self.state, CHANGE_GATES)
         if lapsed is not None:
             self._order_calls.withhold(lapsed)
@@ -331,42 +331,42 @@ class LeadershipReconciler(Reconciler):
         yield from self._elections.calls(now.monotonic_ms, start_by_ms)
 
     def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
-        """Watch closely while there is something to look at.
+        """Watch closely while there are candidates to observe.
 
-        Every partition is looked at once in a while, and at once after a change, as long as there is anything to keep.
+        While any order or leader is to be kept, a survey is due once in a while, and at once after a change.
         """
         now_ms, may_change = now.monotonic_ms, not changes_nothing(self.state)
         is_survey_due = self._is_active and not self._next_survey_ms
         is_near = may_change and (is_survey_due or bool(self._work.candidates))
         waits = Urgency.WAITING if self.state.waiting or self.state.balance is not None else Urgency.IDLE
         return Attention(
-            partitions=() if moves is None else tuple(self._to_look_at(now_ms, may_change=may_change)),
+            partitions=() if moves is None else tuple(self._to_observe(now_ms, may_change=may_change)),
             survey=self._is_active and self._reader is None and now_ms >= self._next_survey_ms,
             due_ms=self._due_ms(now, may_change=may_change),
             urgency=Urgency.BUSY if is_near or self._order_calls.lost() else waits,
-            is_pressing=may_change and (is_survey_due or self._may_look_now(now_ms)),
+            is_pressing=may_change and (is_survey_due or self._may_observe_now(now_ms)),
         )
 
-    def _to_look_at(self, now_ms: int, *, may_change: bool) -> Iterator[TopicPartition]:
-        """Look at what is worth it, as far as there is room for acting on it; at what waits once in a while."""
+    def _to_observe(self, now_ms: int, *, may_change: bool) -> Iterator[TopicPartition]:
+        """Choose candidates, as many as there is room to act on, and waiting partitions once in a while."""
         yield from (key for key in self._order_calls.lost() if self.observed.call_ended_ms(key) <= now_ms)
         if not may_change:
             return
         ready = len(self._work.ready)
-        room = min(MAX_LOOKS - ready, self._room) if ready <= FEW_LOOKS else 0
-        may_look = (key for key in self._work.candidates if self._may_look(key, now_ms))
-        yield from islice(may_look, room)
-        # What waits for its own move is looked at when that goes on, and by every survey.
+        room = min(MAX_READY - ready, self._room) if ready <= FEW_READY else 0
+        candidates = (key for key in self._work.candidates if self._may_observe(key, now_ms))
+        yield from islice(candidates, room)
+        # A partition that waits for its own move is observed as that goes on, and by every survey.
         old = (
             key
             for key, wait in self.state.waiting.items()
             if wait.why is not LeaderWaitReason.BEING_MOVED
-            and self._may_look(key, now_ms)
+            and self._may_observe(key, now_ms)
             and self.observed.fresh(key, now_ms) is None
         )
-        yield from islice(old, min(MAX_WAITING_LOOKS, room))
+        yield from islice(old, min(MAX_WAITING_OBSERVED, room))
 
-    def _may_look(self, key: TopicPartition, now_ms: int) -> bool:
+    def _may_observe(self, key: TopicPartition, now_ms: int) -> bool:
         return (
             not self._is_busy(key)
             and not self.observed.is_calling(key)
@@ -375,7 +375,7 @@ class LeadershipReconciler(Reconciler):
         )
 
     def _due_ms(self, now: Timestamp, *, may_change: bool) -> int | None:
-        """Wake for what can go on at once, for the end of a pause, and when a broker's time on the list is over."""
+        """Wake for work that can go on at once, for calls and their ends, and when a listing expires."""
         now_ms = now.monotonic_ms
         times = [self._elections.due_ms(now_ms), self._order_calls.due_ms(now_ms)]
         expiry_ms = next_expiry_ms(self.state)
@@ -386,8 +386,8 @@ class LeadershipReconciler(Reconciler):
             times.append(now_ms)
         return min((due for due in times if due is not None), default=None)
 
-    def _may_look_now(self, now_ms: int) -> bool:
-        """Whether a look at a partition that may be acted on is due at once."""
-        may_act = len(self._work.ready) <= FEW_LOOKS and self._room
-        few = islice(self._work.candidates, MAX_WAITING_LOOKS)
-        return bool(may_act) and any(self._may_look(key, now_ms) for key in few)
+    def _may_observe_now(self, now_ms: int) -> bool:
+        """Whether a candidate that may be acted on is to be observed at once."""
+        may_act = len(self._work.ready) <= FEW_READY and self._room
+        few = islice(self._work.candidates, MAX_WAITING_OBSERVED)
+        return bool(may_act) and any(self._may_observe(key, now_ms) for key in few)

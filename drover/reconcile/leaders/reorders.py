@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from drover.decide.leaders import DROVER
 from drover.decide.order_endings import PLAN_PREFIX, is_reorder
-from drover.decide.verdict import event_name
+from drover.decide.plan_names import unused_plan_name
+from drover.decide.verdict import DROVER, event_name
 from drover.events.leadership import LeaderOrderKept
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened
@@ -28,16 +28,16 @@ class Reorders:
         self._state = state
         self.keys: set[TopicPartition] = set()
         self._blocked: set[TopicPartition] = set()
-        # Those whose first replica is to be elected afterwards: a successor finds out by looking.
+        # Those whose first replica is to be elected afterwards; a successor learns it from a survey.
         self._electing: set[TopicPartition] = set()
         self._plan = ""
 
     def begin(self) -> None:
-        """Find what a predecessor has left."""
+        """Find the reorders and the plan of a predecessor."""
         plans = self._state.plans.values()
         ours = [plan.name for plan in plans if plan.by == DROVER and plan.name.startswith(PLAN_PREFIX)]
         self._plan = max((name for name in ours if self._is_open(name)), default="")
-        self.keys = {key for key, one in self._state.reassignments.items() if is_reorder(one)}
+        self.keys = {key for key, reassignment in self._state.reassignments.items() if is_reorder(reassignment)}
         self._blocked = {key for key in self.keys if self._state.reassignments[key].block is not None}
 
     def begin_one(self, key: TopicPartition, seen: PartitionFacts, wanted: Reorder) -> Iterator[AnyEvent]:
@@ -48,7 +48,7 @@ class Reorders:
         if kept is None or kept.replicas != seen.replicas:
             yield LeaderOrderKept(**name, topic_id=seen.topic_id, canonical=wanted.canonical, replicas=seen.replicas)
         if not self._is_open(self._plan):
-            self._plan = self._new_plan()
+            self._plan = unused_plan_name(state, f"{PLAN_PREFIX}{state.next_number}")
             yield PlanOpened(cluster=state.name, plan=self._plan, by=DROVER, reason=self._reason())
         if wanted.elects:
             self._electing.add(key)
@@ -62,18 +62,18 @@ class Reorders:
             self.keys.add(event.key)
 
     def follow(self, partitions: Iterable[TopicPartition]) -> None:
-        """Note which reorders are blocked, of partitions to which something has happened."""
+        """Note which reorders are blocked, among partitions that events have changed."""
         for key in partitions if self.keys else ():
             if key in self.keys and (reassignment := self._state.reassignments.get(key)) is not None:
                 (self._blocked.add if reassignment.block is not None else self._blocked.discard)(key)
 
     @property
     def under_way(self) -> int:
-        """Count those that are on their way; one that is blocked holds up nobody."""
+        """Count the reorders under way; a blocked one holds up no other."""
         return len(self.keys) - len(self._blocked)
 
     def ended(self, event: Ending) -> tuple[bool, bool]:
-        """Note the end of a reassignment; return whether it was a reorder, and whether its first is elected now."""
+        """Note the end of a reassignment; return whether it was a reorder, and whether to elect its first now."""
         key = event.key
         is_own, elects = key in self.keys, key in self._electing
         self.keys.discard(key)
@@ -85,13 +85,6 @@ class Reorders:
     def _is_open(self, name: str) -> bool:
         plan = self._state.plans.get(name)
         return plan is not None and plan.status is PlanStatus.OPEN
-
-    def _new_plan(self) -> str:
-        """Name a plan; numbers are never used twice, but a client may have taken the name."""
-        name = f"{PLAN_PREFIX}{self._state.next_number}"
-        while name in self._state.plans:
-            name += "-again"
-        return name
 
     def _reason(self) -> str:
         listed = ", ".join(map(str, self._state.blacklist))

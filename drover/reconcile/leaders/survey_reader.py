@@ -1,4 +1,4 @@
-"""Going through a survey of every partition a piece at a time: who leads how many, and what is worth a closer look."""
+"""Reads a survey of every partition in pieces: counts leaders, and checks each partition."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -10,10 +10,10 @@ from drover.events.partitions import TopicPartition
 from drover.facts import PartitionFacts, Survey
 from drover.state.leaders import LeadershipState
 
-# So many take about a millisecond and a half.
+# So many partitions take about a millisecond and a half.
 AT_ONCE = 500
 
-# How often every partition is looked at while something is listed, reordered or waits; and while leaders are balanced.
+# The time between surveys while a broker is listed, an order kept or a partition waits; and while leaders are balanced.
 SURVEY_EVERY_MS, SURVEY_BALANCING_MS = 5000, 1000
 
 Check = Callable[[TopicPartition, PartitionFacts], None]
@@ -23,13 +23,13 @@ class SurveyReader:
     """Reads one survey in pieces, so that no batch takes longer because a cluster is large.
 
     `shortest` is the length of the shortest list of each topic, as far as this survey was read; of topics that it has
-    not come to yet, as the one before it (`known`) says. Topics that are gone are dropped at the end. `out_of_sync`
+    not come to yet, by the survey before it (`previous`). Topics that are gone are dropped at the end. `out_of_sync`
     holds, for each of `watched`, the partitions of which that broker has a replica out of sync.
     """
 
-    def __init__(self, survey: Survey, known: Mapping[str, int], watched: Collection[int] = ()) -> None:
+    def __init__(self, survey: Survey, previous: Mapping[str, int], watched: Collection[int] = ()) -> None:
         self.survey = survey
-        self.shortest = dict(known)
+        self.shortest = dict(previous)
         self.out_of_sync: dict[int, list[TopicPartition]] = {broker: [] for broker in watched}
         self._met: set[str] = set()
         self._left: Iterator[tuple[TopicPartition, PartitionFacts]] = iter(survey.partitions.items())
@@ -37,7 +37,7 @@ class SurveyReader:
         self._preferred: Counter[int] = Counter()
 
     def read_on(self, check: Check) -> bool:
-        """Check the next piece; return whether that was the last."""
+        """Check the next piece; return whether it was the last."""
         piece = list(islice(self._left, AT_ONCE))
         leaders, preferred, shortest = self._leaders, self._preferred, self.shortest
         for key, facts in piece:
@@ -65,7 +65,7 @@ class SurveyReader:
         return is_last
 
     def counts(self, others: Collection[int]) -> tuple[LeaderCount, ...]:
-        """Count what each broker leads, those among `others` included that lead nothing."""
+        """Count the partitions that each broker leads, and the lists that it heads; `others` even if they have none."""
         brokers = sorted({*self._leaders, *self._preferred, *self.survey.live_brokers, *others})
         return tuple(LeaderCount(broker, self._leaders[broker], self._preferred[broker]) for broker in brokers)
 
@@ -76,13 +76,15 @@ def next_survey_ms(state: LeadershipState, ended_ms: int) -> int:
 
 
 def is_counted(state: LeadershipState, counts: Collection[LeaderCount], at_ms: int) -> bool:
-    """Whether these counts are recorded already, and since the list was last changed: who waits for them asks that.
+    """Whether these counts are recorded already, after the last change of the list, which waiting clients ask for.
 
-    What is still to come was recorded by a clock far ahead that is right again: a count of that time may be old, and
-    of a listing nobody knows since when it is there.
+    A time in the future was recorded by a clock that ran ahead: such a count may be old and is recorded again, and the
+    time of such a listing is unknown and ignored.
     """
-    known = {broker: (tally.leaders, tally.preferred) for broker, tally in state.leader_counts.items()}
+    recorded = {broker: (tally.leaders, tally.preferred) for broker, tally in state.leader_counts.items()}
     counted_ms = max((tally.at_ms for tally in state.leader_counts.values()), default=0)
     listed_ms = (listing.since_ms for listing in state.listings.values())
     changed_ms = max((since_ms for since_ms in listed_ms if since_ms <= at_ms), default=0)
-    return at_ms >= counted_ms >= changed_ms and known == {one.broker: (one.leaders, one.preferred) for one in counts}
+    return at_ms >= counted_ms >= changed_ms and recorded == {
+        count.broker: (count.leaders, count.preferred) for count in counts
+    }

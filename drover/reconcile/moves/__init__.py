@@ -1,4 +1,4 @@
-"""PURE: the domain. What may be asked, what follows from it, and what the cluster must be told next.
+"""Reassignments in flight: which call comes next, and what observations and answers mean for it.
 
-Nothing here reads a clock, draws a number at random or talks to anybody; see docs/kip-rules.md for the rules cited.
+PURE: it reads no clock, no random numbers and no cluster. docs/kip-rules.md explains the rules that are cited.
 """

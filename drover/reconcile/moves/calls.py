@@ -37,7 +37,7 @@ _UNREGISTERED = re.compile(r"includes broker (\d+), but no such broker is regist
 
 
 def effect_of(reassignment: Reassignment, ended: CallEnded) -> CallEffect:
-    """Tell what a call has done to one of its partitions, as `answered`, `never_sent` and `lost` record it."""
+    """Return the effect of a call on one of its partitions, as `answered`, `never_sent` and `lost` record it."""
     if ended.results is None:
         return CallEffect.UNKNOWN if ended.lost else CallEffect.NONE
     result = ended.results.get(reassignment.key)
@@ -50,7 +50,7 @@ def effect_of(reassignment: Reassignment, ended: CallEnded) -> CallEffect:
 
 
 def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tuple[ReassignmentEvent, ...]:
-    """Say what one partition's answer means for its open call.
+    """Return the events that follow one partition's answer.
 
     85 on a cancel means that nothing was moving: the call had no effect, and the next observation may be old
     metadata from before the step completed.
@@ -66,10 +66,10 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
     rejected = CallRejected(**name, call=call, code=result.code, message=result.message, unregistered=unregistered)
     must_go = reassignment.is_adopted or reassignment.repaired
     if call is Call.CANCEL and result.code == INVALID_REPLICA_ASSIGNMENT and not must_go:
-        # Kafka would have had to elect an unclean leader: the guard would have said the same (R236-8).
+        # Kafka would have had to elect an unclean leader, which KIP-236's guard forbids as well (R236-8).
         return (rejected, RollbackSkipped(**name, why=SkipReason.NO_ORIGINAL_IN_SYNC, isr=()))
     if unregistered is not None and (reassignment.is_cancelled or unregistered not in reassignment.step_target):
-        # What is sent next leaves it out.
+        # The next list leaves it out.
         return (rejected, *_settled(reassignment, cluster))
     if call is Call.STEP and result.code in _FINAL and not reassignment.is_cancelled:
         gone = result.code == UNKNOWN_TOPIC_OR_PARTITION
@@ -83,9 +83,9 @@ def answered(reassignment: Reassignment, result: CallResult, cluster: str) -> tu
 
 
 def unregistered_broker(result: CallResult) -> int | None:
-    """Return the broker because of which Kafka refuses a list: it has no registration; None if that is not why."""
-    found = _UNREGISTERED.search(result.message or "") if result.code == INVALID_REPLICA_ASSIGNMENT else None
-    return None if found is None else int(found[1])
+    """Return the unregistered broker for which Kafka refuses a list; None if it refuses for another reason."""
+    match = _UNREGISTERED.search(result.message or "") if result.code == INVALID_REPLICA_ASSIGNMENT else None
+    return None if match is None else int(match[1])
 
 
 def never_sent(reassignment: Reassignment, detail: str, cluster: str) -> tuple[ReassignmentEvent, ...]:
@@ -95,7 +95,7 @@ def never_sent(reassignment: Reassignment, detail: str, cluster: str) -> tuple[R
 
 
 def _settled(reassignment: Reassignment, cluster: str) -> tuple[CallAccepted, ...]:
-    """Record, once, that nothing of a cancelled reassignment is under way in Kafka.
+    """Record, once, that no call of a cancelled reassignment is under way in Kafka.
 
     A list is sent only while Kafka lists no move, and this one has had no effect.
     """

@@ -21,7 +21,7 @@ def context_of(
     at_ms: int,
     persisted: bool,
 ) -> Context:
-    """Gather it; `persisted` says that a mismatch has lasted for long enough."""
+    """Gather it; `persisted` says that a mismatch has lasted long enough to act on it."""
     return Context(
         cluster=state.name,
         live=observed.live,
@@ -47,9 +47,9 @@ def context_of(
 
 
 def unregistered_brokers(reassignment: Reassignment, brokers: Brokers) -> frozenset[int]:
-    """Return the brokers of its lists without a registration, as the cluster shows it or Kafka's answers have said.
+    """Return the unregistered brokers of its lists, by the cluster's registrations and by Kafka's answers.
 
-    Before Kafka 4.0 (KIP-1073) only the answers tell. What they have told holds until the broker is alive.
+    Before Kafka 4.0 (KIP-1073) only refused calls name them; such a broker counts until it is alive.
     """
     lists = (reassignment.original, reassignment.target, reassignment.current, reassignment.returning_to or ())
     dead = brokers.dead(broker for replicas in lists for broker in replicas)
@@ -59,7 +59,7 @@ def unregistered_brokers(reassignment: Reassignment, brokers: Brokers) -> frozen
 
 
 def completion_of(state: IdentityState) -> Completion:
-    """Return what completes a reassignment; until the brokers have said what they run, as in the latest release."""
+    """Return the cluster's trait of completion; until brokers have reported versions, that of the latest release."""
     return Completion.ADDED_UNLESS_SHRINKING if state.traits is None else state.traits.completion
 
 

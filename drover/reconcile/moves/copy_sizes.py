@@ -1,4 +1,4 @@
-"""The owner's cache of what log directories show, sizes and lost replicas; telemetry. Times are monotonic."""
+"""The owner's cache of samples of log directories: sizes, and replicas in failed ones. Times are monotonic."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,7 +11,7 @@ from drover.state.moves import ReassignmentState
 from drover.state.phase import Phase
 from drover.state.reassignment import Reassignment, Step
 
-# How long the sizes of what only waits are good enough.
+# How long the size of a waiting partition is good enough.
 REFRESH_MS = 60_000
 
 
@@ -23,7 +23,7 @@ class CopySizes:
         self._last: dict[TopicPartition, Mapping[int, int]] = {}
         self._of_step: dict[TopicPartition, tuple[SizeSample, ...]] = {}
         self._failures: dict[TopicPartition, Mapping[int, tuple[LogDirectory, ...]]] = {}
-        # Topics of partitions that wait and have no size yet; the others are read anew once in a while.
+        # Topics of waiting partitions without a size; all other sizes are read again once in a while.
         self._unsized: dict[str, None] = {}
         self._refreshed_ms: int | None = None
 
@@ -34,11 +34,11 @@ class CopySizes:
 
     @property
     def is_read(self) -> bool:
-        """Whether somebody reads sizes."""
+        """Whether sizes are being sampled."""
         return self._refreshed_ms is not None
 
     def topics_to_sample(self, state: ReassignmentState, now_ms: int) -> frozenset[str]:
-        """List the topics whose waiting partitions have no size yet, or one that is old, once each."""
+        """Take the topics whose waiting partitions have no size yet, or an old one."""
         topics = frozenset(self._unsized)
         self._unsized.clear()
         if self._refreshed_ms is None or now_ms - self._refreshed_ms >= REFRESH_MS:
@@ -52,14 +52,14 @@ class CopySizes:
         return max(sizes.values()) if sizes else None
 
     def of_next(self, reassignment: Reassignment) -> int | None:
-        """Return the size that a copy of the next step counts as: what a prepared step has taken, or that of today."""
+        """Return the size that a copy of the next step counts as: a prepared step's own, else the last sample."""
         held = reassignment.weighing_step
         return self.copy_bytes(reassignment.key) if held is None else held.copy_bytes
 
     def sample(self, sampled: BytesSampled, state: ReassignmentState) -> Iterator[TopicPartition]:
-        """Add sizes. They are read by topic; of partitions that are being copied, earlier samples are kept too.
+        """Add sizes, which are read by topic; of partitions that are being copied, earlier samples are kept too.
 
-        Returns the partitions of which a copy was lost with its log directory, or is back.
+        Yields the partitions of which a copy was lost with its log directory, or is back.
         """
         self._last.update(sampled.sizes)
         for key, sizes in sampled.sizes.items():
@@ -70,10 +70,10 @@ class CopySizes:
                     yield key
 
     def _note_failures(self, key: TopicPartition, step: Step | None, sampled: BytesSampled) -> bool:
-        """Note the replicas that brokers with failed log directories do not show; return whether that has changed.
+        """Note the replicas missing on brokers with failed log directories; return whether they have changed.
 
-        A replica that the last call has added may be made a moment later. What a broker that did not answer said before
-        still counts.
+        Samples from just after the last call are ignored, since a broker creates an added replica a little later. Of a
+        broker that did not answer, the sample before still counts.
         """
         made_by_ms = self._observed.call_ended_ms(key) + METADATA_LAG_MS
         if step is None or self._observed.is_calling(key) or sampled.started_ms < made_by_ms:
@@ -85,7 +85,7 @@ class CopySizes:
             if directories is None:
                 failed = (before or {}).get(broker, ())
             else:
-                failed = tuple(one for one in directories if one.code) if broker not in shown else ()
+                failed = tuple(directory for directory in directories if directory.code) if broker not in shown else ()
             if failed:
                 failures[broker] = failed
         self._failures[key] = failures
@@ -94,7 +94,7 @@ class CopySizes:
     def failures_of(self, key: TopicPartition) -> Mapping[int, tuple[LogDirectory, ...]] | None:
         """Return by broker the failed log directories where a replica of the running step is missing.
 
-        None if no look since the last call can tell.
+        None if there is no sample from after the last call.
         """
         return self._failures.get(key)
 
@@ -104,11 +104,11 @@ class CopySizes:
             self._of_step[key] = remember(self._of_step.get(key, ()), sample)
 
     def of_step(self, key: TopicPartition) -> tuple[SizeSample, ...]:
-        """Return what was measured of a partition since its last call, in order."""
+        """Return the samples of a partition since its last call, in order."""
         return self._of_step.get(key, ())
 
     def has_sample(self, reassignment: Reassignment) -> bool:
-        """Whether what the running step copies was measured at all; a step that adds nothing needs no sample."""
+        """Whether a copy of the running step was measured; a step that adds nothing needs no sample."""
         step, sizes = reassignment.step, self._last.get(reassignment.key)
         if step is None or not step.adding:
             return True
@@ -117,7 +117,7 @@ class CopySizes:
     def bytes_copied(self, reassignment: Reassignment) -> int:
         """Count the bytes of the running step's copies by the last sample; 0 if none was taken.
 
-        A copy that has joined the ISR is as large as the leader's, which the last sample knows better than its own.
+        A copy that has joined the ISR is as large as the leader's replica, so the leader's size stands for all copies.
         """
         step, sizes = reassignment.step, self._last.get(reassignment.key)
         if step is None or sizes is None:
@@ -127,7 +127,7 @@ class CopySizes:
         return sum(sizes.get(broker, 0) for broker in step.adding)
 
     def call_starts(self, key: TopicPartition) -> None:
-        """Drop what was measured in the previous step."""
+        """Drop the samples of the previous step."""
         self._of_step.pop(key, None)
         self._failures.pop(key, None)
 

@@ -1,6 +1,6 @@
-"""What is corrected once while a reassignment is under way: Kafka's odd state, and late effects of Drover's own calls.
+"""Corrections while a reassignment is under way: of moves that never end, and of late effects of Drover's own calls.
 
-Both end with Kafka's cancel and a rollback; a second time they are shown and left alone.
+Each is made once, by Kafka's cancel and a rollback; a second time the partition is shown as blocked and left alone.
 """
 
 from drover.decide import replica_sets, rollback_guards
@@ -21,7 +21,7 @@ from drover.state.reassignment import Block, Reassignment
 
 
 def nothing_sent(reassignment: Reassignment) -> bool:
-    """Whether no call of this reassignment can have reached the cluster: it did not start what moves there."""
+    """Whether no call of this reassignment can have reached the cluster, so that it did not start Kafka's move."""
     if reassignment.phase is Phase.PENDING:
         return True
     step = reassignment.step
@@ -30,7 +30,7 @@ def nothing_sent(reassignment: Reassignment) -> bool:
 
 
 def in_both_lists(brokers: tuple[int, ...]) -> str:
-    """Say what is wrong with a move that can never end."""
+    """Say why a move can never end."""
     return f"broker {', '.join(map(str, brokers))} is being both added and removed, which Kafka never ends"
 
 
@@ -45,9 +45,9 @@ def repair(reassignment: Reassignment, seen: PartitionFacts, context: Context) -
     if not context.persisted:
         return UNCONFIRMED
     name = event_name(context.cluster, reassignment.key)
-    what = in_both_lists(seen.move.never_ends)
+    cause = in_both_lists(seen.move.never_ends)
     if reassignment.repaired and not reassignment.outcome_unknown and not reassignment.attempts:
-        detail = f"{what}, although Drover has cancelled it once: find out who does that, then `drover repair`"
+        detail = f"{cause}, although Drover has cancelled it once: find out who does that, then `drover repair`"
         block = Block(Blocker.BROKER_IN_BOTH_LISTS, detail, context.at_ms)
         return Verdict(blocked(reassignment, block, context.cluster), unconfirmed=True)
     if reassignment.phase is Phase.CANCELLING and reassignment.outcome_unknown:
@@ -57,20 +57,20 @@ def repair(reassignment: Reassignment, seen: PartitionFacts, context: Context) -
         return Verdict(blocked(reassignment, block, context.cluster), unconfirmed=True)
     events: list[ReassignmentEvent] = []
     if not reassignment.is_cancelled:
-        reason = f"{what}: the move is taken back"
+        reason = f"{cause}: the move is taken back"
         events.append(RollbackRequested(**name, by=DROVER, reason=reason, until_withdrawn=True))
     if not reassignment.repaired:
-        block = Block(Blocker.BROKER_IN_BOTH_LISTS, f"{what}: Drover cancels it once", context.at_ms)
+        block = Block(Blocker.BROKER_IN_BOTH_LISTS, f"{cause}: Drover cancels it once", context.at_ms)
         events += blocked(reassignment, block, context.cluster)
     events.append(CallIntended(**name, call=Call.CANCEL, expected=seen.replicas))
     return Verdict(tuple(events))
 
 
 def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
-    """Take back what a call of Drover's did after it was given up; None if nothing like that is seen.
+    """Take back the late effect of a call that Drover had given up; None if there is none.
 
-    The reassignment is not continued from there: it ends rolled back and says why. Only a late call for the very step
-    that would be sent next is taken for that step.
+    The reassignment does not go on from there: it is rolled back, with the reason. Only a late call for the very step
+    that would be sent next counts as that step.
     """
     moving_to = seen.replicas if seen.move is None else seen.move.target
     if moving_to not in _unresolved(reassignment, context) or moving_to in _expected(reassignment, seen):
@@ -97,13 +97,13 @@ def correct_late(reassignment: Reassignment, seen: PartitionFacts, context: Cont
 
 
 def _unresolved(reassignment: Reassignment, context: Context) -> tuple[tuple[int, ...], ...]:
-    """The lists that Drover has sent for this partition and whose outcome it never learned."""
-    known, own = context.expired_calls, reassignment.late_lists(context.at_ms)
-    return own if known is None or known.topic_id != reassignment.topic_id else (*own, *known.sent)
+    """List the lists that Drover has sent for this partition with an outcome that stayed unknown."""
+    expired, own = context.expired_calls, reassignment.late_lists(context.at_ms)
+    return own if expired is None or expired.topic_id != reassignment.topic_id else (*own, *expired.sent)
 
 
 def _expected(reassignment: Reassignment, seen: PartitionFacts) -> frozenset[tuple[int, ...]]:
-    """The lists that fit the phase, so that nothing about them is late."""
+    """Return the lists that fit the phase, which are no late effects."""
     step = reassignment.step
     lists: set[tuple[int, ...]] = set()
     match reassignment.phase:

@@ -1,4 +1,4 @@
-"""Ending what waits for deleted topics: as soon as the deletion is seen, not when its turn comes."""
+"""Ends waiting partitions of deleted topics as soon as the deletion is observed, not when their turn comes."""
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -18,7 +18,7 @@ from drover.reconcile.messages import Input, Timestamp
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
 
-# One partition of each topic is looked at so often, and of so many topics in one look.
+# One partition of each topic is observed this often, and of so many topics in one observation.
 EVERY_MS = 5_000
 TOPICS_AT_ONCE = 50
 # So many end in one record.
@@ -26,17 +26,17 @@ ENDS_AT_ONCE = 1_000
 
 
 class GoneTopics(Reconciler):
-    """Ends what is pending or queued for an incarnation of a topic that does not exist any more.
+    """Ends pending and queued partitions of a topic's incarnation that no longer exists.
 
     One partition stands for its topic: a topic never loses partitions, so one that is gone shows that the incarnation
-    is. What is in flight is judged elsewhere.
+    is. Reassignments in flight are judged by `ReassignmentReconciler`.
     """
 
     def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
         super().__init__(state, observed, now)
-        # What waits, by topic; the topics in the order in which they are looked at next.
+        # Waiting partitions by topic; the topics in the order in which they are observed next.
         self._waiting: dict[str, dict[TopicPartition, None]] = {}
-        self._looked_ms: dict[str, int] = {}
+        self._observed_ms: dict[str, int] = {}
         self._debounce = Debounce()
         # Topics with the incarnations of them that are known to be gone.
         self._gone: dict[str, str] = {}
@@ -44,7 +44,7 @@ class GoneTopics(Reconciler):
             self._waiting.setdefault(key.topic, {})[key] = None
 
     def follow(self, changes: Changes) -> None:
-        """Follow what begins and ceases to wait; another one may take the place of what has ended."""
+        """Follow the partitions that begin and cease to wait; a new entry may follow one that has ended."""
         pending, queue = self.state.moves.pending, self.state.queue
         for key in changes.ended:
             self._leave(key)
@@ -61,27 +61,27 @@ class GoneTopics(Reconciler):
             self._debounce.forget(key)
             if not of_topic:
                 del self._waiting[key.topic]
-                self._looked_ms.pop(key.topic, None)
+                self._observed_ms.pop(key.topic, None)
                 self._gone.pop(key.topic, None)
 
     def observe(self, entry: Input, batch: BatchBuilder) -> None:
-        """Notice that a partition that waits does not exist, or is of another incarnation."""
+        """Note waiting partitions that do not exist, or are of another incarnation."""
         del batch
         if not isinstance(entry, Observation):
             return
         pending, queue = self.state.moves.pending, self.state.queue
         for key, facts in entry.partitions.items():
-            # Most of what is looked at is being copied, and does not wait.
+            # Most observed partitions are being copied, and do not wait.
             expected = self._expected(key) if key in pending or key in queue else None
             if expected is None:
                 continue
-            # To the end of the line.
-            self._looked_ms[key.topic] = entry.ended_ms
+            # The topic goes to the end of the line.
+            self._observed_ms[key.topic] = entry.ended_ms
             self._waiting[key.topic] = self._waiting.pop(key.topic)
             if facts is not None and facts.topic_id == expected:
                 self._debounce.forget(key)
                 continue
-            # What a broker with old metadata shows may be from before this incarnation.
+            # A broker with old metadata may show the time before this incarnation.
             persisted = self._debounce.has_persisted(key, self.observed.partitions.get(key))
             self._debounce.note(key, entry.ended_ms, unconfirmed=not persisted)
             if persisted:
@@ -95,7 +95,7 @@ class GoneTopics(Reconciler):
         return None if entry is None else entry.topic_id
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """End what waits for an incarnation that is gone."""
+        """End the partitions that wait for an incarnation that is gone."""
         room = ENDS_AT_ONCE
         for topic, topic_id in tuple(self._gone.items()):
             dead = [key for key in self._waiting.get(topic, ()) if self._expected(key) == topic_id]
@@ -116,17 +116,17 @@ class GoneTopics(Reconciler):
         return ReassignmentFailed(**name, why=FailureReason.PARTITION_GONE, detail=detail, replicas=pending.current)
 
     def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
-        """Wake at once while something is left to end."""
+        """Wake at once while partitions are left to end."""
         now_ms = now.monotonic_ms
         return Attention(
-            partitions=() if moves is None else tuple(self._to_look_at(now_ms)),
+            partitions=() if moves is None else tuple(self._to_observe(now_ms)),
             due_ms=now_ms if self._gone else None,
         )
 
-    def _to_look_at(self, now_ms: int) -> Iterator[TopicPartition]:
-        """Look at one partition of each topic once in a while, and again soon at one that was not there."""
+    def _to_observe(self, now_ms: int) -> Iterator[TopicPartition]:
+        """Choose one partition of each topic once in a while, and soon again one that was not there."""
         yield from (key for key in self._debounce.partitions() if self._expected(key) is not None)
         for topic, keys in islice(self._waiting.items(), TOPICS_AT_ONCE):
-            if self._looked_ms.get(topic, -EVERY_MS) + EVERY_MS > now_ms:
+            if self._observed_ms.get(topic, -EVERY_MS) + EVERY_MS > now_ms:
                 return
             yield next(iter(keys))

@@ -1,4 +1,4 @@
-"""Results of the rule `drover.reconcile.moves.route.next_call`: what comes next on the way to a destination."""
+"""Results of the rule `drover.reconcile.moves.route.next_call`: the next call on the way to a destination."""
 
 from dataclasses import dataclass
 
@@ -15,19 +15,19 @@ class SendStep:
 
 @dataclass(frozen=True, slots=True)
 class SendCancel:
-    """Kafka's cancel of what it lists."""
+    """Kafka's cancel of the move that it lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class SendOrder:
-    """The list in its order, once nothing is listed: it drops replicas and reorders, and copies nothing."""
+    """The list in its order, once Kafka lists no move: it drops replicas and reorders, and copies nothing."""
 
     replicas: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GoBySteps:
-    """The destination needs copies: ordinary steps lead to it from the list that is there."""
+    """The destination needs copies: ordinary steps lead to it from the present list."""
 
     destination: tuple[int, ...]
 
@@ -48,14 +48,14 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class HoldOff:
-    """KIP-236's guards forbid the cancel: the reassignment goes on to its target meanwhile."""
+    """KIP-236's guards forbid the cancel now: the reassignment goes on to its target meanwhile."""
 
     why: SkipReason
 
 
 @dataclass(frozen=True, slots=True)
-class LookAgain:
+class ObserveAgain:
     """Observe again: the observation does not fit, and may be outdated."""
 
 
-NextCall = SendStep | SendCancel | SendOrder | GoBySteps | Arrived | Wait | HoldOff | LookAgain
+NextCall = SendStep | SendCancel | SendOrder | GoBySteps | Arrived | Wait | HoldOff | ObserveAgain

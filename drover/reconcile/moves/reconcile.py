@@ -1,8 +1,8 @@
-"""Judging observations: `reconcile` compares one reassignment with what was seen of its partition.
+"""Judging observations: `reconcile` compares one reassignment with an observation of its partition.
 
-Level-based: it compares state and observation, never the events in between, and says nothing when both agree. One
-function per phase, those of a cancelled reassignment in `rollback`. An observation is only handed in if it began after
-the partition's last call had ended.
+Level-based: it compares state and observation, never the events in between, and returns no events when both agree. One
+function per phase, those of a cancelled reassignment in `rollback`. Callers pass only observations that began after the
+partition's last call had ended.
 """
 
 from collections.abc import Collection
@@ -32,14 +32,14 @@ from drover.state.reassignment import Block, Reassignment, Step
 
 
 def reconcile(reassignment: Reassignment, seen: PartitionFacts | None, context: Context) -> Verdict:
-    """Judge a reassignment by what was seen of its partition (None: the partition does not exist).
+    """Judge a reassignment by an observation of its partition (None: it does not exist).
 
-    Steps that could start are not planned here but by `start`, since slots are given in order over all partitions.
+    Steps are not planned here but by `start`, since slots are given in order over all partitions.
     """
     if seen is None or seen.topic_id != reassignment.topic_id:
         return gone(reassignment, seen, context)
     if not reassignment.call_open:
-        # While a call is open its outcome comes first; nothing that is seen before it counts.
+        # While a call is open its outcome comes first: observations from before it do not count.
         first = (
             corrections.repair(reassignment, seen, context)
             or corrections.correct_late(reassignment, seen, context)
@@ -58,17 +58,17 @@ def reconcile(reassignment: Reassignment, seen: PartitionFacts | None, context: 
         case Stage.RUNNING, Call.RESTORE:
             return rollback.restoring(reassignment, seen, context)
         case _:
-            # A step that may begin is the starter's, an open call has an end.
+            # The starter begins steps, and an open call waits for its answer.
             return NOTHING
 
 
 def _by_another_route(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
-    """Leave the steps that cannot lead to the destination any more; None while they can."""
+    """Leave the route by steps if they cannot reach the destination any more; None while they can."""
     runs = reassignment.stage is Stage.RUNNING
     if reassignment.call is not Call.STEP or not (runs or reassignment.returning_to):
         return None
-    found = next_call(reassignment, seen, context)
-    return rollback.taken(reassignment, seen, context, found) if isinstance(found, SendCancel | GoBySteps) else None
+    call = next_call(reassignment, seen, context)
+    return rollback.taken(reassignment, seen, context, call) if isinstance(call, SendCancel | GoBySteps) else None
 
 
 def _copying(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
@@ -79,14 +79,14 @@ def _copying(reassignment: Reassignment, seen: PartitionFacts, context: Context)
             return others_move(reassignment, seen, context)
         adopted = (CallAccepted(**name, call=Call.STEP, adopted=True),) if reassignment.outcome_unknown else ()
         if _awaits_kept(step, seen) and not _shrinks(step) and not context.persisted:
-            # On most versions this move is over, and a broker has shown the ISR before the list.
+            # On most versions this move has ended, and a broker has shown the ISR before the list.
             return Verdict(adopted, unconfirmed=True)
         return Verdict((*adopted, *_copying_block(reassignment, step, seen, context)))
     if seen.replicas == step.replicas:
         joining = [broker for broker in step.adding if broker not in seen.isr]
         if (joining or reassignment.outcome_unknown) and not context.persisted:
-            # Brokers may show the end of a move before the ISR that brought it about (seen live), and after a lost call
-            # a list from before it: look once more.
+            # Brokers may show the end of a move before the ISR that completed it (seen live), and after a lost call a
+            # list from before it: observe once more.
             return UNCONFIRMED
         return Verdict((reached(reassignment, step, seen, context),))
     if set(seen.replicas) != set(step.expected):
@@ -122,14 +122,14 @@ def _copying_block(
 
 
 def _failed_directory(reassignment: Reassignment, step: Step, isr: Collection[int], context: Context) -> Block | None:
-    """Tell that a replica out of sync lies in a log directory that has failed: Kafka lists such a move for ever.
+    """Block a copy whose replica lies in a failed log directory: Kafka lists such a move for ever.
 
-    The move goes on once the directory is repaired and the broker restarted (seen on 4.3.1). Until a look at the
-    directories counts, after a change of owner say, a block stays.
+    The move goes on once the directory is repaired and the broker restarted (seen on 4.3.1). A block stays while there
+    is no sample of the directories, after a change of owner say.
     """
-    known, failures = reassignment.block, context.directory_failures
+    block, failures = reassignment.block, context.directory_failures
     if failures is None:
-        return known if known is not None and known.why is Blocker.FAILED_LOG_DIRECTORY else None
+        return block if block is not None and block.why is Blocker.FAILED_LOG_DIRECTORY else None
     lost = [
         f"{directory.failure} on broker {broker}"
         for broker in step.replicas
@@ -148,32 +148,32 @@ def _failed_directory(reassignment: Reassignment, step: Step, isr: Collection[in
 def _awaits_kept(step: Step, seen: PartitionFacts) -> tuple[int, ...]:
     """List the kept replicas out of sync that a listed step waits for; empty while it still copies what it adds.
 
-    Which steps wait for them is a trait (`Completion`). That Kafka goes on listing one is proof on any version.
+    Which steps wait for them is a trait (`Completion`); a step that Kafka goes on listing waits on any version.
     """
     missing = tuple(broker for broker in step.replicas if broker not in seen.isr)
     return () if set(missing) & set(step.adding) else missing
 
 
 def _shrinks(step: Step) -> bool:
-    """Whether a step leaves fewer replicas than there were: every version since 3.8 waits for all that stay."""
+    """Whether a step shrinks the list: every version since 3.8 then waits for all replicas that stay."""
     return len(step.replicas) < len(step.expected)
 
 
 def _throttle_too_low(
     reassignment: Reassignment, step: Step, leader: int, isr: Collection[int], context: Context
 ) -> Block | None:
-    """Tell that a throttled copy can never catch up (L6). What to do about it is the operator's decision.
+    """Block a throttled copy that can never catch up (L6); the operator decides what to do.
 
-    A block that goes on keeps its words, and stays until every copy has been seen to gain: nothing measured, after a
-    change of owner say, is no news.
+    A block keeps its words, and stays until every copy was measured to catch up: without samples, after a change of
+    owner say, it does not change.
     """
-    rate, known = context.throttle_bytes_per_second, reassignment.block
+    rate, block = context.throttle_bytes_per_second, reassignment.block
     if rate is None:
         return None
     paces = [pace(context.sizes, leader, broker) for broker in step.adding if broker not in isr]
-    if known is not None and known.why is Blocker.THROTTLE_TOO_LOW:
-        return None if all(found is not None and found.catches_up for found in paces) else known
-    behind = next((found for found in paces if found is not None and found.falls_behind), None)
+    if block is not None and block.why is Blocker.THROTTLE_TOO_LOW:
+        return None if all(copy_pace is not None and copy_pace.catches_up for copy_pace in paces) else block
+    behind = next((copy_pace for copy_pace in paces if copy_pace is not None and copy_pace.falls_behind), None)
     if behind is None:
         return None
     detail = (

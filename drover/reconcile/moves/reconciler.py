@@ -1,4 +1,4 @@
-"""Reassignments in flight: what was observed of them, the calls that they need, and how those ended."""
+"""Reassignments in flight: judges observations, makes the calls that follow, and records their ends."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,15 @@ from drover.events.records import ReassignmentEvent
 from drover.facts import Move, Observation, PartitionFacts
 from drover.reconcile.backoff import Backoff
 from drover.reconcile.batch import BatchBuilder
-from drover.reconcile.contract import TAKEOVER_WAIT_MS, Attention, Changes, Reconciler, Urgency
+from drover.reconcile.contract import (
+    LEFT_OUT,
+    OWNER_CHANGED,
+    TAKEOVER_WAIT_MS,
+    Attention,
+    Changes,
+    Reconciler,
+    Urgency,
+)
 from drover.reconcile.debounce import Debounce
 from drover.reconcile.gates import CHANGE_GATES, lapse
 from drover.reconcile.messages import AlterPartitions, BytesSampled, CallEnded, Effect, Input, Timestamp
@@ -26,9 +34,9 @@ from drover.state.cluster import ClusterState
 from drover.state.phase import CANCELLED_PHASES, Phase
 from drover.state.reassignment import Reassignment
 
-# Copies that began together must not be observed together for ever: one look covers this part of them. Kafka's list
-# tells at once when one has ended; what holds it up is found out some seconds later.
-LOOKS_TO_SEE_ALL = 30
+# Observations that cover all copies once: each takes this part of them. Kafka's list shows at once that a copy has
+# ended; a reason that holds one up may be observed some seconds later.
+OBSERVATIONS_PER_ROUND = 30
 _AWAITING_A_STEP = frozenset({Phase.PENDING, Phase.PREPARED, Phase.CONFIRMED})
 
 
@@ -60,20 +68,20 @@ class ReassignmentReconciler(Reconciler):
         self._pace = pace
         self._sizes = sizes
         self._debounce = Debounce()
-        # What copies and was found to be as expected: judged again only when something of this has changed.
+        # The basis on which a copy was judged to be as expected: it is judged again only when that has changed.
         self._as_expected: dict[TopicPartition, _Basis] = {}
-        # The list that an open call of this owner replaces.
+        # By partition: the list that an open call of this owner replaces.
         self._before: dict[TopicPartition, tuple[int, ...]] = {}
-        # What copies, and of which a log directory has failed or come back since the last judgement.
+        # Copies of which a log directory has failed or come back since the last judgement.
         self._failing: set[TopicPartition] = set()
         self._intended: list[TopicPartition] = []
         self._withheld: list[CallEnded] = []
         self._take_over(now)
 
     def _take_over(self, now: Timestamp) -> None:
-        """Wait until a predecessor's open calls have ended; then adopt what is there without a cancel.
+        """Wait until a predecessor's open calls have ended; then adopt the moves that run, without a cancel.
 
-        The log tells which list a call has left a partition with: old metadata does not count after a takeover, either.
+        The log tells which list each call has left: so old metadata does not count after a takeover, either.
         """
         until_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
         for key in self.state.moves.pending:
@@ -81,13 +89,13 @@ class ReassignmentReconciler(Reconciler):
         left = {key: replicas for key, (replicas, _) in self.state.recent_lists(now.wall_ms).items()}
         for key in self.state.moves.in_flight:
             reassignment = self.state.reassignments[key]
-            # After a restore that was not sent, or refused, nobody knows which list the call before it has left.
+            # After a restore that was not sent, or refused, the log does not tell which list the call before it left.
             is_between = reassignment.restoring is not None and reassignment.phase is not Phase.RESTORING
             if reassignment.call_open or is_between:
                 self.observed.predecessor_calls(key, until_ms)
             left.pop(key, None)
             if reassignment.phase is Phase.RESTORING and reassignment.restoring is not None:
-                # What is seen of all others is unexpected, or has to last.
+                # In all other phases an old list is unexpected, or must persist before it counts.
                 left[key] = reassignment.restoring
         for key, replicas in left.items():
             self.observed.call_made(key, replicas, now.monotonic_ms)
@@ -99,7 +107,7 @@ class ReassignmentReconciler(Reconciler):
         match entry:
             case Observation():
                 if batch.now.monotonic_ms - entry.ended_ms > FRESH_MS:
-                    # The owner stood still since: what has changed meanwhile must not be missed. It is looked at anew.
+                    # The owner stood still since, and the cluster may have changed: it is observed again.
                     return
                 for key, facts in entry.partitions.items():
                     reassignment = self.state.reassignments.get(key)
@@ -121,11 +129,11 @@ class ReassignmentReconciler(Reconciler):
     def _judge(self, reassignment: Reassignment, ended_ms: int, batch: BatchBuilder) -> None:
         state, key, now_ms = self.state, reassignment.key, batch.now.monotonic_ms
         if (state.name, key) in batch.intended:
-            # An earlier input of this batch has led to a call: other observations from before it no longer count.
+            # An earlier input of this batch has led to a call: observations from before it no longer count.
             return
         if reassignment.call_open:
-            # Not this owner's call (those are not observed while open) but a predecessor's, whose time is over.
-            batch.emit_all(calls.lost(reassignment, "the owner changed while the call was open", state.name))
+            # A predecessor's call, which has ended: partitions with an open call of this owner are not observed.
+            batch.emit_all(calls.lost(reassignment, OWNER_CHANGED, state.name))
             reassignment = state.reassignments[key]
         if reassignment.attempts and not self._backoff.may_try(key, now_ms):
             return
@@ -141,35 +149,35 @@ class ReassignmentReconciler(Reconciler):
         self._failing.discard(key)
         verdict = reconcile(reassignment, seen.facts, context)
         if not self._pace.room and any(isinstance(event, CallIntended) for event in verdict.events):
-            # The controller has enough to do: what is seen at the next look is judged anew.
+            # The controller has enough to do: the next observation is judged anew.
             return
         if verdict == NOTHING and reassignment.phase in _AWAITING_A_STEP:
-            # What waits for a step is judged where steps are started.
+            # The starter judges reassignments that wait for a step.
             self._debounce.forget(key)
             return
         if verdict == NOTHING and reassignment.phase is Phase.COPYING and reassignment.block is None:
-            # What is blocked may be given up after a time, although nothing changes.
+            # Not a blocked one: it may be given up after a time, although nothing changes.
             self._as_expected[key] = self._basis(reassignment, seen)
         self._debounce.note(key, ended_ms, unconfirmed=verdict.unconfirmed)
         self._emit(reassignment, verdict.events, batch)
         if key not in state.reassignments and seen.facts is not None:
-            # A lagging broker may still show the list from before or during the move, whoever made the last call.
+            # A lagging broker may still show the list from before or during the move, whichever client ended it.
             self.observed.call_made(key, seen.facts.replicas, ended_ms)
 
     def _is_as_expected(self, reassignment: Reassignment, facts: PartitionFacts | None) -> bool:
-        """Whether a copy was found to be as expected before, and nothing that this depends on has changed.
+        """Whether a copy was judged to be as expected before, and the basis of that has not changed.
 
-        Asked first, and about every copy at every look: then nothing follows, whatever else is true of it.
+        Checked first, for every copy in every observation, so that the usual case is cheap.
         """
-        known = self._as_expected.get(reassignment.key)
+        basis = self._as_expected.get(reassignment.key)
         return (
-            known is not None
+            basis is not None
             and reassignment.key not in self._failing
-            and known.reassignment is reassignment
-            and known.live is self.observed.live
-            and known.sizes is self._sizes.of_step(reassignment.key)
-            and known.rate == self.state.rate_of(reassignment.plan)
-            and known.facts == facts
+            and basis.reassignment is reassignment
+            and basis.live is self.observed.live
+            and basis.sizes is self._sizes.of_step(reassignment.key)
+            and basis.rate == self.state.rate_of(reassignment.plan)
+            and basis.facts == facts
         )
 
     def _basis(self, reassignment: Reassignment, seen: CachedObservation) -> _Basis:
@@ -192,14 +200,14 @@ class ReassignmentReconciler(Reconciler):
             self._emit(reassignment, events, batch)
 
     def _emit(self, before: Reassignment, events: Iterable[ReassignmentEvent], batch: BatchBuilder) -> None:
-        """Emit what follows; a call that had no effect is tried again after a pause."""
+        """Emit the events; a call that had no effect is tried again after a pause."""
         batch.emit_all(events)
         after = self.state.reassignments.get(before.key)
         if after is not None and after.attempts > before.attempts:
             self._backoff.delay(before.key, after.attempts, batch.now.monotonic_ms)
 
     def follow(self, changes: Changes) -> None:
-        """Collect intended calls, and drop what has ended."""
+        """Collect intended calls, and drop reassignments that have ended."""
         for key in changes.ended:
             self.observed.forget(key)
             self._backoff.forget(key)
@@ -220,9 +228,9 @@ class ReassignmentReconciler(Reconciler):
                     self._pace.over(key)
 
     def _intend(self, event: CallIntended) -> None:
-        """Note a call that is made once its intent is durable, and the list that is gone once the call is accepted.
+        """Note a call that is made once its intent is durable, and the list that it replaces.
 
-        A cancel takes out what was being added.
+        A cancel replaces the list only if the step was adding replicas.
         """
         key, step = event.key, self.state.reassignments[event.key].step
         self._intended.append(key)
@@ -232,7 +240,7 @@ class ReassignmentReconciler(Reconciler):
             self._before[key] = event.expected
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Record the ends of calls that were withheld after all."""
+        """Record the ends of calls that were withheld."""
         if self.state.traits is not None:
             self._pace.begin(zookeeper_mode=self.state.traits.zookeeper_mode)
         withheld, self._withheld = self._withheld, []
@@ -242,7 +250,7 @@ class ReassignmentReconciler(Reconciler):
     # -- out
 
     def effects(self, now: Timestamp, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
-        """Make the intended calls, each as large as the controller answers in time.
+        """Make the intended calls, each small enough for the controller to answer in time.
 
         A gate may have been shut between an intent and its call: that holds back steps, but no rollback (R236-9).
         """
@@ -272,7 +280,7 @@ class ReassignmentReconciler(Reconciler):
                 yield key, reassignment
 
     def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
-        """Watch closely what is in flight; wake when a pause is over, or a predecessor's call has ended."""
+        """Watch reassignments in flight closely; wake when a pause is over, or a predecessor's call has ended."""
         now_ms = now.monotonic_ms
         times = (
             self._backoff.next_due_ms(now_ms),
@@ -281,21 +289,21 @@ class ReassignmentReconciler(Reconciler):
         )
         urgency = Urgency.WAITING if self.state.reassignments else Urgency.IDLE
         return Attention(
-            partitions=() if moves is None else tuple(self._to_look_at(moves, now_ms)),
+            partitions=() if moves is None else tuple(self._to_observe(moves, now_ms)),
             due_ms=min((due for due in times if due is not None), default=None),
             urgency=Urgency.BUSY if self.state.moves.in_flight else urgency,
         )
 
-    def _to_look_at(self, moves: Mapping[TopicPartition, Move], now_ms: int) -> Iterator[TopicPartition]:
-        """Look at copies once in a while, some at a time, and at once at what has left the list or is cancelled."""
-        room = 1 + len(self.state.moves.in_flight) // LOOKS_TO_SEE_ALL
+    def _to_observe(self, moves: Mapping[TopicPartition, Move], now_ms: int) -> Iterator[TopicPartition]:
+        """Choose some copies at a time, and all reassignments that Kafka no longer lists or that are cancelled."""
+        room = 1 + len(self.state.moves.in_flight) // OBSERVATIONS_PER_ROUND
         yield from (key for key in self._debounce.partitions() if key in self.state.reassignments)
         for key in self.state.moves.in_flight:
             phase = self.state.reassignments[key].phase
             if self.observed.is_calling(key) or self.observed.call_ended_ms(key) > now_ms:
                 continue
             seen = self.observed.partitions.get(key)
-            # What is cancelled is observed every time, not only once Kafka stops listing it.
+            # A cancelled one is observed every time, also while Kafka lists it.
             at_once = phase in CANCELLED_PHASES or key in self._failing
             at_once = at_once or (key not in moves and phase is not Phase.CONFIRMED)
             if at_once or seen is None:
@@ -321,5 +329,5 @@ def _end_of(reassignment: Reassignment, ended: CallEnded) -> tuple[ReassignmentE
         return end(reassignment, ended.detail, ended.cluster)
     result = ended.results.get(reassignment.key)
     if result is None:
-        return calls.lost(reassignment, "Kafka's answer leaves the partition out", ended.cluster)
+        return calls.lost(reassignment, LEFT_OUT, ended.cluster)
     return calls.answered(reassignment, result, ended.cluster)

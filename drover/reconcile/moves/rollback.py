@@ -1,8 +1,8 @@
 """Judging observations of a cancelled reassignment, one function per phase; rollback and stop share them.
 
-Each judges whether what was seen is the doing of Drover's own calls, and new enough. `drover.reconcile.moves.route`
-then says what comes next on the way to `Reassignment.destination`: the original list (KIP-236), or for a stop what the
-confirmed steps have made of it (KIP-455).
+Each judges whether Drover's own calls explain the observation, and whether it is new enough. The rule in
+`drover.reconcile.moves.route` then chooses the next call on the way to `Reassignment.destination`: the original list
+(KIP-236), or for a stop the list that the confirmed steps have made (KIP-455).
 """
 
 from typing import assert_never
@@ -42,8 +42,8 @@ from drover.reconcile.moves.next_calls import (
     Arrived,
     GoBySteps,
     HoldOff,
-    LookAgain,
     NextCall,
+    ObserveAgain,
     SendCancel,
     SendOrder,
     SendStep,
@@ -55,7 +55,7 @@ from drover.state.reassignment import Block, Reassignment
 
 
 def rolling_back(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
-    """R236-7 over the Admin RPCs: cancel what is listed, never re-target; then see what is left."""
+    """R236-7 over the Admin RPCs: cancel the listed move, never re-target it; then judge the list that is left."""
     step = reassignment.step
     if seen.move is None:
         # A broker whose metadata lags may still show the list from before a step that has meanwhile completed.
@@ -69,7 +69,7 @@ def rolling_back(reassignment: Reassignment, seen: PartitionFacts, context: Cont
 
 
 def resume(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict | None:
-    """Try a rollback or stop again that a guard has deferred; None while it must go on holding it off."""
+    """Request a deferred rollback or stop again once its guard allows it; None until then."""
     asked = reassignment.asked
     if asked is None or reassignment.deferred_by is None:
         return None
@@ -79,7 +79,7 @@ def resume(reassignment: Reassignment, seen: PartitionFacts, context: Context) -
     if reassignment.phase is Phase.COPYING and (
         seen.move is None or seen.move.target not in back.own_lists(context.at_ms)
     ):
-        # It has ended, or somebody else has re-targeted it: that is judged first.
+        # The move has ended, or another client has re-targeted it: that is judged first.
         return None
     requested = StopRequested if asked.mode is CancelMode.STOP else RollbackRequested
     name = event_name(context.cluster, reassignment.key)
@@ -87,14 +87,14 @@ def resume(reassignment: Reassignment, seen: PartitionFacts, context: Context) -
 
 
 def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
-    """The cancel was taken: see what is left once the partition is not listed any more."""
+    """Kafka has taken the cancel: judge the list that is left once the partition is no longer listed."""
     step = reassignment.step
     if seen.move is None:
-        # Not what Kafka's cancel leaves: cancelled elsewhere, or metadata from before the step. Nor can a step have
-        # come to its end whose cancel was taken: metadata from before the cancel shows its merged list as well.
+        # `strange`: another client has cancelled, or this is metadata from before the step. `done`: a step whose cancel
+        # was taken cannot have completed, but metadata from before the cancel may show its list.
         strange = step is not None and seen.replicas == step.expected != replica_sets.after_cancel(step)
         done = step is not None and seen.replicas == step.replicas
-        # Nobody knows whether a lost cancel came before the step's end or after it: either list may be an old one.
+        # A lost cancel may have come before the step's end or after it: either list may be an old one.
         if (reassignment.outcome_unknown or strange or done) and not context.persisted:
             return UNCONFIRMED
         return _return(reassignment, seen, context)
@@ -107,7 +107,7 @@ def cancelling(reassignment: Reassignment, seen: PartitionFacts, context: Contex
 
 
 def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
-    """The list was sent in its order: the end, if it is still the destination.
+    """The list was sent in its order: end if it is there and still the destination.
 
     A stop may have become a rollback while the call was open: then it goes on to the original.
     """
@@ -126,7 +126,7 @@ def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context
             return follow(reassignment, seen, context)
         return Verdict(blocked(reassignment, block, context.cluster))
     if reassignment.outcome_unknown and not context.persisted:
-        # The list from before the step may be the very one that was sent back: metadata that is old enough shows it.
+        # The list from before the step may be the one that was sent back: metadata that is old enough shows it.
         return UNCONFIRMED
     if seen.replicas in {destination, reassignment.destination}:
         return _return(reassignment, seen, context)
@@ -138,14 +138,14 @@ def restoring(reassignment: Reassignment, seen: PartitionFacts, context: Context
 
 
 def follow(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
-    """Record what the route says: a call, an end, or why neither follows."""
+    """Record the route's result: a call, an end, or why neither follows."""
     return taken(reassignment, seen, context, next_call(reassignment, seen, context))
 
 
-def taken(reassignment: Reassignment, seen: PartitionFacts, context: Context, found: NextCall | None) -> Verdict:
+def taken(reassignment: Reassignment, seen: PartitionFacts, context: Context, call: NextCall | None) -> Verdict:
     """Turn a result of the route into events; steps are left to the starter, since slots are given in order."""
     name = event_name(context.cluster, reassignment.key)
-    match found:
+    match call:
         case SendCancel():
             return Verdict((CallIntended(**name, call=Call.CANCEL, expected=seen.replicas),))
         case SendOrder(replicas):
@@ -158,22 +158,22 @@ def taken(reassignment: Reassignment, seen: PartitionFacts, context: Context, fo
             return Verdict(_waiting(reassignment, seen, block, context))
         case HoldOff(why):
             return Verdict((RollbackSkipped(**name, why=why, isr=seen.isr),))
-        case LookAgain():
+        case ObserveAgain():
             return UNCONFIRMED
         case SendStep() | None:
             return NOTHING
         case _:
-            assert_never(found)
+            assert_never(call)
 
 
 def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Verdict:
-    """Nothing is listed any more: the way to the destination, unless a step was done before the cancel."""
+    """Kafka lists nothing any more: go on to the destination, unless a step completed before the cancel."""
     step = reassignment.step
     is_done = step is not None and step.final and seen.replicas == step.replicas
     if step is not None and is_done and set(step.replicas) == set(reassignment.target):
         return Verdict((reached(reassignment, step, seen, context),))
     if step is not None and seen.replicas == step.replicas != reassignment.current:
-        # The step was done before the cancel. A stop keeps what it brought in; so does a rollback, where it has dropped
+        # The step completed before the cancel. A stop keeps its replicas; so does a rollback where the step has dropped
         # an original, until steps have brought that back.
         stops = reassignment.cancel_mode is CancelMode.STOP
         keeps = stops or not reassignment.is_cancelled or not set(seen.replicas) >= set(reassignment.destination)
@@ -193,7 +193,7 @@ def _return(reassignment: Reassignment, seen: PartitionFacts, context: Context) 
 def _waiting(
     reassignment: Reassignment, seen: PartitionFacts, block: Block, context: Context
 ) -> tuple[ReassignmentEvent, ...]:
-    """Record a block; before it, once, that nothing of this reassignment is under way in Kafka any more."""
+    """Record a block; before it, once, that none of this reassignment's calls is under way in Kafka any more."""
     if seen.move is not None or not reassignment.own_lists(context.at_ms):
         return blocked(reassignment, block, context.cluster)
     name = event_name(context.cluster, reassignment.key)
@@ -214,12 +214,12 @@ def _ended(
 
 
 def _has_been_reduced(reassignment: Reassignment, seen: PartitionFacts) -> bool:
-    """Whether a list without originals that were given up is there: what was dropped is not brought back."""
+    """Whether the list lacks originals that were given up: replicas dropped on the way back are not brought back."""
     brokers = set(seen.replicas)
     if brokers >= set(reassignment.destination) or reassignment.cancel_mode is not CancelMode.ROLLBACK:
         return False
     if brokers == set(reassignment.current):
-        # Confirmed steps have dropped what it lacks.
+        # Confirmed steps have dropped the replicas that it lacks.
         return False
     if seen.replicas == reassignment.restoring:
         return True
@@ -240,10 +240,10 @@ def _is_ours(reassignment: Reassignment, seen: PartitionFacts) -> bool:
     brokers = set(seen.replicas)
     if not brokers >= set(reassignment.destination):
         return brokers == set(reassignment.current) and not reassignment.is_adopted
-    known = [set(reassignment.current), set(reassignment.original)]
+    own_sets = [set(reassignment.current), set(reassignment.original)]
     if reassignment.step is not None:
-        known += [set(reassignment.step.expected), set(reassignment.step.replicas)]
-    return brokers in known
+        own_sets += [set(reassignment.step.expected), set(reassignment.step.replicas)]
+    return brokers in own_sets
 
 
 def _number(reassignment: Reassignment) -> int:

@@ -1,8 +1,8 @@
 """The route of a reassignment: one pure rule says which call leads on to its destination.
 
-The destination is the target, the original list of a rollback, or the confirmed list of a stop. What Kafka lists is
-cancelled before anything else is sent, never re-targeted (live fact); then the rule goes on from the list that is
-there. KIP-236's guards are checked before a cancel, the gates of `drover.reconcile.moves.start` before each step.
+The destination is the target, the original list of a rollback, or the confirmed list of a stop. A move that Kafka lists
+is cancelled before anything else is sent, never re-targeted (live fact); then the rule goes on from the present list.
+KIP-236's guards are checked before a cancel, the gates of `drover.reconcile.moves.start` before each step.
 """
 
 from msgspec.structs import replace
@@ -19,15 +19,15 @@ from drover.reconcile.moves.start import start
 from drover.state.phase import Phase, Stage
 from drover.state.reassignment import Reassignment, Step
 
-# A broker to which a copy is under way is dead for so long before another one is copied to instead.
+# How long the broker that a copy goes to is dead before the copy goes to another one.
 RESTART_MS = 60_000
 
 
 def next_call(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> NextCall | None:
-    """Say what comes next, given what was seen; None while the running call is to go on.
+    """Choose what comes next after an observation; None while the running call is to go on.
 
-    Only for what has no open call. Whether the list that was seen is the one that Drover's calls have made is judged
-    before (`drover.reconcile.moves.reconcile`); steps judge that themselves.
+    Only for a reassignment without an open call. Whether Drover's calls have made the observed list is judged before
+    (`drover.reconcile.moves.reconcile`); steps judge that themselves.
     """
     if reassignment.call is not Call.STEP:
         return _cancel(reassignment, seen, context) if seen.move is not None else _restore(reassignment, seen, context)
@@ -35,18 +35,18 @@ def next_call(reassignment: Reassignment, seen: PartitionFacts, context: Context
     if reassignment.stage is Stage.RUNNING:
         return SendCancel() if _never_joins(reassignment, seen, context, gone) else None
     if gone and seen.move is None and reassignment.returning_to is not None:
-        # What was given up before is given up for good.
+        # Originals that were given up before are given up for good.
         gone |= {*reassignment.original} - {*reassignment.returning_to}
-        found = _by_steps(reassignment, seen, gone, context)
-        if found.destination != reassignment.returning_to:
-            return found
+        detour = _by_steps(reassignment, seen, gone, context)
+        if detour.destination != reassignment.returning_to:
+            return detour
     return start(reassignment, seen, context)
 
 
 def _cancel(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> NextCall:
-    """Cancel what Kafka lists, if R236-8 allows it.
+    """Cancel the move that Kafka lists, if R236-8 allows it.
 
-    A reassignment that was adopted in order to be cancelled has nowhere else to go: it waits instead of going on. So
+    A reassignment that was adopted in order to be cancelled has no other destination: it waits instead of going on. So
     does one whose list was sent back already.
     """
     why = rollback_guards.skip_reason(reassignment, seen, context.guard)
@@ -58,7 +58,7 @@ def _cancel(reassignment: Reassignment, seen: PartitionFacts, context: Context) 
 
 
 def _restore(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> NextCall:
-    """Send the list back; without the originals that are gone for good, and whatever has to stay in their place.
+    """Send the list back, without originals that are gone for good, with the replicas that must replace them.
 
     Where an original has been dropped, which needs a copy, steps lead back instead. Kafka's cancel loses the order
     (live fact): the list that is sent afterwards is a pure reorder, unless steps had grown it.
@@ -66,7 +66,7 @@ def _restore(reassignment: Reassignment, seen: PartitionFacts, context: Context)
     destination = _destination_today(reassignment, context)
     missing = tuple(broker for broker in reassignment.destination if broker in context.unregistered)
     if seen.replicas == destination or (missing and set(seen.replicas) == set(destination)):
-        # Kafka refuses every list that names a missing one: not even the order can be put right.
+        # Kafka refuses every list that names a missing broker: not even the order can be restored.
         return Arrived(missing)
     if replica_sets.adding(seen.replicas, destination):
         return _by_steps(reassignment, seen, context.unregistered.union(context.failed), context)
@@ -82,9 +82,9 @@ def _restore(reassignment: Reassignment, seen: PartitionFacts, context: Context)
 
 
 def _destination_today(reassignment: Reassignment, context: Context) -> tuple[int, ...]:
-    """X9: the original is the canonical order; what is sent is that order with brokers that should not lead put last.
+    """X9: the original is the canonical order; it is sent with the brokers that should not lead put last.
 
-    A reorder for the sake of leadership goes back to the list that was there; a stop keeps the list that is there.
+    A reorder for the sake of leadership goes back to the list from before it; a stop keeps the present list.
     """
     destination = reassignment.destination
     if reassignment.cancel_mode is CancelMode.STOP or is_reorder(reassignment):
@@ -93,10 +93,10 @@ def _destination_today(reassignment: Reassignment, context: Context) -> tuple[in
 
 
 def _by_steps(reassignment: Reassignment, seen: PartitionFacts, gone: frozenset[int], context: Context) -> GoBySteps:
-    """Head for the originals that are not gone, in their order, and as many replicas as there were.
+    """Head for the originals that are not gone, in their order, and for as many replicas as there were.
 
-    In place of the others replicas in sync stay; only where there are too few, what is gone stays in the list, unless
-    it has no registration.
+    Replicas in sync stay in place of the others. Only where these are too few, replicas on gone brokers stay, unless a
+    broker has no registration.
     """
     original = reassignment.original
     kept = [broker for broker in original if broker not in gone or broker in seen.isr]
@@ -110,10 +110,10 @@ def _by_steps(reassignment: Reassignment, seen: PartitionFacts, gone: frozenset[
 
 
 def _never_joins(reassignment: Reassignment, seen: PartitionFacts, context: Context, gone: frozenset[int]) -> bool:
-    """Whether Kafka waits for a copy on a dead broker, and something else could be done meanwhile.
+    """Whether Kafka waits for a copy on a dead broker while the destination can be approached otherwise.
 
-    That is an original which is given up, or another replica that the destination needs. A broker that restarts has its
-    time: what it holds of the copy would be thrown away.
+    It can if the broker is an original that is given up, or if another replica that the destination needs can be
+    copied. A broker gets time to restart, because a cancel throws away its part of the copy.
     """
     step = reassignment.step
     if seen.move is None or step is None or seen.move.target != step.replicas:
@@ -124,7 +124,7 @@ def _never_joins(reassignment: Reassignment, seen: PartitionFacts, context: Cont
     if gone & set(step.adding):
         return True
     if not context.unregistered.isdisjoint(reassignment.step_target):
-        # What comes next would be refused.
+        # Kafka would refuse the next list.
         return False
     if _waits_for_unregistered(step, seen, context):
         return rollback_guards.skip_reason(given_up, seen, context.guard) is None
@@ -143,7 +143,7 @@ def _never_joins(reassignment: Reassignment, seen: PartitionFacts, context: Cont
 
 
 def _waits_for_unregistered(step: Step, seen: PartitionFacts, context: Context) -> bool:
-    """Whether Kafka waits for a replica without a registration that the step keeps; the next step leaves it out."""
+    """Whether Kafka waits for a kept replica on an unregistered broker, which the next step leaves out."""
     waits_for_all = context.completion is Completion.TARGET or len(step.replicas) < len(step.expected)
     return waits_for_all and not context.unregistered.intersection(step.replicas).issubset(seen.isr)
 

@@ -13,24 +13,24 @@ from drover.events.reassignments import Blocker
 from drover.events.traits import Completion
 from drover.facts import PartitionFacts
 from drover.reconcile.moves import corrections
-from drover.reconcile.moves.next_calls import LookAgain, SendStep, Wait
+from drover.reconcile.moves.next_calls import ObserveAgain, SendStep, Wait
 from drover.reconcile.moves.stepping import Situation, next_step
 from drover.state.phase import Phase
 from drover.state.reassignment import Block, Reassignment, Step
 from drover.unreachable import unreachable_in_words
 
 
-def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> SendStep | Wait | LookAgain:
-    """Plan the next step towards the step target, and look at every gate before it.
+def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> SendStep | Wait | ObserveAgain:
+    """Plan the next step towards the step target, and check every gate before it.
 
     Budgets and throttles are the caller's. A prepared reassignment is planned again by the same rules.
     """
     if seen.move is not None or seen.replicas != reassignment.current:
         if not context.persisted:
-            return LookAgain()
+            return ObserveAgain()
         if seen.move is not None and seen.is_endless:
-            what = corrections.in_both_lists(seen.move.never_ends)
-            detail = f"{what}: `drover repair` cancels it, and takes this reassignment back"
+            cause = corrections.in_both_lists(seen.move.never_ends)
+            detail = f"{cause}: `drover repair` cancels it, and takes this reassignment back"
             return Wait(Block(Blocker.BROKER_IN_BOTH_LISTS, detail, context.at_ms))
         shown = list(seen.replicas)
         detail = (
@@ -52,9 +52,9 @@ def start(reassignment: Reassignment, seen: PartitionFacts, context: Context) ->
 
 
 def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> Step | None:
-    """Plan the step. Below min ISR replicas are only added: what is prepared is cut down to that (S3).
+    """Plan the step. Below min ISR replicas are only added: a prepared step is cut down to that (S3).
 
-    What is prepared is planned anew where the reason for it has gone since.
+    A prepared step is planned anew when the reason for it has gone since.
     """
     is_short = _lacks_in_sync(seen, context)
     prepared = reassignment.step
@@ -78,7 +78,7 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
         )
         step = next_step(reassignment, context.stepping, now)
         if reassignment.phase is Phase.PREPARED and prepared and step and set(step.adding) <= set(prepared.adding):
-            # Its room is held at the leader that it was prepared with; the one of now may have none.
+            # Its room is held at the leader that it was prepared with; the present leader may have none.
             return replace(step, leader=prepared.leader)
         return step
     if is_short and prepared.adding and not _is_repair(prepared, seen, context):
@@ -91,8 +91,8 @@ def _planned(reassignment: Reassignment, seen: PartitionFacts, context: Context)
 def _is_outdated(prepared: Step, seen: PartitionFacts, context: Context) -> bool:
     """Whether a prepared step would copy to a broker that has died, name one without a registration, or copy too much.
 
-    Another broker may do for a dead one. More replicas than `max_replicas_per_step` are added at once only for as many
-    that are out of sync and must go with them; one that is in sync again need not.
+    Another broker may take the place of a dead one. More replicas than `max_replicas_per_step` are added at once only
+    to replace as many that are out of sync and must go with the step; one that is in sync again need not go.
     """
     if any(broker not in context.live for broker in prepared.adding):
         return True
@@ -106,7 +106,7 @@ def _is_outdated(prepared: Step, seen: PartitionFacts, context: Context) -> bool
 def effective_step_target(reassignment: Reassignment, listed: Collection[int]) -> tuple[int, ...]:
     """X8, X9: the list to which the steps lead, with the brokers that should not lead put last.
 
-    A reorder for the sake of leadership says itself which broker is to lead.
+    A reorder for the sake of leadership is sent as it is: its target names the leader to have.
     """
     return reassignment.step_target if is_reorder(reassignment) else deprioritise(reassignment.step_target, listed)
 
@@ -115,8 +115,8 @@ def _in_todays_order(reassignment: Reassignment, step: Step, seen: PartitionFact
     """X8: each step sends its list as the list of brokers that should not lead orders it today.
 
     Leadership may move with it, and then not to a listed broker where another one can lead. A step that repairs a
-    partition below min ISR, and only appends, goes on appending: nothing must hold it up. If it was prepared as the
-    last one and today's order would do more than append, another step follows it for that.
+    partition below min ISR only appends, and goes on doing so, since nothing must hold it up. If it was prepared as the
+    last step and today's order would do more than append, another step follows for that.
     """
     if is_reorder(reassignment):
         return step
@@ -136,8 +136,8 @@ def _lacks_in_sync(seen: PartitionFacts, context: Context) -> bool:
 def _is_repair(step: Step, seen: PartitionFacts, context: Context) -> bool:
     """Whether a step may be sent below min.insync.replicas: it only appends.
 
-    It also drops what has no registration: that holds no replica. Where Kafka waits for the whole target of a step, it
-    may drop what is out of sync, too, since it would never end.
+    It may drop unregistered brokers as well, which hold no replica. Where Kafka waits for the whole target of a step,
+    it may also drop replicas out of sync, since otherwise it would never end.
     """
     kept = replica_sets.without(step.expected, context.unregistered)
     if context.completion is Completion.TARGET:
@@ -146,13 +146,13 @@ def _is_repair(step: Step, seen: PartitionFacts, context: Context) -> bool:
 
 
 def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
-    """The gates in front of a step, in the order in which an operator would look at them."""
+    """Return the first gate that blocks a step, in the order in which an operator would check them."""
     unusable = no_destination(step.adding, context)
     if unusable is not None:
         return unusable
     out_of_sync = [broker for broker in step.replicas if broker not in seen.isr]
     if _lacks_in_sync(seen, context) and out_of_sync and not _is_repair(step, seen, context):
-        # What only adds is the repair. What drops replicas or moves leadership waits for it.
+        # A step that only adds is the repair. One that drops replicas or moves leadership waits for it.
         missing = ", ".join(str(broker) for broker in seen.replicas if broker not in seen.isr)
         detail = (
             f"{len(seen.isr)} replicas are in sync, min.insync.replicas asks for "
@@ -170,8 +170,8 @@ def _gate(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
 def _gate_of_leaders(step: Step, seen: PartitionFacts, context: Context) -> Block | None:
     """X8: a step that drops the leader waits where only a listed broker could follow, and another one is to join soon.
 
-    Kafka elects the first of the list that is in sync, an unreachable one too; what the step adds is in sync before it
-    drops anything.
+    Kafka elects the first of the list that is in sync, an unreachable one too; the replicas that the step adds are in
+    sync before it drops any.
     """
     if seen.leader in step.replicas or seen.leader in context.listed:
         return None
@@ -186,7 +186,7 @@ def _gate_of_leaders(step: Step, seen: PartitionFacts, context: Context) -> Bloc
 
 
 def no_leader(seen: PartitionFacts, context: Context) -> Block:
-    """Say that nobody leads a partition, or nobody whom Drover can see."""
+    """Say that a partition has no leader, or none that Drover can reach."""
     hidden = hidden_leaders(seen, context.live)
     if hidden:
         detail = f"nobody whom Drover sees leads the partition: {unreachable_in_words(hidden)}"
@@ -207,7 +207,7 @@ def no_destination(brokers: Collection[int], context: Context) -> Block | None:
 
 
 def _no_step(reassignment: Reassignment, context: Context) -> Block:
-    """Say why no step can begin: what is left to add cannot be copied to now."""
+    """Say why no step can begin: no replica that is left to add can be copied now."""
     missing = replica_sets.adding(reassignment.current, reassignment.step_target)
     return no_destination(missing, context) or dead_destination(missing, context.at_ms)
 

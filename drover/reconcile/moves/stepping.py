@@ -1,8 +1,8 @@
-"""KIP-435's steps: which list a partition goes to next on its way to a target. Three pure rules, one per stepping.
+"""KIP-435's steps: the next list of a partition on its way to a target. Three pure rules, one per stepping.
 
 `grow` adds replicas one after the other at the end of the list and drops all at once with the last step; `swap` brings
 some in sync, then drops as many, and repeats (R435-7); `single` is one call, as Kafka does it. Below
-min.insync.replicas every stepping only adds, because that is the repair, and adds at once what is lacking (R435-3).
+min.insync.replicas every stepping only adds, because that is the repair, and all lacking replicas at once (R435-3).
 
 Kafka refuses every list that names a broker without a registration, even the present one: all such brokers go with the
 first step.
@@ -50,14 +50,14 @@ class Situation(Struct, frozen=True, gc=False):
 
     @property
     def holds_up(self) -> tuple[int, ...]:
-        """Return the replicas that are to go anyway and that a step must not keep, or it would wait for them.
+        """Return the replicas to be dropped that a step must not keep, because it would wait for them.
 
-        They are out of sync, and the version waits for the whole target of a step. They go below min.insync.replicas
-        as well: what repairs the partition would not end otherwise.
+        They are out of sync, and the version waits for the whole target of a step. They go below min.insync.replicas as
+        well: the repairing step would not end otherwise.
         """
         if self.completion is not Completion.TARGET:
             return ()
-        return tuple(one for one in removing(self.current, self.target) if one not in self.isr)
+        return tuple(broker for broker in removing(self.current, self.target) if broker not in self.isr)
 
     @property
     def spare(self) -> int:
@@ -71,7 +71,7 @@ class Situation(Struct, frozen=True, gc=False):
 
     @property
     def live_missing(self) -> tuple[int, ...]:
-        """Return those of them that can be copied now: their brokers are alive."""
+        """Return the missing replicas that can be copied now: their brokers are alive."""
         return tuple(broker for broker in self.missing if broker in self.live)
 
     @property
@@ -91,7 +91,7 @@ class Situation(Struct, frozen=True, gc=False):
         return max(self.max_replicas_per_step, self.shortfall)
 
     def in_sync(self, brokers: Collection[int]) -> int:
-        """Count those that are in sync and alive."""
+        """Count the replicas that are in sync and alive."""
         return sum(map(self.is_in_sync, brokers))
 
     def is_in_sync(self, broker: int) -> bool:
@@ -130,11 +130,11 @@ def grow(now: Situation) -> tuple[int, ...] | None:
     """Append some live added replicas in the target's order, and drop the others at the end.
 
     At the end of the list, because with the target's order Kafka's own rebalance would move leadership early. A target
-    that adds at most `max_replicas_per_step` replicas is one step. What is to go and would hold a step up goes with it.
+    that adds at most `max_replicas_per_step` replicas is one step. Replicas that would hold a step up go with it.
     """
     missing, live, most = now.missing, now.live_missing, max(now.most, now.lacks)
     appends_first = (now.is_short or now.drops_last) and not only_appends(now.current, now.target)
-    # On the way back to the original list it may lack more than the way there has added.
+    # On the way back the list may lack more originals than the way to the target added replicas.
     at_once = max(len(missing), len(adding(now.original, now.target))) <= most
     if not missing or (at_once and live == missing and not appends_first):
         return now.target
@@ -142,9 +142,9 @@ def grow(now: Situation) -> tuple[int, ...] | None:
 
 
 def _appended(now: Situation, most: int) -> tuple[int, ...]:
-    """Append live added replicas; what would hold the step up goes with it.
+    """Append live added replicas; those that would hold the step up go with it.
 
-    As many come as must go, or else the list would be shorter than both ends, or the step would never end.
+    At least as many come as must go: otherwise the list would be shorter than both ends, or the step would never end.
     """
     added = now.live_missing[: max(most, len(now.holds_up) - now.spare)]
     gone = now.holds_up[: len(added) + now.spare]
@@ -152,7 +152,7 @@ def _appended(now: Situation, most: int) -> tuple[int, ...]:
 
 
 def single(now: Situation) -> tuple[int, ...] | None:
-    """Send the target; below min.insync.replicas what it adds comes first."""
+    """Send the target; below min.insync.replicas, append the replicas that it adds first."""
     if not now.is_short or not now.missing or only_appends(now.current, now.target):
         return now.target
     return _appended(now, len(now.missing)) if now.live_missing else None
@@ -161,13 +161,13 @@ def single(now: Situation) -> tuple[int, ...] | None:
 def swap(now: Situation) -> tuple[int, ...] | None:
     """Bring a few replicas in sync and drop as many (R435-7).
 
-    What min.insync.replicas lacks is added first. Then the target's first replica is brought in sync, so that it can
-    lead before the present leader goes. Then at most `max_replicas_per_step` are added and dropped at a time: what is
-    dead or out of sync goes first, then what is not alone in its rack, the leader last; but what would leave too few
-    racks goes even after the leader (S4). The list is never shorter than the shorter end of the way, and what stays in
-    sync is never less than min.insync.replicas asks for. A member of the target that is dead takes no room: another one
-    is copied meanwhile. The last step sends exactly the target. That no drop hands leadership to a listed broker is a
-    gate's to see to (`drover.reconcile.moves.start`).
+    The replicas that min.insync.replicas lacks are added first. Then the target's first replica is brought in sync, so
+    that it can lead before the present leader goes. Then at most `max_replicas_per_step` are added and dropped at a
+    time: dead and out-of-sync replicas go first, then those that are not alone in their rack, the leader last; one
+    whose drop would leave too few racks goes even after the leader (S4). The list is never shorter than the shorter end
+    of the way, and never has fewer replicas in sync than min.insync.replicas asks for. A dead member of the target
+    takes no room: another one is copied meanwhile. The last step sends exactly the target. A gate in
+    `drover.reconcile.moves.start` keeps a drop from handing leadership to a listed broker.
     """
     missing, live, most, lacks = now.missing, now.live_missing, now.most, now.lacks
     extra, needed = removing(now.current, now.target), max(1, lacks, now.shortfall)
@@ -181,14 +181,14 @@ def swap(now: Situation) -> tuple[int, ...] | None:
         added = live[:needed]
         return _ordered(now, added, now.holds_up[: len(added) + now.spare])
     over = len(now.current) - len(now.target)
-    lagging = len(now.current) - len(extra) - now.in_sync([one for one in now.current if one in now.target])
+    lagging = len(now.current) - len(extra) - now.in_sync([broker for broker in now.current if broker in now.target])
     added = live[: max(0, most - max(0, over - lagging))]
     drops = _drop_order(now, added)[: max(0, min(len(added) + over, max(most, over)))]
     while drops and not _keeps_enough(now, added, drops):
         drops = drops[:-1]
-    stays_behind = any(one not in drops and one not in now.isr for one in extra)
+    stays_behind = any(broker not in drops and broker not in now.isr for broker in extra)
     if not added and (not drops or stays_behind):
-        # What is to go is needed until another one is in sync; or a step that only drops would wait for what is to go.
+        # The replicas to drop are needed until another one is in sync, or a step that only drops would wait for them.
         added = live[:1]
     ahead = _ordered(now, added, drops)
     if ahead != now.current and {*ahead} != {*now.target}:
@@ -197,9 +197,9 @@ def swap(now: Situation) -> tuple[int, ...] | None:
 
 
 def _drop_order(now: Situation, added: Collection[int]) -> tuple[int, ...]:
-    """List what has to go: dead and out-of-sync replicas first, the leader last, the only one of a rack late.
+    """List the replicas to drop: dead and out-of-sync ones first, the leader last, the only one of a rack late.
 
-    What would leave the partition in fewer racks than either end of the way goes even after the leader (S4).
+    One whose drop would leave fewer racks than either end of the way has goes even after the leader (S4).
     """
     order: list[int] = []
     stay = [*now.current, *added]
@@ -222,14 +222,14 @@ def _drop_order(now: Situation, added: Collection[int]) -> tuple[int, ...]:
 
 
 def _racks(now: Situation, brokers: Collection[int]) -> int:
-    """Count the racks of brokers, as far as they are known."""
+    """Count the known racks of brokers."""
     return len({now.racks.get(broker) for broker in brokers} - {None})
 
 
 def _keeps_enough(now: Situation, added: Collection[int], drops: Collection[int]) -> bool:
-    """Whether as many stay in sync as min.insync.replicas asks for, or as there are or will be if those are fewer.
+    """Whether enough replicas stay in sync: min.insync.replicas, or all present or target ones if fewer.
 
-    What is added is in sync before anything is dropped: Kafka waits for it.
+    Added replicas count: Kafka waits until they are in sync before it drops any.
     """
     stay = now.in_sync([broker for broker in now.current if broker not in drops]) + len(added)
     return stay >= min(now.min_isr, now.in_sync(now.current), len(now.target))

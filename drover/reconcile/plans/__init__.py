@@ -1,1 +1,1 @@
-"""Plans: what was asked for under one name, how it went, and when it is over."""
+"""The ends of plans."""

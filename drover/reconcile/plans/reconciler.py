@@ -1,4 +1,4 @@
-"""When a plan is over: finished when nothing is left to do, forgotten some time later."""
+"""The end of a plan: finished when nothing of it is left to do, forgotten some time later."""
 
 from collections.abc import Iterator, Mapping
 
@@ -23,7 +23,7 @@ class PlansReconciler(Reconciler):
     """Closes every open plan whose reassignments have all ended, and forgets those that ended long ago."""
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Finish what is idle and announces nothing more; forget what ended a day ago, or exceeds the number kept."""
+        """Finish idle plans that announce no further command; forget those that ended a day ago or are too many."""
         for name in sorted(self.state.idle_plans):
             plan = self.state.plans[name]
             if not self._waits(plan, batch.at_ms):

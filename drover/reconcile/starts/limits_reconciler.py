@@ -1,4 +1,4 @@
-"""What decisions use of the settings and of the clock are events: a replay must not depend on a file or a time zone."""
+"""Records settings and windows as events, so that a replay depends on no file, clock or time zone."""
 
 from collections.abc import Mapping
 
@@ -34,7 +34,7 @@ class LimitsReconciler(Reconciler):
         if limits is not None and limits != of_settings(self.state):
             self._set(limits, batch)
         state = self.state
-        # Windows that were taken away while they were closed are in `closed_windows` alone.
+        # Windows that were removed while they were closed are in `closed_windows` alone.
         windows_by_plan = {**dict.fromkeys(state.closed_windows), "": state.limits.windows, **state.plan_windows}
         for plan, windows in windows_by_plan.items():
             self._open_or_close(plan, windows, batch)

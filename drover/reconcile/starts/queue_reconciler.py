@@ -1,4 +1,4 @@
-"""Taking entries from the queue of KIP-236: in their order, when nothing that was accepted before waits for a slot."""
+"""Takes entries from the queue of KIP-236 in their order, once all that was accepted before has started."""
 
 import heapq
 import itertools
@@ -19,14 +19,14 @@ from drover.reconcile.messages import Input, Timestamp
 from drover.reconcile.observations import FRESH_MS, FRESH_TO_START_MS, ObservationCache
 from drover.state.cluster import ClusterState
 
-# How many entries are looked at and taken at a time.
+# How many entries are observed and taken at a time.
 AT_ONCE = 100
 
 
 class QueueReconciler(Reconciler):
-    """Takes what there is room for; an entry whose partition was not observed yet holds up those behind it.
+    """Takes entries while there is room; one whose partition was not observed yet holds up those behind it.
 
-    Entries that let others pass are kept apart, so that choosing the next one costs the same however many there are.
+    Entries that later ones may pass are kept apart, so that their number does not slow down the choice of the next one.
     """
 
     def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp, own_topics: OwnTopics) -> None:
@@ -35,10 +35,10 @@ class QueueReconciler(Reconciler):
         self._needed: dict[TopicPartition, None] = {}
         self._numbers = itertools.count()
         self._number: dict[TopicPartition, int] = {}
-        # The entries that let no others pass, by place in the queue; removed ones are dropped when they are met.
+        # Entries that none may pass, by place in the queue; removed ones are dropped when their turn comes.
         self._next: list[tuple[int, TopicPartition]] = []
         self._is_next: set[TopicPartition] = set()
-        # The plan of each entry, and the entries of each plan: a pause, or a window, concerns all of them.
+        # The plan of each entry, and the entries of each plan: a pause or a window applies to all of them.
         self._plan: dict[TopicPartition, str] = {}
         self._of_plan: dict[str, dict[TopicPartition, None]] = {}
         self._plans_to_place: dict[str, None] = {}
@@ -46,7 +46,7 @@ class QueueReconciler(Reconciler):
             self._enter(key)
 
     def follow(self, changes: Changes) -> None:
-        """Find out again whether an entry lets others pass, once something happens to its partition or its plan."""
+        """Check again whether later entries may pass one whose partition or plan has changed."""
         queue = self.state.queue
         for event in changes.events:
             if type(event) is QueueEntryRemoved and event.key in self._number:
@@ -59,7 +59,7 @@ class QueueReconciler(Reconciler):
                 or type(event) is WindowClosed
                 or type(event) is WindowOpened
             ):
-                # Once per batch: it may hold thousands of them.
+                # Placed once per batch: a plan may have thousands of entries.
                 self._plans_to_place[event.plan] = None
         for key in changes.partitions if queue else ():
             if key in queue:
@@ -88,25 +88,25 @@ class QueueReconciler(Reconciler):
             heapq.heappush(self._next, (self._number[key], key))
 
     def next_entries(self, count: int) -> list[TopicPartition]:
-        """List the first entries, in the order of the queue, that let no others pass."""
-        found: dict[TopicPartition, int] = {}
-        while self._next and len(found) < count:
+        """List the first entries, in the order of the queue, that later ones may not pass."""
+        numbers: dict[TopicPartition, int] = {}
+        while self._next and len(numbers) < count:
             number, key = heapq.heappop(self._next)
             if key in self._is_next and self._number[key] == number:
-                found[key] = number
-        for key, number in found.items():
+                numbers[key] = number
+        for key, number in numbers.items():
             heapq.heappush(self._next, (number, key))
-        return list(found)
+        return list(numbers)
 
     def observe(self, entry: Input, batch: BatchBuilder) -> None:
-        """Drop the looks that were asked for."""
+        """Drop observed partitions from those to observe."""
         del batch
         if isinstance(entry, Observation):
             for key in entry.partitions:
                 self._needed.pop(key, None)
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Take entries as far as there is room and enough is known."""
+        """Take entries while there is room and their observations are fresh."""
         state, now_ms = self.state, batch.now.monotonic_ms
         plans, self._plans_to_place = self._plans_to_place, {}
         for plan in plans:
@@ -124,10 +124,10 @@ class QueueReconciler(Reconciler):
                 batch.emit_all(queue_entries.take(key, state, self._facts(key, now_ms)))
 
     def _is_seen(self, key: TopicPartition, now_ms: int) -> bool:
-        """Whether enough is known to decide: the partition itself, or of one that Drover is moving its new brokers.
+        """Whether the observations suffice to decide: of the partition, or of the live brokers if Drover is moving it.
 
-        A reassignment for which nothing was sent ends when its entry is taken, and its end names the list that is
-        there: that must have been seen (S9).
+        An untouched reassignment ends when its entry is taken, and its end names the present list: that must have been
+        observed (S9).
         """
         observed = self.observed
         if observed.fresh(key, now_ms, FRESH_TO_START_MS) is not None:
@@ -151,7 +151,7 @@ class QueueReconciler(Reconciler):
         )
 
     def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
-        """Look at the entries whose turn it is, at once: they are about to be taken."""
+        """Observe the next entries at once: they are about to be taken."""
         del now, moves
         waits = Urgency.WAITING if self.state.queue else Urgency.IDLE
         return Attention(

@@ -1,4 +1,4 @@
-"""The room that the owner of a cluster sees: what is in flight, and what this pass expects and keeps for others."""
+"""The room of a cluster by its owner's view: taken by moves in flight, expected, or kept in this pass."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -28,8 +28,8 @@ def uplinks_of(adding: Iterable[int], leader: int | None, racks: Mapping[int, st
 class Room(View):
     """The room of one cluster during one pass.
 
-    Moves of which an observation was asked for are expected to start, so what comes after them does not take their
-    room. What is kept belongs to moves that others have passed too often.
+    Moves whose observation was asked for are expected to start, so that later moves do not take their room. Room is
+    kept for moves that others have passed too often.
     """
 
     def __init__(self, state: ClusterState, observed: ObservationCache, throttles: Throttles) -> None:
@@ -51,7 +51,7 @@ class Room(View):
         return uplinks_of(step.adding, step.leader, racks) if step is not None and racks else ()
 
     def begin(self) -> None:
-        """Forget what the last pass expected and kept, and count what copies between racks, which the log does not."""
+        """Forget the room expected and kept in the last pass; count copies between racks, which the log does not."""
         self._expected.clear()
         self._kept.clear()
         self._uplinks.clear()
@@ -78,7 +78,7 @@ class Room(View):
         self._expected[Budget.LEADERS] += start.moves_leader
 
     def keep(self, start: Start) -> bool:
-        """Keep every slot that a step needs for it, unless one of them is kept already; return whether it is so."""
+        """Keep every slot that a step needs, unless one of them is kept already; return whether they are kept."""
         needs = Counter(start.slots)
         if self._kept.keys() & needs.keys():
             return False
@@ -90,20 +90,20 @@ class Room(View):
         return 0 if owner == key else amount
 
     def slots_taken(self, direction: BrokerDirection, key: TopicPartition) -> int:
-        """Return what is taken, expected, and kept for others at a direction."""
+        """Return the sixteenths of slots taken, expected, and kept for others in a direction."""
         taken = self.state.moves.slots.get(direction, 0) + self._expected[direction]
         return taken + self._kept_for_others(direction, key) if self._kept else taken
 
     def uplink_taken(self, uplink: Uplink, key: TopicPartition) -> int:
-        """Return what is taken, expected, and kept for others on an uplink."""
+        """Return the sixteenths of slots taken, expected, and kept for others on an uplink."""
         return self._uplinks[uplink] + self._expected[uplink] + self._kept_for_others(uplink, key)
 
     def budget_taken(self, budget: Budget) -> int:
-        """Return what is taken and expected of a budget."""
+        """Return how much of a budget is taken or expected."""
         return super().budget_taken(budget) + self._expected[budget]
 
     def is_waited_for(self, broker: int, start: Start) -> bool:
-        """Whether a step waits for room at a broker: that one is dead must be found out, room or not."""
+        """Whether a step waits for room at a broker; a likely step to a dead one is tried, so that this is recorded."""
         return start.is_observed or broker in self._observed.live
 
     def throttle_entries(self, topic: str) -> int:
@@ -121,5 +121,5 @@ class Room(View):
 
     @property
     def partitions(self) -> int:
-        """How many more partitions may be in flight; negative where the limit was lowered below what is."""
+        """How many more partitions may be in flight; negative where the limit was lowered below the present number."""
         return self.state.limits.max_partitions_in_flight - len(self.state.moves.in_flight)

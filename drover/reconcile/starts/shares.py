@@ -1,4 +1,4 @@
-"""How plans share what is free: the one that was served least comes first, and a plan of a higher priority counts less.
+"""How plans share free slots: the plan that was served least comes first; a higher priority makes a start cost less.
 
 Start-time fair queueing: each start costs its plan `HIGHEST_WEIGHT / weight` per copy, and a plan that begins to wait
 enters at the cost that is served now. So no plan waits for ever: between two starts of one plan, another one starts at
@@ -16,7 +16,7 @@ HIGHEST_WEIGHT = max(WEIGHTS.values())
 
 @dataclass(slots=True)
 class Shares:
-    """What each plan that waits was served, in cost; gone with the ownership. `priority_of` is asked at each start."""
+    """The cost that each waiting plan was served; it ends with the ownership. `priority_of` is called at each start."""
 
     priority_of: Callable[[str], Priority]
     _served: dict[str, int] = field(default_factory=dict)
@@ -25,14 +25,14 @@ class Shares:
     _now: int = 0
 
     def enter(self, plan: str) -> None:
-        """Note that one more of a plan waits."""
+        """Note that one more move of a plan waits."""
         waiting = self._waiting.get(plan, 0)
         self._waiting[plan] = waiting + 1
         if not waiting:
             self._served[plan] = max(self._served.get(plan, 0), self._now)
 
     def leave(self, plan: str) -> None:
-        """Note that one of a plan waits no longer; a plan of which nothing waits is forgotten once others caught up."""
+        """Note that a move of a plan waits no longer; a plan without any is forgotten once others have caught up."""
         self._waiting[plan] -= 1
         if not self._waiting[plan]:
             del self._waiting[plan]
@@ -40,15 +40,15 @@ class Shares:
                 del self._served[plan]
 
     def served(self, plan: str) -> int:
-        """Return what a plan was served, with what it is expected to be: the least comes first."""
+        """Return the cost that a plan was served and is expected to be; the least comes first."""
         return self._served.get(plan, self._now) + self._expected.get(plan, 0)
 
     def begin(self) -> None:
-        """Expect nothing: a pass begins."""
+        """Begin a pass, without expected starts."""
         self._expected.clear()
 
     def expect(self, plan: str, copies: int) -> None:
-        """Count a start of a plan that follows once its partition was observed."""
+        """Count a start of a plan that is expected once its partition was observed."""
         self._expected[plan] = self._expected.get(plan, 0) + self._cost(plan, copies)
 
     def _cost(self, plan: str, copies: int) -> int:

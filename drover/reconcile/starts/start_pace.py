@@ -1,13 +1,15 @@
-"""How many steps may begin in a second: light copies share slots, and the controller has to follow."""
+"""How many steps may begin in a second: small copies share slots, so that slots alone could overload the controller."""
 
 from collections import deque
 
-# As many as one call may name at most: no controller gets more in a second than in one large request.
-MOST_STARTS, WINDOW_MS = 1000, 1000
+from drover.reconcile.contract import MAX_PARTITIONS_PER_CALL
+
+# As many as one call may name: a controller gets no more in a second than in one full request.
+MOST_STARTS, WINDOW_MS = MAX_PARTITIONS_PER_CALL, 1000
 
 
 class StartPace:
-    """The steps that began within the last second; gone with the ownership. Times are monotonic."""
+    """The steps that began within the last second; they end with the ownership. Times are monotonic."""
 
     def __init__(self) -> None:
         self._begun: deque[tuple[int, int]] = deque()

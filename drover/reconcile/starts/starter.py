@@ -1,4 +1,4 @@
-"""Starting steps: what may begin now, plans by turns, within the limits and behind the throttles."""
+"""Starts steps: plans take turns, within the limits, and once their throttles are set."""
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ from drover.reconcile.messages import BytesSampled, Input, Timestamp
 from drover.reconcile.moves.call_pace import CallPace
 from drover.reconcile.moves.context import context_of
 from drover.reconcile.moves.copy_sizes import CopySizes
-from drover.reconcile.moves.next_calls import LookAgain, SendStep, Wait
+from drover.reconcile.moves.next_calls import ObserveAgain, SendStep, Wait
 from drover.reconcile.moves.route import next_call
 from drover.reconcile.observations import FRESH_TO_START_MS, ObservationCache
 from drover.reconcile.starts.room import Room
@@ -61,28 +61,28 @@ from drover.state.cluster import ClusterState
 from drover.state.reassignment import Reassignment, Step
 from drover.state.slot_share import share_of
 
-# How many waiting partitions are observed at a time: twice as many as there is room for, within these.
-MIN_LOOKS, MAX_LOOKS = 20, 500
-# How many are tried in vain in one pass, and how many are put into groups: the rest follows in the next one.
+# How many waiting partitions are observed at a time: twice as many as there is room for, within these bounds.
+MIN_OBSERVED, MAX_OBSERVED = 20, 500
+# How many moves are tried in vain in one pass, and how many are put into groups: the others follow in the next one.
 MAX_VAIN_TRIES, MAX_PLACED = 40, 300
-# A move that others have passed in so many passes is passed no more: the slots that it needs are kept for it.
+# A move that others have passed in so many passes gets the slots that it needs kept.
 PATIENCE = 100
-# How long nothing begins for want of a size (monotonic): sizes are read every second.
+# How long a move waits for its size (monotonic): sizes are sampled every second.
 SIZE_PATIENCE_MS = 2000
-# No election is open for longer.
+# An election ends within this time.
 ELECTION_MS = 10_000
-# What has no room on its brokers is not looked at, whether or not a partition may begin: that gate is the last one.
+# Moves without room on their brokers are not observed even if a partition may begin, so that this gate is the last one.
 _GATES = (*(gate for gate in STEP_GATES if gate is not PARTITION_SLOTS), PARTITION_SLOTS)
-# No slots are kept for a move that waits at one of these.
+# No slots are kept for a move that waits at one of these gates.
 _KEEPS_NOTHING = tuple(gate for gate in _GATES[:-1] if gate not in SLOT_GATES)
 
 
 @dataclass(slots=True)
 class _Pass:
-    """One pass over the groups: how many steps it may begin and looks it may ask for, and what it has found full."""
+    """One pass over the groups: how many steps it may begin and observations it may ask for, and the full budgets."""
 
     most_starts: int
-    most_looks: int
+    most_observed: int
     starts: int = 0
     vain: int = 0
     exhausted: dict[Gate, None] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class _Pass:
 
 
 class Starter(Reconciler):
-    """Starts what may start: first what holds a slot already, then what is pending."""
+    """Starts steps: first those of moves that hold a slot, then those of pending ones."""
 
     def __init__(
         self,
@@ -115,23 +115,23 @@ class Starter(Reconciler):
         self._debounce = Debounce()
         self.room = Room(state, observed, throttles)
         self.waiting = WaitingList(Shares(lambda plan: state.priorities.get(plan, Priority.NORMAL)))
-        # Every move that waits is in a group, or in one of the next three: it is still to be put into a group, it was
-        # tried in vain and waits until a moment (monotonic), or its size is waited for.
+        # Every waiting move is in a group, or in one of the next three: it is still to be put into a group, it was
+        # tried in vain and waits until a time (monotonic), or it waits for its size.
         self.unplaced: dict[TopicPartition, None] = {}
         self.put_off: dict[TopicPartition, int] = {}
         self.unsized: dict[TopicPartition, None] = {}
         self._put_off_heap: list[tuple[int, TopicPartition]] = []
-        # Until when (monotonic) the size of a pending move is waited for.
+        # Until when (monotonic) a pending move waits for its size.
         self._sized_by: dict[TopicPartition, int] = {}
-        # The phase and the number under which a move waits, so that another one of its partition is noticed.
-        self._known: dict[TopicPartition, tuple[bool, int]] = {}
+        # Whether a waiting move is pending, and its number: another move of the same partition differs in them.
+        self._identities: dict[TopicPartition, tuple[bool, int]] = {}
         self._trying: TopicPartition | None = None
-        self._looks: dict[TopicPartition, None] = {}
+        self._to_observe: dict[TopicPartition, None] = {}
         # In how many passes others have passed a move.
         self._passed: dict[TopicPartition, int] = {}
-        # The step after which an election was held, of what is between two steps.
+        # The number of the step after which an election was held, of moves between two steps.
         self._elected: dict[TopicPartition, int] = {}
-        # The leader of a waiting partition when it was last observed: a hint, so that only what has room is observed.
+        # The last observed leader of a waiting partition: a hint, so that only moves with room are observed.
         self._leaders: dict[TopicPartition, int] = {}
         # Prepared steps whose throttle is not in force yet.
         self._unthrottled: dict[TopicPartition, None] = {}
@@ -139,7 +139,7 @@ class Starter(Reconciler):
         self._live: frozenset[int] = frozenset()
         self._racks: Mapping[int, str | None] = {}
         self._is_behind = False
-        # Whether as many looks were asked for in this pass as it may ask for.
+        # Whether this pass has asked for as many observations as it may.
         self._is_informed = False
         self._following: Mapping[type[Event], Callable[[Any], None]] = {
             ReassignmentUnblocked: self._unblocked,
@@ -153,7 +153,7 @@ class Starter(Reconciler):
     # -- in
 
     def observe(self, entry: Input, batch: BatchBuilder) -> None:
-        """Try again what was observed, and weigh anew what was measured."""
+        """Try observed moves again, and weigh measured ones anew."""
         del batch
         if isinstance(entry, Observation):
             for key in self.put_off.keys() & entry.partitions.keys():
@@ -163,9 +163,9 @@ class Starter(Reconciler):
             for key, copies in entry.sizes.items():
                 if key not in pending:
                     continue
-                known, size = backlog.size(key), max(LEAST_BYTES, *copies.values(), LEAST_BYTES)
-                # Any first size is news, since a copy of next to nothing takes less room.
-                if self._sized_by.pop(key, None) is not None or not known // 2 < size < known * 2:
+                before, size = backlog.size(key), max(LEAST_BYTES, *copies.values(), LEAST_BYTES)
+                # A first size always counts, since a copy of next to nothing takes less room.
+                if self._sized_by.pop(key, None) is not None or not before // 2 < size < before * 2:
                     self._note(key)
 
     def follow(self, changes: Changes) -> None:
@@ -177,7 +177,7 @@ class Starter(Reconciler):
         for key in changes.partitions:
             if key not in pending and key not in before_step:
                 self._drop(key)
-            elif key != self._trying or self._known.get(key) != self._identity(key):
+            elif key != self._trying or self._identities.get(key) != self._identity(key):
                 self._note(key)
         for event in changes.events:
             follow = self._following.get(type(event))
@@ -185,23 +185,23 @@ class Starter(Reconciler):
                 follow(event)
 
     def _unblocked(self, event: ReassignmentUnblocked) -> None:
-        if event.key in self._known:
+        if event.key in self._identities:
             self._note(event.key)
 
     def _orders_answered(self, event: LeaderOrdersAnswered) -> None:
         for key in event.keys:
-            if key in self._known:
+            if key in self._identities:
                 self._place_again(key)
 
     def _place_all_again(self, _event: AnyEvent) -> None:
-        self.unplaced.update(dict.fromkeys(self._known))
+        self.unplaced.update(dict.fromkeys(self._identities))
 
     def _identity(self, key: TopicPartition) -> tuple[bool, int]:
         return key in self.state.moves.pending, self.state.reassignments[key].number
 
     def _note(self, key: TopicPartition) -> None:
-        """Note that a move waits, and how much it is to copy, from its leader or else from the first of its list."""
-        self._known[key] = is_pending, _ = self._identity(key)
+        """Note a waiting move, and the bytes that it copies from its leader, or else from the first of its list."""
+        self._identities[key] = is_pending, _ = self._identity(key)
         if is_pending:
             entry = self.state.reassignments[key]
             seen = self.observed.partitions.get(key)
@@ -227,16 +227,16 @@ class Starter(Reconciler):
         """Move the partitions that the suspension of starts concerns into groups of their own, or out of them."""
         concerned = frozenset(self.state.below_min_isr) if self.state.suspension is not None else frozenset()
         for key in concerned ^ self._repairs:
-            if key in self._known:
+            if key in self._identities:
                 self._place_again(key)
         self._repairs = concerned
 
     def _drop(self, key: TopicPartition) -> None:
-        if self._known.pop(key, None) is None:
+        if self._identities.pop(key, None) is None:
             return
         self.waiting.remove(key)
         self.waiting.backlog.drop(key)
-        for flags in (self.unplaced, self.unsized, self._looks, self._unthrottled):
+        for flags in (self.unplaced, self.unsized, self._to_observe, self._unthrottled):
             if flags:
                 flags.pop(key, None)
         for figures in (self.put_off, self._sized_by, self._passed, self._elected, self._leaders):
@@ -256,10 +256,10 @@ class Starter(Reconciler):
 
     def _place(self, key: TopicPartition, now_ms: int) -> None:
         entry = self.state.reassignments[key]
-        is_pending, number = self._known[key]
+        is_pending, number = self._identities[key]
         self.put_off.pop(key, None)
         self.unsized.pop(key, None)
-        # What is blocked is tried whatever it needs, so that its block ends when its reason does.
+        # A blocked move is tried whatever room it needs, so that its block ends with its reason.
         step = (
             None if entry.block is not None else likely_step(self.state, self.observed, entry, self._leaders.get(key))
         )
@@ -281,13 +281,13 @@ class Starter(Reconciler):
             copies=len(step.adding),
             moves_leader=step.moves_leader,
             share=share_of(self._sizes.of_next(entry)),
-            is_pending=self._known[entry.key][0],
+            is_pending=self._identities[entry.key][0],
         )
 
     def _awaits_size(self, key: TopicPartition, now_ms: int) -> bool:
         """Whether a move is held back until its size is known, so that the first starts follow the order, too.
 
-        Where everything may begin at once, or nobody reads sizes, nothing is held; nor for longer than a moment.
+        None is held where all may begin at once or sizes are not sampled, nor for longer than `SIZE_PATIENCE_MS`.
         """
         limits, pending = self.state.limits, self.state.moves.pending
         if self._sizes.copy_bytes(key) is not None:
@@ -297,37 +297,37 @@ class Starter(Reconciler):
         may_wait = self._sizes.is_read and len(pending) > min(limits.max_incoming, limits.max_outgoing)
         return may_wait and now_ms < by_ms
 
-    # -- what follows
+    # -- reconciling
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Start whatever may start. While the cluster is frozen no step starts (R236-9); steps under way go on."""
+        """Start the steps that may start. While the cluster is frozen none starts (R236-9); steps under way go on."""
         self._is_behind = self._is_informed = False
         if begins_nothing(self.state):
-            self._looks = {}
+            self._to_observe = {}
             return
         now_ms = batch.now.monotonic_ms
         most_starts = min(self._pace.room, self._starts.room(now_ms))
         if not most_starts:
-            return  # the answers to open calls wake it, or the time
+            return  # `reconcile` is called again with the answers to open calls, or at `_due_ms`
         self._wake(batch.now)
         self._place_some(now_ms)
         self.room.begin()
         self.waiting.shares.begin()
         kept = self._keep_slots()
-        most_looks = min(MAX_LOOKS, MIN_LOOKS + min(most_starts, 2 * max(0, self.room.partitions)))
-        this = _Pass(most_starts, most_looks)
+        most_observed = min(MAX_OBSERVED, MIN_OBSERVED + min(most_starts, 2 * max(0, self.room.partitions)))
+        this = _Pass(most_starts, most_observed)
         self._run(this, kept, batch)
         self._count_passed(this)
         self._is_behind = self._is_behind or bool(self.unplaced)
         self._starts.begin(this.starts, now_ms)
 
     def _wake(self, now: Timestamp) -> None:
-        """Note again what may have become possible, or another step than before."""
+        """Place moves again that may have become possible, or may have another next step."""
         now_ms = now.monotonic_ms
         if self.observed.live != self._live or self.room.racks != self._racks:
-            # Which replica a step adds, and whether it can be added at all, depends on the brokers that are alive.
+            # The replica that a step adds, and whether it can be added, depends on the live brokers.
             self._live, self._racks = self.observed.live, self.room.racks
-            self.unplaced.update(dict.fromkeys(self._known))
+            self.unplaced.update(dict.fromkeys(self._identities))
         if self._throttles.version != self._throttles_version:
             self._throttles_version = self._throttles.version
             for key in tuple(self._unthrottled):
@@ -344,7 +344,7 @@ class Starter(Reconciler):
                 self._place_again(key)
 
     def _keep_slots(self) -> list[TopicPartition]:
-        """Keep slots for the moves that were passed too often, unless they wait for something else; return them."""
+        """Keep slots for moves that were passed too often, unless another gate holds them; return these moves."""
         kept: list[TopicPartition] = []
         for key, count in self._passed.items():
             start = self.waiting.start(key) if count >= PATIENCE else None
@@ -353,13 +353,13 @@ class Starter(Reconciler):
         return kept
 
     def _run(self, this: _Pass, kept: Sequence[TopicPartition], batch: BatchBuilder) -> None:
-        """Take moves in their turn: start them, ask for a look at them, or pass over them for want of room.
+        """Take moves in their turn: start them, ask to observe them, or pass over them for want of room.
 
-        Those that were looked at for it come first. So a look is never in vain because the order has changed since.
+        Moves that were observed for this come first, so that no observation is wasted because the order has changed.
         """
         waiting, now_ms = self.waiting, batch.now.monotonic_ms
-        looked, self._looks = self._looks, {}
-        turns = ((turn, key) for key in looked if (turn := waiting.turn_of(key)) is not None)
+        asked, self._to_observe = self._to_observe, {}
+        turns = ((turn, key) for key in asked if (turn := waiting.turn_of(key)) is not None)
         for turn, key in sorted(turns):
             if self._is_over(this):
                 return
@@ -379,16 +379,16 @@ class Starter(Reconciler):
                 order.skip(group, item)
 
     def _is_over(self, this: _Pass) -> bool:
-        """Whether this pass has done enough: the rest follows in the next one, at once."""
+        """Whether this pass has done enough; if so the next one follows at once."""
         if this.starts < this.most_starts and this.vain < MAX_VAIN_TRIES:
             return False
         self._is_behind = True
         return True
 
     def _take(self, key: TopicPartition, turn: Turn, this: _Pass, batch: BatchBuilder) -> bool:
-        """Try a move whose turn it is, or ask for a look at it first; return whether the next one of its group follows.
+        """Try a move in its turn, or ask to observe it first; return whether the next one of its group follows.
 
-        Where no more partitions may be in flight, the next ones are looked at nevertheless, so that the pass in which a
+        Where no more partitions may be in flight, the next ones are observed nevertheless, so that the pass in which a
         slot becomes free can use it.
         """
         start, now_ms = self.waiting.start(key), batch.now.monotonic_ms
@@ -398,9 +398,9 @@ class Starter(Reconciler):
             self._try_one(start, turn, this, batch)
             return True
         if gate is None or gate is PARTITION_SLOTS:
-            self._is_informed = len(self._looks) >= (MIN_LOOKS if gate else this.most_looks)
+            self._is_informed = len(self._to_observe) >= (MIN_OBSERVED if gate else this.most_observed)
             if not self._is_informed and self._may_try(key, now_ms):
-                self._look(start)
+                self._ask_for(start)
             return not self._is_informed
         if gate in SLOT_GATES:
             this.lacking.append((turn, start))
@@ -411,7 +411,7 @@ class Starter(Reconciler):
     def _shut(self, start: Start, this: _Pass) -> Gate | None:
         """Return the budget that an earlier step waits for, or the first gate that is shut for this one."""
         for budget in this.exhausted:
-            # Leaders are one budget, copies and their bytes are the others.
+            # One budget is of leaders, the others are of copies and their bytes.
             if start.moves_leader if budget is LEADER_MOVEMENTS else start.copies:
                 return budget
         return first_shut(start, self.room, _GATES)
@@ -419,15 +419,15 @@ class Starter(Reconciler):
     def _is_seen(self, key: TopicPartition, now_ms: int) -> bool:
         return self.observed.fresh(key, now_ms, FRESH_TO_START_MS) is not None
 
-    def _look(self, start: Start) -> None:
-        """Ask for a look at a partition, and leave room for its step."""
-        self._looks[start.key] = None
+    def _ask_for(self, start: Start) -> None:
+        """Ask to observe a partition, and leave room for its step."""
+        self._to_observe[start.key] = None
         self.room.expect(start)
         if start.is_pending:
             self.waiting.shares.expect(self.state.reassignments[start.key].plan, start.copies)
 
     def _try_one(self, start: Start, turn: Turn, this: _Pass, batch: BatchBuilder) -> None:
-        """Try a move, and note what it has taken."""
+        """Try a move, and count the room that it has taken."""
         events = len(batch.events)
         held = self.state.reassignments[start.key].weighing_step
         self._try(start.key, this, batch)
@@ -441,13 +441,13 @@ class Starter(Reconciler):
             this.latest[resource] = max(turn, this.latest.get(resource, turn))
 
     def _count_passed(self, this: _Pass) -> None:
-        """Count the moves that lacked slots of which later ones have taken some."""
+        """Count the moves that lacked slots while later moves have taken some of these."""
         for turn, start in this.lacking:
             if any(this.latest.get(resource, turn) > turn for resource in start.slots):
                 self._passed[start.key] = self._passed.get(start.key, 0) + 1
 
     def _may_try(self, key: TopicPartition, now_ms: int) -> bool:
-        """Whether nothing about the partition is open or too recent; else its end, or the time, brings it back."""
+        """Whether the partition has no open call and no pause; otherwise it is put off until that ends."""
         if key in self.state.elections or key in self.state.intended_orders:
             self._put_off_until(key, now_ms + ELECTION_MS)
             return False
@@ -467,7 +467,7 @@ class Starter(Reconciler):
             return
         seen = self.observed.fresh(key, now_ms, FRESH_TO_START_MS)
         assert seen is not None, "what is tried was observed"
-        # Until there is something to wait for, try again when the observation is too old.
+        # Unless it comes to wait for something else, it is tried again with the next observation.
         self._put_off_until(key, seen.ended_ms + FRESH_TO_START_MS + 1)
         self._trying = key
         persisted = self._debounce.has_persisted(key, seen)
@@ -480,7 +480,7 @@ class Starter(Reconciler):
             batch.emit_all(verdict.events)
         elif not self._elects(reassignment, seen.facts, context, batch):
             call = next_call(reassignment, seen.facts, context)
-            self._debounce.note(key, seen.ended_ms, unconfirmed=isinstance(call, LookAgain))
+            self._debounce.note(key, seen.ended_ms, unconfirmed=isinstance(call, ObserveAgain))
             if isinstance(call, Wait):
                 batch.emit_all(blocked_start(reassignment, call.block, self.state.name))
             elif isinstance(call, SendStep):
@@ -502,7 +502,7 @@ class Starter(Reconciler):
         if is_prepared(reassignment, step) or self._has_room(reassignment, step, this):
             self._begin(reassignment, step, batch)
         elif given_up := postponed(reassignment, self.state.name):
-            # Others may wait for the room of a prepared step.
+            # Other moves may need the room of the prepared step.
             batch.emit_all(given_up)
         elif step.leader is not None:
             self._leaders[reassignment.key] = step.leader
@@ -512,14 +512,14 @@ class Starter(Reconciler):
         batch.emit_all(waiting_for_throttle(now, refusal, self.state.name))
 
     def _place_if_shut(self, reassignment: Reassignment, step: Step) -> None:
-        """Put what lacks room into the group of the step that it needs, unless it would be tried in vain there."""
+        """Put a move that lacks room into the group of its step, unless it would be tried there in vain."""
         start = self._start_of(reassignment, step)
         if first_shut(start, self.room, STEP_GATES) is not None:
             self.put_off.pop(start.key, None)
             self.waiting.put(start, reassignment.plan, reassignment.number, repairs=start.key in self._repairs)
 
     def _has_room(self, reassignment: Reassignment, step: Step, this: _Pass) -> bool:
-        """Whether every gate is open for what a step needs beside the room that it holds."""
+        """Whether every gate is open for the room that a step needs beyond the room that its move holds."""
         held, whole = reassignment.weighing_step, self._start_of(reassignment, step)
         throttled = step.adding and self._throttles.is_throttled(reassignment)
         start = whole._replace(
@@ -536,7 +536,7 @@ class Starter(Reconciler):
         """Take the slot; the call follows at once, or when the plan's throttle is in force."""
         key, cluster = reassignment.key, self.state.name
         if step.adding:
-            # What was prepared has its room: it counts as it was counted then.
+            # A prepared step keeps its room, and the size that it was counted with.
             was_prepared = is_prepared(reassignment, step)
             step = replace(step, copy_bytes=self._sizes.of_next(reassignment))
             if not was_prepared:
@@ -552,20 +552,20 @@ class Starter(Reconciler):
     # -- out
 
     def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
-        """Look at those whose turn it is, closely, and again at what did not fit."""
+        """Observe the moves whose turn it is closely, and again those whose observation was unexpected."""
         again = () if moves is None else self._debounce.partitions()
         return Attention(
-            partitions=(*self._looks, *(key for key in again if key in self.state.reassignments)),
+            partitions=(*self._to_observe, *(key for key in again if key in self.state.reassignments)),
             due_ms=self._due_ms(now.monotonic_ms),
-            urgency=Urgency.BUSY if self._looks else Urgency.IDLE,
+            urgency=Urgency.BUSY if self._to_observe else Urgency.IDLE,
         )
 
     def _due_ms(self, now_ms: int) -> int | None:
-        """Wake when something that was put off may be tried again; what ends a standstill wakes it by itself."""
+        """Wake when a move that was put off may be tried again; the end of a gate wakes it by an input."""
         if not self._pace.room or begins_nothing(self.state):
             return None
         paced_ms = self._starts.due_ms(now_ms)
-        if paced_ms is not None and self._known:
+        if paced_ms is not None and self._identities:
             return paced_ms
         if self._is_behind:
             return now_ms

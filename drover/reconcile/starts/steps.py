@@ -1,4 +1,4 @@
-"""The steps that come next, the events with which one begins, and the election between two of them."""
+"""The next steps, the events that begin one, and the election between two of them."""
 
 from typing import TypedDict
 
@@ -50,10 +50,10 @@ def intend_step(cluster: str, key: TopicPartition, step: Step) -> CallIntended:
 
 
 def blocked_start(reassignment: Reassignment, block: Block, cluster: str) -> tuple[ReassignmentEvent, ...]:
-    """Record that the next step cannot begin: what was prepared is given up.
+    """Record that the next step cannot begin: a prepared step is given up.
 
-    A reorder for the sake of leadership whose list Kafka would refuse ends with that: it is begun again when it can be
-    done, and nothing else of its partition waits for it.
+    A reorder for the sake of leadership ends if Kafka would refuse its list. It begins again once it can be done, and
+    nothing else of its partition waits for it.
     """
     if not (is_reorder(reassignment) and block.why is Blocker.UNREGISTERED_BROKER):
         return (*postponed(reassignment, cluster), *blocked(reassignment, block, cluster))
@@ -87,7 +87,7 @@ def _fields(cluster: str, key: TopicPartition, step: Step) -> _StepFields:
 
 
 def is_prepared(reassignment: Reassignment, step: Step) -> bool:
-    """Whether room was taken and throttles are set for this very step: its copies, and the leader that it moves."""
+    """Whether room is taken and throttles are set for this very step: for its copies and the leader that it moves."""
     prepared = reassignment.step
     if reassignment.phase is not Phase.PREPARED or prepared is None or step.moves_leader > prepared.moves_leader:
         return False
@@ -97,16 +97,16 @@ def is_prepared(reassignment: Reassignment, step: Step) -> bool:
 def likely_step(
     state: ClusterState, observed: ObservationCache, reassignment: Reassignment, leader: int | None
 ) -> Step | None:
-    """Tell what the next step is likely to be; None if that is not known. `leader` led when it was last seen.
+    """Return the likely next step; None if unknown. `leader` is the one last observed.
 
-    A prepared step has its room; and that a destination is dead must be found out, room or not.
+    None as well for a prepared step, which has its room, and for one to a dead broker, which is tried to record that.
     """
     live = observed.live
     if reassignment.phase is Phase.PREPARED or not live:
         return None
     topic = reassignment.key.topic
     listed = state.listed_for(topic)
-    # As if all were in sync: what is not makes other steps likely only where replicas are lacking.
+    # As if all replicas were in sync: others change the step only where min.insync.replicas is missed.
     now = Situation(
         current=reassignment.current,
         target=effective_step_target(reassignment, listed),
@@ -128,10 +128,10 @@ def likely_step(
 
 
 def election_after(reassignment: Reassignment, seen: PartitionFacts, context: Context) -> LeaderElectionIntended | None:
-    """Return the election that is due between two steps (R435-3); None if none was prepared, or it cannot be held.
+    """Return the election that is due between two steps (R435-3); None if there is none, or it cannot be held.
 
     The first of the list is the target's first, was added by the last step, is in sync and alive, and does not lead. A
-    broker that should not lead is not elected (X8): Kafka makes it the leader when nobody else is left.
+    broker that should not lead is not elected (X8): Kafka makes it the leader when no other replica is left.
     """
     step, head = reassignment.step, reassignment.current[0]
     is_prepared = (

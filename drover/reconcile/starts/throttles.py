@@ -1,4 +1,4 @@
-"""The narrow view of throttling that starting steps needs."""
+"""The narrow view of throttles that the starter needs."""
 
 from typing import Protocol
 
@@ -7,7 +7,7 @@ from drover.state.reassignment import Block, Reassignment
 
 
 class Throttles(Protocol):
-    """The throttles of one cluster, as far as a step must wait for them."""
+    """The throttles of one cluster that steps wait for."""
 
     @property
     def version(self) -> int:
@@ -19,11 +19,11 @@ class Throttles(Protocol):
         ...
 
     def is_ready(self, reassignment: Reassignment, now: Timestamp) -> bool:
-        """Whether nothing more is to be set for a step that is prepared."""
+        """Whether every throttle of a prepared step is set."""
         ...
 
     def refusal_block(self, reassignment: Reassignment, at_ms: int) -> Block | None:
-        """Return the block of a prepared step of whose throttle Kafka refuses something; None if it does not."""
+        """Return the block of a prepared step whose throttle Kafka refuses to set or show; None if it does not."""
         ...
 
     def entries_of(self, topic: str) -> int:

@@ -1,8 +1,7 @@
-"""Waiting moves, grouped by what they need, and the groups by the broker that the moves copy to.
+"""Waiting moves, grouped by their needs, and the groups by the broker that the moves copy to.
 
-A pass of the starter asks for the groups into brokers with room, and takes the first moves of each. So it costs the
-same however many wait, except that more brokers and plans have more groups: beyond `WINDOW` of them each pass takes
-others.
+A pass of the starter takes the groups into brokers with room, and the first moves of each. So it costs the same
+however many moves wait; more brokers and plans make more groups, and beyond `WINDOW` groups each pass takes others.
 """
 
 import heapq
@@ -20,14 +19,14 @@ from drover.state.broker_directions import BrokerDirection, BrokerDirections
 
 # How many groups one pass takes.
 WINDOW = 1000
-# What a copy of unknown size, or of nothing, counts: the busiest direction is then the one with the most copies.
+# The size that an unknown or empty copy counts as: the busiest direction is then the one with the most copies.
 LEAST_BYTES = 1
 
-# What comes first: in flight before pending, the plan that was served least, then by rank: the busiest direction, the
-# largest copy, and what was accepted first.
+# The order of starts: moves in flight before pending ones, the plan that was served least, then by rank: the busiest
+# direction, the largest copy, and the earliest acceptance.
 Turn = tuple[int, int, int, int, int]
 Rank = tuple[int, int, int]
-# Size, the number of acceptance as a negative one, the partition: the last of a sorted list comes first.
+# Size, the negated number of acceptance, the partition: the last item of a sorted list comes first.
 Item = tuple[int, int, TopicPartition]
 
 
@@ -44,7 +43,7 @@ class MoveGroupKey(NamedTuple):
 
     @property
     def broker(self) -> int | None:
-        """The broker that the first copy goes to; None if nothing is copied, or nobody knows where."""
+        """The broker that the first copy goes to; None if nothing is copied, or the step is unknown."""
         return next((direction.broker for direction in self.start.directions if direction.way == "in"), None)
 
 
@@ -84,13 +83,13 @@ class MoveGroup:
 
 @dataclass(slots=True)
 class Backlog:
-    """The bytes that wait at each direction; a copy weighs on the direction it leaves and on the one it enters."""
+    """The waiting bytes of each direction; a copy counts out of its source and into its destination."""
 
     entries: dict[TopicPartition, tuple[BrokerDirections, int]] = field(default_factory=dict)
     bytes: Counter[BrokerDirection] = field(default_factory=Counter)
 
     def put(self, key: TopicPartition, directions: BrokerDirections, copy_bytes: int | None) -> None:
-        """Note what waits of a partition, in place of what was noted before."""
+        """Note the waiting copies of a partition, in place of those noted before."""
         self.drop(key)
         size = max(LEAST_BYTES, copy_bytes or 0)
         self.entries[key] = (directions, size)
@@ -112,7 +111,7 @@ class Backlog:
         return self.entries.get(key, ((), 0))[1]
 
     def busiest(self, directions: Iterable[BrokerDirection]) -> int:
-        """Return the bytes that wait at the busiest of these directions."""
+        """Return the waiting bytes of the busiest of these directions."""
         return max(map(self.bytes.__getitem__, directions), default=0)
 
 
@@ -134,7 +133,7 @@ class WaitingList:
         return len(self._place)
 
     def put(self, start: Start, plan: str, number: int, *, repairs: bool = False) -> None:
-        """Put a move into its group; `number` is the order of acceptance, `start` what its next step needs."""
+        """Put a move into its group; `number` is the order of acceptance, `start` the needs of its next step."""
         key, tier = start.key, int(start.is_pending)
         name = MoveGroupKey(tier, plan, start._replace(key=NO_PARTITION, since_ms=0), repairs)
         item = (self.backlog.size(key) if tier else 0, -number, key)
@@ -165,7 +164,7 @@ class WaitingList:
                 del self._groups[broker]
 
     def start(self, key: TopicPartition) -> Start | None:
-        """Return what the next step of a move needs; None if it is in no group."""
+        """Return the needs of a move's next step; None if it is in no group."""
         place = self._place.get(key)
         return None if place is None else place[2]
 
@@ -191,9 +190,9 @@ class WaitingList:
         return 1, self.shares.served(plan), -self.backlog.busiest(start.directions), -size, -number
 
     def window(self, has_room: Callable[[int], bool], also: Iterable[TopicPartition]) -> list[MoveGroup]:
-        """Return the groups into brokers that have room, with those of the moves in `also`; other ones each time.
+        """Return the groups into brokers that have room, with those of the moves in `also`.
 
-        Where they are more than `WINDOW`, brokers share it evenly.
+        Where they are more than `WINDOW`, brokers share it evenly, and each call returns other groups.
         """
         brokers = [broker for broker in self._groups if broker is None or has_room(broker)]
         if sum(len(self._groups[broker]) for broker in brokers) <= WINDOW:
@@ -211,8 +210,8 @@ class WaitingList:
 class FairQueue:
     """The groups of one pass: first those whose move is the first of the plan whose turn it is.
 
-    While a pass takes moves, their plans are served, and less waits at their directions. So an order that was noted may
-    be too early, never too late, and is corrected when it comes first: for plans and, within each, for groups.
+    While a pass takes moves, their plans are served, and fewer bytes wait in their directions. So a noted turn may be
+    too early, never too late, and is corrected when it comes first: for plans and, within each, for groups.
     """
 
     def __init__(self, waiting: WaitingList, groups: Iterable[MoveGroup]) -> None:
@@ -227,7 +226,7 @@ class FairQueue:
                 line.append((waiting.turn(group, item)[2:], next(self._numbers), group))
         for line in self._groups.values():
             heapq.heapify(line)
-        # An order that is too early: the right one is found when it comes first.
+        # These turns may be too early; each is corrected when it comes first.
         self._plans: list[tuple[Turn, int, tuple[int, str]]] = [
             ((name[0], 0, *line[0][0]), next(self._numbers), name) for name, line in self._groups.items()
         ]

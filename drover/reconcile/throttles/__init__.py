@@ -1,1 +1,1 @@
-"""The throttle ledger: what Drover has put on brokers and topics, and what it found there before."""
+"""The throttle ledger: the values that Drover has set on brokers and topics, and those from before."""

@@ -1,8 +1,8 @@
-"""An index of the throttles that moves in flight need; events keep it, so that nothing is scanned.
+"""An index of the throttles that moves in flight need; events update it, so that no batch scans all moves.
 
 Per step: leader side the current list, follower side the replicas being added (TV-134, TV-141, TV-142). Where plans
-disagree a broker gets the lowest rate asked (X14). With the entries of a move go those of others of its topic that
-still wait (`drover.reconcile.throttles.ahead`).
+disagree a broker gets the lowest rate asked (X14). Entries of waiting moves are added with those of a move of the same
+topic that begins (`drover.reconcile.throttles.ahead`).
 """
 
 from bisect import bisect_left
@@ -45,14 +45,14 @@ class Need:
 
 @dataclass(slots=True)
 class TopicDemand:
-    """The entries `partition:broker` that a topic should have, and the incarnation that they are meant for.
+    """The entries `partition:broker` that a topic should have, and the incarnation that they are for.
 
-    Moves in flight need `needed` of those on the leader side; the others are there for moves that wait.
+    Moves in flight need `needed` of the leader-side entries; the others are for waiting moves.
     """
 
     leader: set[str] = field(default_factory=set)
     follower: set[str] = field(default_factory=set)
-    # The numbers of the reassignments that need them, by the incarnation: nearly always one.
+    # The numbers of the reassignments that need entries, by incarnation: nearly always there is one.
     incarnations: dict[str, set[int]] = field(default_factory=dict)
     needed: int = 0
     ahead: Ahead = field(default_factory=Ahead)
@@ -60,13 +60,13 @@ class TopicDemand:
     topic_id_before: str = ""
     # Whether a move has come to need entries that were not asked for before.
     has_new: bool = False
-    # Entries that may differ from those that are there, leader side and follower side; all others are known to agree.
-    # None before the first comparison: a list has thousands of entries, of which a few change at a time.
+    # Entries that may differ from the present ones, leader side and follower side; all others agree. None before the
+    # first comparison. Lists have thousands of entries, of which a few change at a time.
     _unsettled: tuple[set[str], set[str]] | None = None
 
     @property
     def topic_id(self) -> str:
-        """The newest incarnation: what is left over of an earlier one ends as soon as it is looked at."""
+        """The newest incarnation: moves left over from an earlier one end as soon as they are observed."""
         incarnations = self.incarnations
         if len(incarnations) == 1:
             return next(iter(incarnations))
@@ -75,7 +75,7 @@ class TopicDemand:
         return max(incarnations, key=lambda topic_id: max(incarnations[topic_id]))
 
     def change(self, leader: Iterable[str], follower: Iterable[str]) -> None:
-        """Compare these entries again: what is needed of them, or what is there, has changed or is about to."""
+        """Compare these entries again: whether they are needed or present has changed or is about to."""
         if self._unsettled is not None:
             self._unsettled[0].update(leader)
             self._unsettled[1].update(follower)
@@ -106,7 +106,7 @@ class _Difference:
 
     @classmethod
     def between(cls, needed: AbstractSet[str], present: tuple[str, ...], among: AbstractSet[str] | None) -> Self:
-        """Compare the entries `among` all; None compares all. The present ones are sorted."""
+        """Compare the entries in `among`, all if it is None; `present` is sorted."""
         if among is None:
             there = frozenset(present)
             return cls(tuple(sorted(needed - there)), tuple(sorted(there - needed)))
@@ -115,13 +115,13 @@ class _Difference:
 
 
 def holds(entries: tuple[str, ...], entry: str) -> bool:
-    """Whether the ledger's entries, which are sorted, contain one."""
+    """Whether the ledger's sorted entries contain this one."""
     place = bisect_left(entries, entry)
     return place < len(entries) and entries[place] == entry
 
 
 def need_of(reassignment: Reassignment, state: ReassignmentState) -> Need | None:
-    """Say what a reassignment needs now; None if nothing."""
+    """Return the throttles that a reassignment needs now; None if none."""
     step = reassignment.step
     if step is None or reassignment.phase not in _THROTTLED_PHASES or not step.adding:
         return None
@@ -131,20 +131,20 @@ def need_of(reassignment: Reassignment, state: ReassignmentState) -> Need | None
 
 
 class Demand:
-    """The throttles of all moves in flight; `changed_brokers` and `changed_topics` need a comparison."""
+    """The throttles of all moves in flight; `changed_brokers` and `changed_topics` are to be compared."""
 
     def __init__(self, state: ReassignmentState) -> None:
         self._state = state
         self._needs: dict[TopicPartition, Need] = {}
         self._plans: dict[int, Counter[str]] = {}
-        # The lowest rate per broker, cached: it is read at every start, and many plans may have moves on one broker.
+        # The lowest rate per broker, cached because it is read at every start, and a broker may serve many plans.
         self._rates: dict[int, int | None] = {}
         self.topics: dict[str, TopicDemand] = {}
         self.changed_brokers: set[int] = set()
         self.changed_topics: set[str] = set()
-        # Until when (monotonic) topics in which nothing moves keep the entries of moves that wait, the earliest first.
+        # Until when (monotonic) topics without a move in flight keep entries of waiting moves, the earliest first.
         self._idle: dict[str, int] = {}
-        # Moves that wait, by topic, in the order of acceptance; some may have begun since.
+        # Waiting moves by topic, in the order of acceptance; some may have begun since.
         self._waiting: dict[str, dict[TopicPartition, None]] = {}
         for key in state.moves.pending:
             self._note_waiting(key)
@@ -157,14 +157,14 @@ class Demand:
         return frozenset(self._plans)
 
     def rate(self, broker: int) -> int | None:
-        """Return the lowest rate asked for on a broker; None if none is."""
+        """Return the lowest rate asked for on a broker; None without one."""
         if broker not in self._rates:
             rates = (self._state.rate_of(name) for name in self._plans.get(broker, ()))
             self._rates[broker] = min((rate for rate in rates if rate is not None), default=None)
         return self._rates[broker]
 
     def end(self, key: TopicPartition) -> None:
-        """Ask for nothing of a reassignment that has ended; `update` follows what may have taken its place."""
+        """Drop the entries asked for ahead of a reassignment that has ended; `update` follows its successor, if any."""
         self._forget(key)
 
     def update(self, key: TopicPartition) -> None:
@@ -245,9 +245,10 @@ class Demand:
     # -- moves that wait
 
     def look_ahead(self, now_ms: int) -> None:
-        """Ask for the entries of waiting moves where others of the topic are changed; for none where nothing moves.
+        """Ask for entries of waiting moves in topics whose entries change anyway; drop them where no move is in flight.
 
-        Called once in a batch, after what begins and ends in it, and before the changes are taken. Time is monotonic.
+        Called once in a batch, after moves have begun and ended in it, and before the changes are taken. Time is
+        monotonic.
         """
         for name in tuple(self.changed_topics & self.topics.keys()):
             topic = self.topics[name]
@@ -274,7 +275,7 @@ class Demand:
 
     def _ask_ahead(self, name: str, topic: TopicDemand) -> None:
         state, waiting, ahead = self._state, self._waiting.get(name, {}), topic.ahead
-        # Some room is kept, so that what begins out of turn does not at once cost what was asked for ahead.
+        # Half of the room is kept, so that a move that begins out of turn does not push these entries out at once.
         most = min(MAX_ENTRIES_AHEAD, (MAX_ENTRIES_PER_TOPIC - topic.needed) // 2)
         for key in tuple(islice(waiting, MAX_EXAMINED)):
             if ahead.waiting >= most:
@@ -315,7 +316,7 @@ class Demand:
                 self._let_go(key, topic)
 
     def _let_go(self, key: TopicPartition, topic: TopicDemand) -> None:
-        """Ask only for those of a move's entries that it needs now; for the others again, perhaps, while it waits."""
+        """Keep only the entries that a move needs now; a waiting one may ask for the others again."""
         leader, follower = topic.ahead.entries.pop(key)
         need = self._needs.get(key)
         if need is None:
@@ -336,7 +337,7 @@ class Demand:
 
 
 def _entries(key: TopicPartition, need: Need) -> tuple[list[str], list[str]]:
-    """List what a need puts on the leader side and on the follower side of its topic."""
+    """Return the entries of a need on the leader side and on the follower side of its topic."""
     return (
         [f"{key.partition}:{broker}" for broker in need.expected],
         [f"{key.partition}:{broker}" for broker in need.adding],

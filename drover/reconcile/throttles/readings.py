@@ -5,39 +5,39 @@ from collections.abc import Iterable
 from drover.facts import BrokerRates
 from drover.reconcile.messages import ThrottlesRead
 from drover.reconcile.observations import FRESH_MS
-from drover.reconcile.throttles.found_entries import FoundEntries
 from drover.reconcile.throttles.ledger import Read
 from drover.reconcile.throttles.recent_writes import RecentWrites
+from drover.reconcile.throttles.shown_settings import ShownEntries
 
 # How soon a reading that may be older than the last write is repeated.
 REREAD_MS = 200
 
 
 class Readings:
-    """Settings read lately, and since the last change; others change settings too."""
+    """Settings read recently and since Drover's last write; other clients may change them at any time."""
 
     def __init__(self, recent_writes: RecentWrites) -> None:
         self._recent_writes = recent_writes
         self._brokers: dict[int, tuple[BrokerRates, int]] = {}
-        self._topics: dict[str, tuple[FoundEntries | None, int]] = {}
+        self._topics: dict[str, tuple[ShownEntries | None, int]] = {}
         self._topic_ids: dict[str, str] = {}
-        # What was written, or turned out to be another incarnation, while the reading under way was taken.
+        # Brokers and topics that were written, or topics created anew, since the reading under way began.
         self._outdated_brokers: set[int] = set()
         self._outdated_topics: set[str] = set()
         self.is_reading = False
         self._begun_ms = 0
         # When (monotonic) to repeat the reading of a broker or topic that may have been older than the last write.
         self._reread: dict[int | str, int] = {}
-        # What is recent at one moment, until something is read or written: asked for every step that waits.
+        # The recent settings at one time, cached until something is read or written: every waiting step asks for them.
         self._recent: tuple[int, Read] | None = None
 
     def recent(self, now_ms: int) -> Read:
-        """Return what was read within the last 2 s: an older reading is no baseline."""
+        """Return the settings read within the last 2 s: an older reading is no baseline."""
         if self._recent is not None and self._recent[0] == now_ms:
             return self._recent[1]
         since_ms = now_ms - FRESH_MS
-        self._brokers = {broker: found for broker, found in self._brokers.items() if found[1] >= since_ms}
-        self._topics = {topic: found for topic, found in self._topics.items() if found[1] >= since_ms}
+        self._brokers = {broker: reading for broker, reading in self._brokers.items() if reading[1] >= since_ms}
+        self._topics = {topic: reading for topic, reading in self._topics.items() if reading[1] >= since_ms}
         read = Read(
             {broker: rates for broker, (rates, _) in self._brokers.items()},
             {topic: lists for topic, (lists, _) in self._topics.items()},
@@ -55,10 +55,10 @@ class Readings:
             self._reread.pop(topic, None)
 
     def take(self, read: ThrottlesRead) -> None:
-        """Store settings; not those that were written meanwhile, nor those of a topic's earlier incarnation.
+        """Store settings, without those that were written meanwhile and those of a topic's earlier incarnation.
 
-        What may be older than the last write does not count, and is read again after `REREAD_MS`. The age of the rest
-        counts from the answer, not from the batch that handles it: the owner may have stood still in between.
+        Settings that may be older than the last write do not count, and are read again after `REREAD_MS`. The age of
+        the others counts from the answer, since the batch that handles it may come much later.
         """
         self.is_reading, self._recent = False, None
         recent_writes, begun_ms, at_ms = self._recent_writes, self._begun_ms, read.ended_ms
@@ -72,16 +72,16 @@ class Readings:
         for topic, lists in read.topics.items():
             if topic in self._outdated_topics:
                 continue
-            found = None if lists is None else FoundEntries.of(lists)
-            if found is None or recent_writes.shows_entries(topic, found, begun_ms):
-                self._topics[topic] = found, at_ms
+            shown = None if lists is None else ShownEntries.of(lists)
+            if shown is None or recent_writes.shows_entries(topic, shown, begun_ms):
+                self._topics[topic] = shown, at_ms
             else:
                 self._reread[topic] = at_ms + REREAD_MS
 
     def to_read(
         self, brokers: Iterable[int], topics: Iterable[str], now_ms: int
     ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """Return these and the readings that are due to be repeated, without those that are not due yet."""
+        """Return these with the readings that are due to be repeated, without those that are not due yet."""
         due = {name for name, at_ms in self._reread.items() if at_ms <= now_ms}
         late = self._reread.keys() - due
         return (
@@ -94,7 +94,7 @@ class Readings:
         return min((at_ms for at_ms in self._reread.values() if at_ms > now_ms), default=None)
 
     def see(self, topic: str, topic_id: str, now_ms: int) -> None:
-        """Forget what was read, or is being read, of a topic that turns out to be another incarnation."""
+        """Forget readings, and one under way, of a topic that turns out to be another incarnation."""
         before = self._topic_ids.get(topic)
         if before != topic_id:
             self._topic_ids[topic] = topic_id
@@ -103,7 +103,7 @@ class Readings:
                 self._recent_writes.recreated(topic, now_ms)
 
     def forget(self, brokers: Iterable[int], topics: Iterable[str]) -> None:
-        """Forget the readings of everything that was just written, and that is being read meanwhile."""
+        """Forget readings, and one under way, of brokers and topics that were just written."""
         self._recent = None
         for broker in brokers:
             self._brokers.pop(broker, None)

@@ -47,18 +47,18 @@ from drover.state.phase import Phase
 from drover.state.reassignment import Block, Reassignment
 from drover.state.throttles import ConfigRefusal, TopicThrottle
 
-# Every write may be repeated: one without an answer is repeated a little later.
+# Every write may be repeated: one without an answer is repeated after this time.
 RETRY_MS = 1000
-# A change of a topic's lists reaches every broker. Entries that no move needs any more wait so long for the next one,
-# unless nothing of the topic moves.
+# A change of a topic's lists reaches every broker. Entries that no move needs any more are removed with the next
+# change, or after this time, or once no move of the topic is left.
 REMOVAL_WAIT_MS = 5000
 _INVALID_CONFIG = 40
-# By type: a run of events may have hundreds of thousands, and `isinstance` takes ten times as long with structs.
+# By type: a batch may have hundreds of thousands of events, and `isinstance` takes ten times as long with structs.
 _FOLLOWED = frozenset({*get_args(PlanThrottleEvent), ClusterThrottleSet, *get_args(ThrottleEvent)})
 
 
 class ThrottlingReconciler(Reconciler):
-    """Keeps the ledger: compares what is wanted with what is in force, only where either has changed."""
+    """Keeps the ledger: compares demand and settings, only where either has changed."""
 
     def __init__(self, state: ClusterState, observed: ObservationCache, now: Timestamp) -> None:
         super().__init__(state, observed, now)
@@ -71,13 +71,13 @@ class ThrottlingReconciler(Reconciler):
         self._to_read: tuple[tuple[int, ...], tuple[str, ...]] = ((), ())
         # Topics to compare again later: a broker did not know them, or may not show the last write yet.
         self._due_topics = DueTopics()
-        # Since when (monotonic) brokers do not know a topic that was to be written.
+        # Since when (monotonic) brokers have not known a topic that was to be written.
         self._unknown_ms: dict[str, int] = {}
         # Topics whose lists Kafka refused to change while they were needed, and how many entries moves needed then.
         self._refused: dict[str, int] = {}
         # Until when (monotonic) each topic keeps entries that are only to be removed, the earliest first.
         self._removals: dict[str, int] = {}
-        # The topics for which that time has come.
+        # Topics whose removals have waited long enough.
         self._overdue: set[str] = set()
         # Until when (monotonic) the refused write of a broker or a topic is not repeated.
         self._refused_until_ms: dict[int | str, int] = {}
@@ -90,24 +90,24 @@ class ThrottlingReconciler(Reconciler):
         self._take_over(now)
 
     def _take_over(self, now: Timestamp) -> None:
-        """Compare everything once; write again what a predecessor left pending, once its time is over."""
+        """Compare the whole ledger once; repeat writes that a predecessor left pending, once its calls have ended."""
         state = self.state
         self._recent_writes.begin(now.monotonic_ms)
         self._pending_brokers = {broker for broker, entry in state.broker_throttles.items() if entry.pending}
-        self._pending_topics = {topic for topic, known in state.topic_throttles.items() if known.pending}
+        self._pending_topics = {topic for topic, throttle in state.topic_throttles.items() if throttle.pending}
         self._demand.changed_brokers.update(state.broker_throttles)
         self._demand.changed_topics.update(state.topic_throttles)
         if self._pending_brokers or self._pending_topics:
             self._write_from_ms = now.monotonic_ms + TAKEOVER_WAIT_MS
 
-    # -- what others ask
+    # -- for other capabilities
 
     def is_throttled(self, reassignment: Reassignment) -> bool:
         """Whether a throttle holds for the reassignment: its plan's, or the cluster's."""
         return self.state.rate_of(reassignment.plan) is not None
 
     def is_ready(self, reassignment: Reassignment, now: Timestamp) -> bool:
-        """Whether nothing more is to be set for a step that is prepared; else what is missing is compared again."""
+        """Whether every throttle of a prepared step is set; if not, its brokers and topic are compared again."""
         if reassignment.phase is not Phase.PREPARED or not self.is_throttled(reassignment):
             return True
         live, read = self.observed.live, self._readings.recent(now.monotonic_ms)
@@ -120,7 +120,7 @@ class ThrottlingReconciler(Reconciler):
         return False
 
     def refusal_block(self, reassignment: Reassignment, at_ms: int) -> Block | None:
-        """Return the block of a prepared step of whose throttle Kafka refuses something; None if it does not."""
+        """Return the block of a prepared step whose throttle Kafka refuses to set or show; None if it does not."""
         if reassignment.phase is not Phase.PREPARED or not self.is_throttled(reassignment):
             return None
         return refusal_block(reassignment, self.state, self._unreadable, at_ms)
@@ -133,7 +133,7 @@ class ThrottlingReconciler(Reconciler):
     # -- in
 
     def observe(self, entry: Input, batch: BatchBuilder) -> None:
-        """Handle what was read and what was written."""
+        """Take in readings, and the answers to writes."""
         if isinstance(entry, Observation):
             for key, facts in entry.partitions.items():
                 if facts is not None:
@@ -169,39 +169,39 @@ class ThrottlingReconciler(Reconciler):
             self._write_from_ms = now_ms + RETRY_MS
 
     def _topic_changed(self, topic: str, result: CallResult, batch: BatchBuilder) -> None:
-        known, now_ms = self.state.topic_throttles[topic], batch.now.monotonic_ms
+        throttle, now_ms = self.state.topic_throttles[topic], batch.now.monotonic_ms
         if result.code == UNKNOWN_TOPIC_OR_PARTITION:
             since_ms = self._unknown_ms.setdefault(topic, now_ms)
             if topic in self._demand.topics or now_ms - since_ms < METADATA_LAG_MS:
-                # A broker that has not heard of a new topic says so, too. Moves of a topic that is gone end anyway.
+                # A lagging broker does not know a new topic, either. Moves of a topic that is gone end anyway.
                 return
         self._unknown_ms.pop(topic, None)
         if result.code == NONE:
-            self._recent_writes.wrote_entries(topic, known.add, known.remove, now_ms)
+            self._recent_writes.wrote_entries(topic, throttle.add, throttle.remove, now_ms)
             batch.emit(TopicThrottleSet(cluster=self.state.name, topic=topic))
         elif result.code in {UNKNOWN_TOPIC_OR_PARTITION, _INVALID_CONFIG}:
             wanted = self._demand.topics.get(topic)
-            # What was there stays in the ledger, unless its last removal is refused, which would be tried for ever.
-            keeps = result.code == _INVALID_CONFIG and (wanted is not None or known.add != NO_ENTRIES)
+            # Present entries stay in the ledger, unless their last removal is refused, which would be tried for ever.
+            keeps = result.code == _INVALID_CONFIG and (wanted is not None or throttle.add != NO_ENTRIES)
             self._refused[topic] = 0 if wanted is None else wanted.needed
             batch.emit(
                 TopicThrottleLeft(
                     cluster=self.state.name,
                     topic=topic,
                     detail=f"Kafka refuses its lists: code {result.code} {result.message or ''}".rstrip(),
-                    topic_id=known.topic_id,
+                    topic_id=throttle.topic_id,
                     refused=keeps,
                 )
             )
         elif is_refused(result):
             self._refused_until_ms[topic] = now_ms + REFUSED_RETRY_MS
-            if _is_news(known.refusal, result):
+            if _is_news(throttle.refusal, result):
                 batch.emit(
                     TopicThrottleRefused(cluster=self.state.name, topic=topic, code=result.code, message=result.message)
                 )
 
     def follow(self, changes: Changes) -> None:
-        """Follow what changes the demand, and the ledger itself."""
+        """Follow changes of the demand, and of the ledger itself."""
         for key in changes.ended:
             self._demand.end(key)
         for key in changes.partitions:
@@ -221,7 +221,7 @@ class ThrottlingReconciler(Reconciler):
     def _ledger_changed(self, event: ThrottleEvent) -> None:
         self.version += 1
         if not isinstance(event, BrokerThrottleRefused | TopicThrottleRefused):
-            # Something else is tried, which Kafka may take.
+            # Another write follows, which Kafka may accept.
             self._refused_until_ms.pop(event.broker if isinstance(event, BrokerThrottleEvent) else event.topic, None)
         if isinstance(event, BrokerThrottleEvent):
             entry = self.state.broker_throttles.get(event.broker)
@@ -229,23 +229,23 @@ class ThrottlingReconciler(Reconciler):
             (self._pending_brokers.add if pending else self._pending_brokers.discard)(event.broker)
             self._demand.changed_brokers.add(event.broker)
         else:
-            known = self.state.topic_throttles.get(event.topic)
-            pending = known is not None and known.pending
+            throttle = self.state.topic_throttles.get(event.topic)
+            pending = throttle is not None and throttle.pending
             (self._pending_topics.add if pending else self._pending_topics.discard)(event.topic)
             self._demand.changed_topics.add(event.topic)
             wanted = self._demand.topics.get(event.topic)
             if wanted is not None:
                 _follow_ledger(wanted, event)
 
-    # -- what follows
+    # -- reconciling
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Record what must be written where the ledger differs from what is wanted; else read what is missing."""
+        """Intend writes where ledger and demand differ; ask for readings where they are missing."""
         state, demand = self.state, self._demand
         if calls_nothing(state):
             return
         if self.observed.live != self._live:
-            # Brokers that have come back must be compared again.
+            # Brokers that have come back are compared again.
             demand.changed_brokers.update(self.observed.live - self._live)
             self._live = self.observed.live
             self.version += 1
@@ -269,7 +269,7 @@ class ThrottlingReconciler(Reconciler):
         batch.emit_all(plan.events)
         self._let_removals_wait(topics, plan, now_ms)
         self._to_read = (plan.read_brokers, plan.read_topics)
-        # What must be read first stays due until then.
+        # Brokers and topics to read first stay changed until then.
         demand.changed_brokers.update(plan.read_brokers)
         demand.changed_topics.update(plan.read_topics)
         for topic in plan.unknown_topics:
@@ -278,7 +278,7 @@ class ThrottlingReconciler(Reconciler):
             self._due_topics.put(topic, self._recent_writes.shown_ms(topic))
 
     def _may_retry(self, topic: str) -> bool:
-        """Whether lists that were refused are needed no more, or were too long and have room again."""
+        """Whether lists that were refused are no longer needed, or were too long and have room again."""
         wanted = self._demand.topics.get(topic)
         return wanted is None or wanted.needed <= MAX_ENTRIES_PER_TOPIC < self._refused[topic]
 
@@ -303,7 +303,7 @@ class ThrottlingReconciler(Reconciler):
     # -- out
 
     def effects(self, now: Timestamp, start_by_ms: int, lapsed: str | None) -> Iterator[Effect]:
-        """Write what is owed, if it may still start, and read what must be known, one of each at a time."""
+        """Send due writes, if they may still start, and readings, one of each at a time."""
         if lapsed is not None:
             return
         now_ms = now.monotonic_ms
@@ -333,15 +333,15 @@ class ThrottlingReconciler(Reconciler):
             if broker in self.observed.live
         }
         topics = {topic: state.topic_throttles[topic] for topic in sorted(self._pending_topics - late)}
-        add = {topic: _lists(known.add) for topic, known in topics.items()}
-        remove = {topic: _lists(known.remove) for topic, known in topics.items()}
-        kept = {topic: _lists(_kept(known)) for topic, known in topics.items()}
+        add = {topic: _lists(throttle.add) for topic, throttle in topics.items()}
+        remove = {topic: _lists(throttle.remove) for topic, throttle in topics.items()}
+        kept = {topic: _lists(_kept(throttle)) for topic, throttle in topics.items()}
         return ChangeThrottles(state.name, rates, add, remove, kept, start_by_ms) if rates or add else None
 
     def attention(self, now: Timestamp, moves: Mapping[TopicPartition, Move] | None) -> Attention:
         """Watch the cluster while the ledger holds anything, and its brokers while it may wait for dead ones.
 
-        Writes are owed whose intents may be old, so that the owner may have changed since.
+        Due writes are owed: their intents may be old, so that the owner may have changed since.
         """
         del moves
         state, now_ms, seen_ms = self.state, now.monotonic_ms, self.observed.live_seen_ms
@@ -355,7 +355,7 @@ class ThrottlingReconciler(Reconciler):
         )
 
     def _due_ms(self, now_ms: int) -> int | None:
-        """Wake when a write without an answer may be repeated, to remove entries, and to read what is in force."""
+        """Wake to repeat a write without an answer, to remove entries, and to read settings again."""
         write_ms = self._write_from_ms if self._write_from_ms > now_ms else None
         refused_ms = min((until_ms for until_ms in self._refused_until_ms.values() if until_ms > now_ms), default=None)
         removal_ms = next(iter(self._removals.values()), 0)
@@ -378,9 +378,9 @@ def _is_news(before: ConfigRefusal | None, result: CallResult) -> bool:
     return before is None or (before.code, before.message) != (result.code, result.message)
 
 
-def _kept(known: TopicThrottle) -> Entries:
-    """Return what stays of a topic's entries while some are removed."""
-    return NO_ENTRIES if known.remove == NO_ENTRIES else without(known.present, known.remove)
+def _kept(throttle: TopicThrottle) -> Entries:
+    """Return the entries of a topic that stay while others are removed."""
+    return NO_ENTRIES if throttle.remove == NO_ENTRIES else without(throttle.present, throttle.remove)
 
 
 def _lists(entries: Entries) -> ThrottledReplicas:
@@ -388,7 +388,7 @@ def _lists(entries: Entries) -> ThrottledReplicas:
 
 
 def _follow_ledger(wanted: TopicDemand, event: ThrottleEvent) -> None:
-    """Compare again what a write is about to change; nothing is known to be there once a topic was left alone."""
+    """Compare the entries again that a write is about to change; all of them once a topic was left alone."""
     match event:
         case TopicThrottleIntended():
             wanted.change((*event.add.leader, *event.remove.leader), (*event.add.follower, *event.remove.follower))

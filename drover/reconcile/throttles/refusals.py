@@ -1,7 +1,7 @@
-"""Throttles that Kafka refuses to set or to show: what counts as refused, and the block of a step that waits for it.
+"""Throttles that Kafka refuses to set or to show: which answers refuse, and the block of a step that waits for one.
 
-An alter policy or a missing ACL makes Kafka refuse. Nothing was changed then, and the answer stays the same until
-somebody changes the policy or the ACL, so the write is repeated at a slow pace.
+An alter policy or a missing ACL makes Kafka refuse. Nothing was changed then, and the answer stays the same until an
+operator changes the policy or the ACL, so the write is repeated at a slow pace.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from drover.reconcile.messages import ThrottlesRead
 from drover.state.reassignment import Block, Reassignment
 from drover.state.throttles import ThrottlingState
 
-# A write that Kafka refuses is repeated so often.
+# A write that Kafka refuses is repeated at this interval.
 REFUSED_RETRY_MS = 10_000
 
 RATES = "leader.replication.throttled.rate and follower.replication.throttled.rate"
@@ -33,7 +33,7 @@ _TRANSIENT = frozenset(
 
 
 def is_refused(result: CallResult) -> bool:
-    """Whether Kafka refuses a change of configs for a reason that only people can end."""
+    """Whether Kafka refuses a change of configs for a reason that only an operator can remove."""
     return result.code not in _TRANSIENT
 
 
@@ -45,7 +45,7 @@ class Unreadable:
     topics: dict[str, CallResult] = field(default_factory=dict)
 
     def take(self, read: ThrottlesRead) -> None:
-        """Follow an answer: what was refused, and what was shown."""
+        """Note the settings that an answer refuses to show, and drop those that it shows."""
         self.brokers.update(read.refused_brokers)
         self.topics.update(read.refused_topics)
         for broker in read.brokers:
@@ -57,7 +57,7 @@ class Unreadable:
 def refusal_block(
     reassignment: Reassignment, state: ThrottlingState, unreadable: Unreadable, at_ms: int
 ) -> Block | None:
-    """Return the block of a prepared step for whose throttle Kafka refuses something; None if it refuses nothing."""
+    """Return the block of a prepared step whose throttle Kafka refuses to set or show; None if it does not."""
     refused = next(_refusals(reassignment, state, unreadable), None)
     if refused is None:
         return None
@@ -80,7 +80,7 @@ def _refusals(reassignment: Reassignment, state: ThrottlingState, unreadable: Un
 
 
 def refusals_of_broker(state: ThrottlingState, broker: int) -> Iterator[str]:
-    """Say that Kafka refuses to set the rates of a broker; nothing if it does not."""
+    """Yield why Kafka refuses to set the rates of a broker; nothing if it does not."""
     entry = state.broker_throttles.get(broker)
     if entry is not None and entry.refusal is not None:
         answer = CallResult(entry.refusal.code, entry.refusal.message)
@@ -88,7 +88,7 @@ def refusals_of_broker(state: ThrottlingState, broker: int) -> Iterator[str]:
 
 
 def refusals_of_topic(state: ThrottlingState, topic: str) -> Iterator[str]:
-    """Say that Kafka refuses to change the lists of a topic; nothing if it does not."""
+    """Yield why Kafka refuses to change the lists of a topic; nothing if it does not."""
     entry = state.topic_throttles.get(topic)
     if entry is not None and entry.refusal is not None:
         answer = CallResult(entry.refusal.code, entry.refusal.message)

@@ -1,4 +1,4 @@
-"""Raising a plan's throttle, within the bound that its operator gave, until the copies keep up with producers (L6)."""
+"""Raises a plan's throttle, within the bound that its operator gave, until copies keep up with producers (L6)."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -18,9 +18,9 @@ from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
 from drover.state.reassignment import Reassignment
 
-# A copy must gain on its leader, and sizes are measured coarsely.
+# A copy must gain on its leader, and sampled sizes are coarse.
 _MARGIN = Fraction(11, 10)
-# Kafka averages a throttle over eleven seconds: until then what was copied under the rate before tells on a copy.
+# Kafka averages a throttle over eleven seconds: until then bytes copied under the rate before affect a copy.
 _AVERAGED_MS = 11_000
 _RATE_CHANGES = frozenset(get_args(BrokerThrottleEvent)) - {BrokerThrottleIntended}
 
@@ -28,12 +28,12 @@ _RATE_CHANGES = frozenset(get_args(BrokerThrottleEvent)) - {BrokerThrottleIntend
 def risen_rate(rate: int, bound: int, behind: Iterable[CopyPace]) -> int:
     """Return the least rate, at most `bound`, at which the copies that fall behind gain on their leaders.
 
-    The copies of a broker share its rate, each in proportion: what a copy lacks, the rate lacks. A copy that got
-    nothing tells no proportion: the rate doubles.
+    The copies of a broker share its rate in proportion, so the rate must rise by the factor that a copy lacks. For a
+    copy that got nothing the factor is unknown: the rate doubles.
     """
     needed = rate * _MARGIN
-    for one in behind:
-        share = Fraction(one.leader_rate, one.copy_rate) if one.copy_rate > 0 else Fraction(2)
+    for copy_pace in behind:
+        share = Fraction(copy_pace.leader_rate, copy_pace.copy_rate) if copy_pace.copy_rate > 0 else Fraction(2)
         needed = max(needed, rate * share * _MARGIN)
     return min(bound, int(needed))
 
@@ -45,14 +45,14 @@ class ThrottleRaiser(Reconciler):
         super().__init__(state, observed, now)
         self._sizes = sizes
         self._blocked = {key for key in state.moves.in_flight if _is_too_low(state.reassignments[key])}
-        # From when on (monotonic) sizes show what each broker's present rates allow; a predecessor may have changed
-        # them just now.
+        # From when on (monotonic) samples count for each broker's present rates, which a predecessor may have changed
+        # just now.
         self._counts_from_ms = dict.fromkeys(state.broker_throttles, now.monotonic_ms + _AVERAGED_MS)
         # The brokers whose rates have changed since the last batch.
         self._changed_brokers: set[int] = set()
 
     def follow(self, changes: Changes) -> None:
-        """Note what is blocked because of its throttle, and whose rates have changed, whoever has set them."""
+        """Note moves that are blocked by their throttle, and brokers whose rates Drover or others have changed."""
         for event in changes.events:
             if type(event) is ReassignmentBlocked and event.why is Blocker.THROTTLE_TOO_LOW:
                 self._blocked.add(event.key)
@@ -61,22 +61,22 @@ class ThrottleRaiser(Reconciler):
                 self._changed_brokers.add(event.broker)
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Raise each plan that may rise and is too low, once sizes were measured under the rate that holds."""
+        """Raise each throttle that is too low and may rise, once sizes were sampled under the present rate."""
         self._note_changes(batch.now.monotonic_ms)
         if not self._blocked:
             return
-        known = self.state.reassignments
-        self._blocked = {key for key in self._blocked if key in known and _is_too_low(known[key])}
-        for plan in sorted({known[key].plan for key in self._blocked}):
+        reassignments = self.state.reassignments
+        self._blocked = {key for key in self._blocked if key in reassignments and _is_too_low(reassignments[key])}
+        for plan in sorted({reassignments[key].plan for key in self._blocked}):
             self._raise(plan, batch)
 
     def _note_changes(self, now_ms: int) -> None:
-        """Note from when on sizes count; a broker that has no rate of Drover's any more is forgotten."""
+        """Note from when on samples count; forget brokers without a rate of Drover's."""
         for broker in self._changed_brokers:
             if broker not in self.state.broker_throttles:
                 self._counts_from_ms.pop(broker, None)
             else:
-                # Before the first rate of a broker nothing was copied under another one.
+                # Under its first rate samples count at once: no earlier rate affects them.
                 self._counts_from_ms[broker] = now_ms + (_AVERAGED_MS if broker in self._counts_from_ms else 0)
         self._changed_brokers.clear()
 
@@ -86,10 +86,10 @@ class ThrottleRaiser(Reconciler):
         if bound is None or rate is None or rate >= bound:
             return
         keys = sorted(key for key in self._blocked if state.reassignments[key].plan == plan)
-        behind = {key: found for key in keys if (found := self._behind(key, rate))}
+        behind = {key: paces for key in keys if (paces := self._behind(key, rate))}
         if not behind:
             return
-        risen = risen_rate(rate, bound, (one for found in behind.values() for one in found))
+        risen = risen_rate(rate, bound, (copy_pace for paces in behind.values() for copy_pace in paces))
         key, (first, *_) = next(iter(behind.items()))
         detail = (
             f"the leader of {key} grows by {rate_in_words(first.leader_rate)} and its copy on broker {first.broker} by "
@@ -102,28 +102,28 @@ class ThrottleRaiser(Reconciler):
         )
 
     def _behind(self, key: TopicPartition, rate: int) -> list[CopyPace]:
-        """List the copies that fall behind and that this rate holds back, and neither another plan's nor others'."""
+        """List the copies that fall behind under this rate, not under that of another plan or client."""
         step = self.state.reassignments[key].step
         if step is None or step.leader is None:
             return []
         samples = self._sizes.of_step(key)
-        found = [
+        paces = [
             pace(self._measured_under(rate, samples, (step.leader, broker)), step.leader, broker)
             for broker in step.adding
         ]
-        return [one for one in found if one is not None and one.falls_behind]
+        return [copy_pace for copy_pace in paces if copy_pace is not None and copy_pace.falls_behind]
 
     def _measured_under(
         self, rate: int, samples: Iterable[SizeSample], brokers: tuple[int, int]
     ) -> tuple[SizeSample, ...]:
-        """Return what was measured while both had their present rates; nothing unless one of them has this rate."""
+        """Return the samples taken while both brokers had their present rates; none unless one has this rate."""
         throttles = self.state.broker_throttles
-        known = {broker: throttles[broker] for broker in brokers if broker in throttles}
-        if any(entry.pending for entry in known.values()):
+        entries = {broker: throttles[broker] for broker in brokers if broker in throttles}
+        if any(entry.pending for entry in entries.values()):
             return ()
-        if all(entry.intended != Rates(rate, rate) for entry in known.values()):
+        if all(entry.intended != Rates(rate, rate) for entry in entries.values()):
             return ()
-        from_ms = max(self._counts_from_ms.get(broker, 0) for broker in known)
+        from_ms = max(self._counts_from_ms.get(broker, 0) for broker in entries)
         return tuple(sample for sample in samples if sample.taken_ms >= from_ms)
 
 

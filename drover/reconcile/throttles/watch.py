@@ -1,6 +1,6 @@
-"""Reading again what Drover has set: others change throttles too, and a rate that is gone lets a copy take everything.
+"""Reads again the settings that Drover has set, because other clients change them and a removed rate unbinds a copy.
 
-Nothing tells a client of such a change: the stock tool's `--verify` and `--cancel` delete every broker's rates, also
+Kafka notifies no client of such a change: the stock tool's `--verify` and `--cancel` delete every broker's rates, also
 those of moves that go on. Times are monotonic.
 """
 
@@ -13,14 +13,14 @@ from drover.state.throttles import ThrottlingState
 
 T = TypeVar("T")
 
-# Each broker and topic that moves need is read again so often.
+# Each broker and topic that moves need is read again at this interval.
 WATCH_MS = 10_000
-# One reading asks for so many of each, so that neither the cluster nor a draft has to deal with thousands at once.
+# One reading asks for so many of each, so that neither the cluster nor a batch has to handle thousands at once.
 PORTION = 100
 
 
 class Watch:
-    """Whose settings are to be read again; everything in force that moves need, in rounds."""
+    """The settings to read again: all in force that moves need, in rounds."""
 
     def __init__(self) -> None:
         self._next_round_ms = 0

@@ -21,10 +21,10 @@ class UnmanagedReconciler(Reconciler):
         super().__init__(state, observed, now)
         self._debounce = Debounce()
         self._watched: frozenset[TopicPartition] = frozenset()
-        # Partitions that Kafka lists and Drover does not have in flight. Kept from look to look, because nearly
-        # everything that Kafka lists is Drover's own.
+        # Partitions that Kafka lists and Drover does not have in flight. Kept between observations, because nearly
+        # every move that Kafka lists is Drover's own.
         self._others: set[TopicPartition] = set()
-        # What differs from the record, and since when.
+        # Moves that differ from the recorded ones (None: it ended), and since when (monotonic).
         self._unrecorded: dict[TopicPartition, tuple[Move | None, int]] = {}
 
     def observe(self, entry: Input, batch: BatchBuilder) -> None:
@@ -41,14 +41,14 @@ class UnmanagedReconciler(Reconciler):
             self._record_moves(entry.moves, entry.ended_ms, batch)
 
     def follow(self, changes: Changes) -> None:
-        """Follow which of the listed moves become Drover's, and which cease to be."""
+        """Follow listed moves that become Drover's, or cease to be."""
         moves, in_flight = self.observed.moves, self.state.moves.in_flight
         for key in changes.partitions if moves else ():
             if key in moves:
                 (self._others.discard if key in in_flight else self._others.add)(key)
 
     def _judge(self, key: TopicPartition, ended_ms: int, batch: BatchBuilder) -> None:
-        """Take over what must be cancelled, once that has persisted."""
+        """Take over a move that must be cancelled, once it has persisted."""
         cached = self.observed.partitions.get(key)
         if cached is None or cached.facts is None:
             return
@@ -63,21 +63,21 @@ class UnmanagedReconciler(Reconciler):
         """Record moves that were started, changed or ended, once that has persisted for 2 s."""
         before, self._unrecorded = self._unrecorded, {}
         for key, move in unrecorded(self.state, moves, self._others, batch.at_ms).items():
-            known = before.get(key)
-            self._unrecorded[key] = known if known is not None and known[0] == move else (move, ended_ms)
+            earlier = before.get(key)
+            self._unrecorded[key] = earlier if earlier is not None and earlier[0] == move else (move, ended_ms)
         for key, (move, since_ms) in sorted(self._unrecorded.items(), key=lambda item: item[0]):
             if ended_ms - since_ms >= CONFIRM_AFTER_MS:
                 batch.emit(record(self.state, key, move))
 
     def reconcile(self, batch: BatchBuilder) -> None:
-        """Say which partitions must be looked at although Drover is not moving them, or has them only pending."""
+        """Choose the partitions to observe although Drover is not moving them, or has them only pending."""
         state = self.state
         watched = {key for key in state.expired_calls if expired_calls(state, key, batch.at_ms) is not None}
         if state.limits.repairs_by_itself:
             watched.update(key for key, move in state.unmanaged.items() if move.never_ends)
         still_watched = frozenset(key for key in watched if key not in state.moves.in_flight)
         for key in self._watched - still_watched:
-            # What is no longer observed must not count later.
+            # Mismatches are forgotten with the watch, so that they do not count when it begins again.
             self._debounce.forget(key)
         self._watched = still_watched
 
@@ -85,11 +85,11 @@ class UnmanagedReconciler(Reconciler):
         """Wait for watched partitions, and for moves of others to persist or to end."""
         waits = self.state.unmanaged or self._watched or self._unrecorded
         return Attention(
-            partitions=() if moves is None else tuple(self._to_look_at(now.monotonic_ms)),
+            partitions=() if moves is None else tuple(self._to_observe(now.monotonic_ms)),
             urgency=Urgency.WAITING if waits else Urgency.IDLE,
         )
 
-    def _to_look_at(self, now_ms: int) -> Iterator[TopicPartition]:
-        """Look at watched partitions once in a while."""
+    def _to_observe(self, now_ms: int) -> Iterator[TopicPartition]:
+        """Choose the watched partitions whose last observation is old or was a mismatch."""
         yield from (key for key in self._debounce.partitions() if key in self._watched)
         yield from (key for key in self._watched if self.observed.fresh(key, now_ms) is None)

@@ -22,10 +22,10 @@ _PLACE = struct.Struct(">QQBB")
 Identity = tuple[str, str]
 
 
-class KnownCommand(msgspec.Struct, frozen=True, gc=False):
-    """A decided command: the digest of its content, the log offset and the time of its outcome, and whose it was.
+class DecidedCommand(msgspec.Struct, frozen=True, gc=False):
+    """A decided command: the digest of its content, the log offset and the time of its outcome, and its author.
 
-    `by` is empty where it was not kept: in snapshots of older versions.
+    `by` is empty in snapshots of older versions, which did not keep it.
     """
 
     digest: bytes
@@ -36,12 +36,12 @@ class KnownCommand(msgspec.Struct, frozen=True, gc=False):
 
 
 def source_of(by: str) -> int:
-    """Name the source that commands of this author share with others; never 0, which old snapshots have."""
+    """Return the number of the source that an author shares with others; never 0, which old snapshots have."""
     return zlib.crc32(by.encode()) % (SOURCES - 1) + 1
 
 
 class _ClusterCommands:
-    """The known commands of one cluster. One takes some 250 bytes: it is packed, and unpacked when it is asked for."""
+    """The decided commands of one cluster, packed into some 250 bytes each and unpacked on demand."""
 
     __slots__ = ("by_source", "packed")
 
@@ -56,19 +56,19 @@ class _ClusterCommands:
         copy.by_source = {source: ids.copy() for source, ids in self.by_source.items()}
         return copy
 
-    def add(self, id_: str, known: KnownCommand) -> None:
-        place = _PLACE.pack(known.offset, known.at_ms, known.source, len(known.digest))
-        self.packed[id_] = place + known.digest + known.by.encode()
-        ids = self.by_source.get(known.source)
+    def add(self, id_: str, command: DecidedCommand) -> None:
+        place = _PLACE.pack(command.offset, command.at_ms, command.source, len(command.digest))
+        self.packed[id_] = place + command.digest + command.by.encode()
+        ids = self.by_source.get(command.source)
         if ids is None:
-            ids = self.by_source[known.source] = deque()
+            ids = self.by_source[command.source] = deque()
         ids.append(id_)
         if len(ids) > MOST_PER_SOURCE:
-            self._drop_oldest(known.source)
+            self._drop_oldest(command.source)
         if len(self.packed) > MOST_PER_CLUSTER:
             self._drop_oldest(max(self.by_source, key=lambda source: (len(self.by_source[source]), source)))
 
-    def get(self, id_: str) -> KnownCommand | None:
+    def get(self, id_: str) -> DecidedCommand | None:
         packed = self.packed.get(id_)
         return None if packed is None else _unpacked(packed)
 
@@ -89,39 +89,39 @@ class _ClusterCommands:
         del self.packed[self.by_source[source].popleft()]
 
 
-class KnownCommands:
-    """The known commands of a shard, by cluster and id; a function of the log, like all of the fold."""
+class DecidedCommands:
+    """The decided commands of a shard, by cluster and id; a function of the log, like all of the fold."""
 
     __slots__ = ("_clusters",)
 
     def __init__(self) -> None:
         self._clusters: dict[str, _ClusterCommands] = {}
 
-    def copy(self) -> "KnownCommands":
+    def copy(self) -> "DecidedCommands":
         """Return an independent copy."""
-        copy = KnownCommands()
+        copy = DecidedCommands()
         copy._clusters = {name: commands.copy() for name, commands in self._clusters.items()}
         return copy
 
-    def get(self, identity: Identity) -> KnownCommand | None:
+    def get(self, identity: Identity) -> DecidedCommand | None:
         """Return the command with this id, which may be older than 7 days; None if it is unknown."""
         commands = self._clusters.get(identity[0])
         return None if commands is None else commands.get(identity[1])
 
-    def add(self, identity: Identity, known: KnownCommand) -> None:
-        """Remember a command, unless its id is known; beyond a bound the oldest id of a source gives way."""
+    def add(self, identity: Identity, command: DecidedCommand) -> None:
+        """Remember a command, unless its id is taken; beyond a bound the oldest id of a source is forgotten."""
         cluster, id_ = identity
         commands = self._clusters.get(cluster)
         if commands is None:
             commands = self._clusters[cluster] = _ClusterCommands()
         earlier = commands.get(id_)
-        if earlier is not None and earlier.at_ms <= known.at_ms - IDENTITY_RETENTION_MS:
-            commands.expire(known.at_ms - IDENTITY_RETENTION_MS)
-            # It is still there if it stands behind one that a wrong clock has dated later.
+        if earlier is not None and earlier.at_ms <= command.at_ms - IDENTITY_RETENTION_MS:
+            commands.expire(command.at_ms - IDENTITY_RETENTION_MS)
+            # It did not expire if a command with a later time, from a wrong clock, comes before it in its source.
             commands.forget(id_)
             earlier = None
         if earlier is None:
-            commands.add(id_, known)
+            commands.add(id_, command)
 
     def expire(self, at_ms: int) -> None:
         """Forget the commands that are more than 7 days old at this log time."""
@@ -131,18 +131,18 @@ class KnownCommands:
             if not self._clusters[name].packed:
                 del self._clusters[name]
 
-    def items(self) -> Iterator[tuple[Identity, KnownCommand]]:
-        """Yield all of them, those of a source in the order in which they give way."""
+    def items(self) -> Iterator[tuple[Identity, DecidedCommand]]:
+        """Yield all commands; those of a source in the order in which they are forgotten."""
         for name, commands in self._clusters.items():
             for id_ in chain.from_iterable(commands.by_source.values()):
                 yield (name, id_), _unpacked(commands.packed[id_])
 
     def __len__(self) -> int:
-        """Count them."""
+        """Return the number of commands."""
         return sum(len(commands.packed) for commands in self._clusters.values())
 
 
-def _unpacked(packed: bytes) -> KnownCommand:
+def _unpacked(packed: bytes) -> DecidedCommand:
     offset, at_ms, source, size = _PLACE.unpack_from(packed)
     end = _PLACE.size + size
-    return KnownCommand(packed[_PLACE.size : end], offset, at_ms, source, packed[end:].decode())
+    return DecidedCommand(packed[_PLACE.size : end], offset, at_ms, source, packed[end:].decode())

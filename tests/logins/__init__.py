@@ -1,0 +1,1 @@
+"""Ways to log in that need somebody beside Kafka: an identity provider, a KDC, AWS."""

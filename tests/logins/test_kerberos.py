@@ -1,0 +1,88 @@
+"""GSSAPI on a real Kafka and a real KDC: the log and a managed cluster, and what is said without a ticket.
+
+The conftest leaves this file out where the machine has no KDC, or Python no Kerberos.
+"""
+
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from drover.local import local_cluster
+from drover.local.layout import BrokerSpec
+from drover.local.ports import HIGHEST_PORT, is_free
+from drover.testing.commands import Finished, PythonCommands
+from drover.testing.shared_process import SharedProcess
+from tests.logins.kerberos import HOST, REALM, Realm, realm
+
+pytestmark = [pytest.mark.cluster, pytest.mark.story, pytest.mark.timeout(600)]
+
+
+@dataclass
+class KerberosCluster:
+    realm: Realm
+    bootstrap: str
+
+    async def drover(self, *arguments: str, **environment: str) -> Finished:
+        section = "DROVER_CLUSTERS__DEFAULT__SECURITY__"
+        settings = {
+            f"{section}SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+            f"{section}ALLOW_PLAINTEXT_SASL": "true",
+            f"{section}SASL_MECHANISM": "GSSAPI",
+            "NO_COLOR": "1",
+            "COLUMNS": "200",
+        }
+        flags = ("--bootstrap-server", self.bootstrap)
+        return await PythonCommands().run(
+            (*arguments, *flags), {**self.realm.environment, **settings, **environment}, ""
+        )
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def kerberos(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[KerberosCluster]:
+    free = (port for port in range(HIGHEST_PORT + 300, HIGHEST_PORT + 700) if is_free(port))
+    ports = {broker: next(free) for broker in (1, 2, 3)}
+    with realm(tmp_path_factory.mktemp("realm")) as made, pytest.MonkeyPatch.context() as patch:
+        table = made.add(f"kafka/{HOST}")
+        made.add("drover")
+
+        def listeners(broker: BrokerSpec) -> str:
+            listed = f"PLAINTEXT://127.0.0.1:{broker.port},KERBEROS://{HOST}:{ports[broker.id]}"
+            own = "listener.name.kerberos"
+            return (
+                f"listeners={listed}\nadvertised.listeners={listed}\ninter.broker.listener.name=PLAINTEXT\n"
+                "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,KERBEROS:SASL_PLAINTEXT\n"
+                f"{own}.sasl.enabled.mechanisms=GSSAPI\nsasl.kerberos.service.name=kafka\n"
+                f"{own}.gssapi.sasl.jaas.config=com.sun.security.auth.module.Krb5LoginModule required "
+                f'useKeyTab=true storeKey=true keyTab="{table}" principal="kafka/{HOST}@{REALM}";\n'
+            )
+
+        told = f"{os.environ.get('JDK_JAVA_OPTIONS', '')} -Djava.security.krb5.conf={made.client_file}"
+        patch.setenv("JDK_JAVA_OPTIONS", told.strip())
+        place = tmp_path_factory.mktemp("kerberos")
+        async with local_cluster(place, 3, start_nodes=SharedProcess(), more_settings=listeners):
+            yield KerberosCluster(made, ",".join(f"{HOST}:{port}" for port in ports.values()))
+
+
+async def test_the_log_and_the_cluster_take_the_ticket(kerberos: KerberosCluster) -> None:
+    table = str(kerberos.realm.key_table("drover"))
+    done = await kerberos.drover("topics", "init", KRB5_CLIENT_KTNAME=table)
+    assert done.code == 0, done.errors
+    done = await kerberos.drover("doctor", "-o", "json", KRB5_CLIENT_KTNAME=table)
+    assert done.code == 0, done.output + done.errors
+    done = await kerberos.drover("status", "-o", "json", KRB5_CLIENT_KTNAME=table)
+    assert done.code == 0, done.errors
+
+
+@pytest.mark.parametrize("arguments", [("status",), ("describe",), ("topics", "check")], ids=" ".join)
+async def test_without_a_ticket_one_sentence_says_so(
+    arguments: tuple[str, ...], kerberos: KerberosCluster, tmp_path: Path
+) -> None:
+    done = await kerberos.drover(*arguments, KRB5CCNAME=f"FILE:{tmp_path / 'none'}")
+    assert done.code == 2, done.errors
+    assert len(done.errors.strip().splitlines()) == 1
+    assert "Kerberos ticket" in done.errors
+    assert "No Kerberos credentials available" in done.errors

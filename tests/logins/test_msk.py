@@ -1,0 +1,123 @@
+"""AWS MSK IAM: what AWS's own library signs is what both clients show to a broker, which writes it down.
+
+No Kafka but Amazon's can check such a token. The conftest leaves this file out where the extra is not installed.
+"""
+
+import asyncio
+import base64
+import re
+import struct
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from kafka.protocol.metadata import ApiVersionsResponse
+from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
+
+from drover.cluster.kafka import KafkaDriver
+from drover.errors import ClusterAccessError, LogUnavailableError
+from drover.journal.connection import LogConnection
+from drover.journal.producer import LogProducer
+from drover.settings.security import Security
+from tests.scripted import API_VERSIONS, VERSIONS, ScriptedKafka, serving
+
+HANDSHAKE, AUTHENTICATE = 17, 36
+SECTION = "log.security"
+HEAD = struct.Struct(">hhi")
+BEARER = re.compile(rb"auth=Bearer ([^\x01]+)\x01")
+
+
+class RecordingKafka(ScriptedKafka):
+    """A broker that takes every token, and remembers it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens: list[str] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections.add(writer)
+        try:
+            while True:
+                (size,) = struct.unpack(">i", await reader.readexactly(4))
+                content = await reader.readexactly(size)
+                key, version, correlation = HEAD.unpack_from(content)
+                self.tokens += [token.decode() for token in BEARER.findall(content)]
+                answer = self._answer(key)
+                answer.API_VERSION = version
+                answer.with_header(correlation_id=correlation)
+                writer.write(answer.encode(header=True, framed=True))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            self._connections.discard(writer)
+            writer.close()
+
+    def _answer(self, key: int) -> Any:
+        if key == API_VERSIONS:
+            known = [(one, 0, newest) for one, newest in {**VERSIONS, HANDSHAKE: 1, AUTHENTICATE: 0}.items()]
+            return ApiVersionsResponse(error_code=0, api_keys=known, throttle_time_ms=0)
+        if key == HANDSHAKE:
+            return SaslHandshakeResponse(error_code=0, mechanisms=["OAUTHBEARER"])
+        if key == AUTHENTICATE:
+            return SaslAuthenticateResponse(error_code=0, error_message=None, auth_bytes=b"", session_lifetime_ms=0)
+        return super()._answer(key)
+
+
+@pytest.fixture
+def options(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path_factory.mktemp("aws") / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path_factory.mktemp("aws") / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAOFNOBODY")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    security = Security("SASL_PLAINTEXT", "AWS_MSK_IAM", allow_plaintext_sasl=True, sasl_aws_region="eu-west-1")
+    return security.client_options(SECTION)
+
+
+def signed(token: str) -> tuple[str, dict[str, str]]:
+    """Return the host and the parameters of the request that a token stands for."""
+    url = urlsplit(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode())
+    return url.netloc, {name: value[0] for name, value in parse_qs(url.query).items()}
+
+
+async def test_the_log_and_a_cluster_are_shown_what_aws_signed(options: dict[str, object]) -> None:
+    kafka = RecordingKafka()
+    async with serving(kafka):
+        driver = KafkaDriver("prod", kafka.address, options)
+        log = LogProducer(LogConnection(kafka.address, security=options), "test")
+        try:
+            assert (await driver.identify()).kafka_cluster_id == "one"
+            await log.start()
+        finally:
+            await driver.close()
+            await log.close()
+    assert len(kafka.tokens) >= 2
+    assert len(set(kafka.tokens)) == 1, "it is kept for its life"
+    host, request = signed(kafka.tokens[0])
+    assert host == "kafka.eu-west-1.amazonaws.com"
+    assert request["Action"] == "kafka-cluster:Connect"
+    assert request["X-Amz-Credential"].startswith("AKIAOFNOBODY/")
+    assert request["X-Amz-Credential"].endswith("/eu-west-1/kafka-cluster/aws4_request")
+    assert re.fullmatch("[0-9a-f]{64}", request["X-Amz-Signature"])
+    assert "hunter2" not in str(request)
+
+
+async def test_without_credentials_one_sentence_says_so(
+    options: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    kafka = RecordingKafka()
+    async with serving(kafka):
+        driver = KafkaDriver("prod", kafka.address, options)
+        with pytest.raises(ClusterAccessError, match=r"cannot be shown a token \(AWS gives no credentials"):
+            await driver.identify()
+        await driver.close()
+        log = LogProducer(LogConnection(kafka.address, security=options), "test")
+        with pytest.raises(
+            LogUnavailableError, match="there is no token for the log's Kafka: AWS gives no credentials"
+        ):
+            await log.start()
+    assert kafka.tokens == []

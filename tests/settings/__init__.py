@@ -1,0 +1,1 @@
+"""Settings: properties files, flags, contexts, tokens, files that change."""

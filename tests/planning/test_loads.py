@@ -245,13 +245,13 @@ def overloaded_on_the_way(model: ClusterModel, proposal: Proposal) -> list[str]:
         for broker in move.adding:
             written[broker] += round(partition.write_bytes_per_s or 0)
     found = []
-    for broker in model.brokers:
-        most = broker.max_replicas
-        if most is not None and arriving[broker.id] and held[broker.id] + arriving[broker.id] > most:
-            found.append(f"{broker.id} has too many replicas")
-        able = 0.8 * (broker.network_in_bytes_per_s or 0)
-        if written[broker.id] and writes[broker.id] + written[broker.id] > able + len(model.partitions):
-            found.append(f"{broker.id} is written to more than its network takes")
+    for each in model.brokers:
+        most = each.max_replicas
+        if most is not None and arriving[each.id] and held[each.id] + arriving[each.id] > most:
+            found.append(f"{each.id} has too many replicas")
+        able = 0.8 * (each.network_in_bytes_per_s or 0)
+        if written[each.id] and writes[each.id] + written[each.id] > able + len(model.partitions):
+            found.append(f"{each.id} is written to more than its network takes")
     return found
 
 

@@ -2,7 +2,7 @@
 
 Clusters from a seed (`bench/planner_clusters.py`) with 3 replicas, topics that differ in size by orders of magnitude,
 and 3 or 5 racks. Each plan is made in a process of its own and judged by code that does not know the planner. The goals
-are the fewest bytes that other planners copied on the same clusters (docs/planner.md). A plan that leaves a cluster
+are the fewest bytes that other planners copied on the same clusters (docs/planning.md). A plan that leaves a cluster
 less even than theirs, or a replica on a drained broker, has no figure.
 
 `python -m bench.planner CLUSTER.json drain 1 > PLAN.json` plans on one described cluster, seconds to stderr.
@@ -16,13 +16,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.planner_clusters import Description, Judgement, Sizes, describe, judge, read
+from bench.planner_loads import LoadSizes, describe_loads, judge_loads
 from bench.results import AtMost, Benchmark, Row, check, say
 from bench.rig import REPOSITORY
-from drover.planner.goals import Add, Balance, Drain, Goal
+from drover.cli.model import parse_model
+from drover.planner.goals import Add, Balance, Drain, Goal, Limits
 from drover.planner.propose import propose
 
 REFUSED = 2
@@ -68,6 +70,50 @@ CASES = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class LoadCase:
+    """A goal on a cluster with loads, and the most that a plan may copy and leave above fair."""
+
+    name: str
+    sizes: LoadSizes
+    goal: Goal
+    copied_tb: float
+    above: int
+    dead: tuple[int, ...] = ()
+
+
+UNIFORM, UNEQUAL = LoadSizes(30, 3000, 3, 1), LoadSizes(30, 3000, 3, 2, unequal=True)
+NEW = Add((31, 32, 33))
+LOAD_CASES = (
+    LoadCase("30 uniform brokers by load, balanced", UNIFORM, Balance(), 1.67, 0),
+    LoadCase("30 uniform brokers by load, one dead", UNIFORM, Drain((1,)), 4.25, 8, (1,)),
+    LoadCase("3 added to 30 uniform brokers by load", replace(UNIFORM, new=3), NEW, 12.7, 10),
+    LoadCase("30 unequal brokers by load, balanced", UNEQUAL, Balance(), 52.7, 22),
+    LoadCase("30 unequal brokers by load, one dead", UNEQUAL, Drain((1,)), 5.83, 72, (1,)),
+    LoadCase("3 added to 30 unequal brokers by load", replace(UNEQUAL, new=3), NEW, 10.3, 60),
+)
+
+
+def _load_rows(case: LoadCase) -> list[Row]:
+    """Plan with all orders free, and judge the plan without the planner."""
+    description = describe_loads(case.sizes)
+    for each in description["brokers"]:
+        each["alive"] = each["id"] not in case.dead
+    model = parse_model(json.dumps(description), case.name)
+    begun = time.process_time()
+    proposal = propose(model, case.goal, Limits(reorder_all=True))
+    seconds = time.process_time() - begun
+    targets = {(topic, number): after for topic, number, after in proposal.targets}
+    verdict = judge_loads(description, targets, case.dead)
+    say(f"{case.name}: {verdict}, {seconds:.1f} s")
+    check(not verdict.rack_violations and not verdict.full, f"{case.name}: {verdict}")
+    return [
+        Row(f"{case.name}: copied", round(verdict.copied_tb, 2), "TB", goal=AtMost(case.copied_tb)),
+        Row(f"{case.name}: above fair", verdict.above, "loads", goal=AtMost(case.above)),
+        Row(f"{case.name}: processor time", round(seconds, 1), "s"),
+    ]
+
+
 async def run(*, quick: bool) -> tuple[Row, ...]:
     """Plan each case, and judge the plan without the planner."""
     rows: list[Row] = []
@@ -77,6 +123,8 @@ async def run(*, quick: bool) -> tuple[Row, ...]:
             path = Path(folder) / "cluster.json"
             path.write_text(json.dumps(description), encoding="utf-8")
             rows += await _case(case, description, path)
+    for load_case in LOAD_CASES[:1] if quick else LOAD_CASES:
+        rows += _load_rows(load_case)
     return tuple(rows)
 
 

@@ -33,7 +33,7 @@ class Sizes:
 def describe(sizes: Sizes) -> Description:
     """Make a cluster: topics of very different sizes and rates, spread over racks, and not quite even.
 
-    The draws and their order are fixed: the figures of other planners in docs/planner.md are for these clusters.
+    The draws and their order are fixed: the figures of other planners in docs/planning.md are for these clusters.
     """
     draw = random.Random(sizes.seed)
     racks = [[each + 1 for each in range(sizes.brokers) if each % sizes.racks == rack] for rack in range(sizes.racks)]
@@ -113,7 +113,6 @@ def model_of(description: Description) -> ClusterModel:
                 leader=replicas[0],
                 isr=replicas,
                 size_bytes=round(each["sizeMB"] * MIB),
-                ingest_bytes_per_s=each["inKB"] * 1024,
             )
             for each in description["partitions"]
         ),

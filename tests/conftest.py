@@ -37,7 +37,7 @@ ROOT = Path(__file__).parents[1]
 SHARED_CLUSTER = "shared-cluster"
 USES_SHARED_CLUSTER = re.compile(r'\blocal_cluster: |"local_cluster"')
 # Folders whose stories share something that is started for them alone.
-SHARING_FOLDERS = frozenset({"faults", "integration", "secure", "spark"})
+SHARING_FOLDERS = frozenset({"faults", "integration", "logins", "secure", "spark"})
 # Stories that kill nodes get a cluster apart from those that need every node.
 WITH_KILLS = "integration/with-kills"
 # They begin first, so that a short group is the last one to end.

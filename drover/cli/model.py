@@ -30,6 +30,7 @@ from drover.state.destinations import destinations, targets
 VERSION = 1
 Bytes = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 BytesPerSecond = Annotated[float, Meta(ge=0, le=2**63)]
+Cores = Annotated[float, Meta(ge=0, le=2**20)]
 CONNECT_TIMEOUT_MS = 5_000
 CALL_TIMEOUT_MS = 60_000
 
@@ -58,6 +59,10 @@ class _SavedBroker(msgspec.Struct, frozen=True, omit_defaults=True):
     filled_by: str | None = None
     arriving_replicas: Annotated[int, Meta(ge=0)] = 0
     unregistered: bool = False
+    network_in_bytes_per_s: BytesPerSecond | None = None
+    network_out_bytes_per_s: BytesPerSecond | None = None
+    cores: Cores | None = None
+    max_replicas: Annotated[int, Meta(ge=0)] | None = None
 
 
 class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -67,7 +72,7 @@ class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
     leader: BrokerId | msgspec.UnsetType | None = msgspec.UNSET
     isr: tuple[BrokerId, ...] | msgspec.UnsetType = msgspec.UNSET
     size_bytes: Bytes | None = None
-    ingest_bytes_per_s: BytesPerSecond | None = None
+    write_bytes_per_s: BytesPerSecond | None = None
     internal: bool = False
     moving: bool = False
     topic_id: str = ""
@@ -75,6 +80,10 @@ class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
     target: tuple[BrokerId, ...] | None = None
     adding: tuple[BrokerId, ...] = ()
     removing: tuple[BrokerId, ...] = ()
+    read_bytes_per_s: BytesPerSecond | None = None
+    cpu_cores: Cores | None = None
+    # The name of `write_bytes_per_s` in older files.
+    ingest_bytes_per_s: BytesPerSecond | None = None
 
 
 class _SavedModel(msgspec.Struct, frozen=True):
@@ -82,6 +91,7 @@ class _SavedModel(msgspec.Struct, frozen=True):
     brokers: tuple[_SavedBroker, ...]
     partitions: tuple[_SavedPartition, ...]
     cluster_id: str = ""
+    reads_from_followers: bool = False
 
 
 def save_model(model: ClusterModel) -> str:
@@ -93,7 +103,8 @@ def save_model(model: ClusterModel) -> str:
     )
     brokers, partitions = (_json_lines(rows) for rows in (saved.brokers, saved.partitions))
     cluster = msgspec.json.encode(model.cluster_id).decode()
-    head = f'"version": {VERSION}, "cluster_id": {cluster}'
+    followers = ', "reads_from_followers": true' if model.reads_from_followers else ""
+    head = f'"version": {VERSION}, "cluster_id": {cluster}{followers}'
     return f'{{{head},\n"brokers": [\n{brokers}\n],\n"partitions": [\n{partitions}\n]}}\n'
 
 
@@ -122,6 +133,7 @@ def parse_model(text: str, name: str) -> ClusterModel:
             [_with_leader(partition, alive) for partition in saved.partitions], list[Partition], from_attributes=True
         ),
         saved.cluster_id,
+        reads_from_followers=saved.reads_from_followers,
     )
 
 
@@ -129,7 +141,8 @@ def _with_leader(saved: _SavedPartition, alive: set[int]) -> _SavedPartition:
     in_sync = tuple(broker for broker in saved.replicas if broker in alive)
     isr = in_sync if saved.isr is msgspec.UNSET else saved.isr
     leader = next(iter(isr), None) if saved.leader is msgspec.UNSET else saved.leader
-    return msgspec.structs.replace(saved, isr=isr, leader=leader)
+    written = saved.ingest_bytes_per_s if saved.write_bytes_per_s is None else saved.write_bytes_per_s
+    return msgspec.structs.replace(saved, isr=isr, leader=leader, write_bytes_per_s=written)
 
 
 def _check_saved(saved: _SavedModel, name: str) -> None:
@@ -327,4 +340,4 @@ def _check_known(brokers: Iterable[int], model: ClusterModel) -> None:
 
 def _excluding(model: ClusterModel, brokers: frozenset[int]) -> ClusterModel:
     changed = (replace(broker, excluded=broker.excluded or broker.id in brokers) for broker in model.brokers)
-    return ClusterModel.of(changed, model.partitions, model.cluster_id)
+    return replace(model, brokers=tuple(changed))

@@ -37,7 +37,7 @@ from drover.client.views.proposal_rows import (
 from drover.events.commands import PartitionTarget
 from drover.planner import goals
 from drover.planner.assess import assess
-from drover.planner.goals import DEFAULT_LIMITS, Goal, Limits, SetReplicationFactor
+from drover.planner.goals import DEFAULT_LIMITS, Goal, Limits, SetReplicationFactor, TopicSpread
 from drover.planner.judgement import broken, emptied
 from drover.planner.model import ClusterModel
 from drover.planner.proposal import Proposal
@@ -76,6 +76,21 @@ planning_options = all_options(
         metavar="NAME,NAME",
         help="Topics that stay where they are; * and ? are wildcards.",
     ),
+    click.option(
+        "--topic-spread",
+        type=click.Choice([spread.value for spread in TopicSpread]),
+        default=DEFAULT_LIMITS.topic_spread.value,
+        show_default=True,
+        help="How evenly the replicas and leaders of each topic are spread, where rates are known.",
+    ),
+    click.option(
+        "--leaders",
+        "reordering",
+        type=click.Choice(["moved", "all"]),
+        default="moved",
+        show_default=True,
+        help="Where rates are known: reorder only the partitions that move, or all, to even out what brokers lead.",
+    ),
     click.option("--include-internal", is_flag=True, help="Also move the topics of Kafka and of Drover itself."),
     click.option(
         "--time-limit",
@@ -100,7 +115,8 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
     model = read_model(invocation, source_of(options), with_log=True)
     limits = Limits(
         disk_limit=disk_limit_of(invocation, options),
-        balance_ingest=any(partition.ingest_bytes_per_s is not None for partition in model.partitions),
+        topic_spread=TopicSpread(options["topic_spread"]),
+        reorder_all=options["reordering"] == "all",
         include_internal=options["include_internal"],
         exclude_topics=topics_matching([pattern for given in options["exclude_topics"] for pattern in given], model),
     )

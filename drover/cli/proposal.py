@@ -15,7 +15,7 @@ from drover.client.views.proposal_rows import (
 from drover.planner.disks import DiskRemark
 from drover.planner.judgement import broken
 from drover.planner.model import ClusterModel
-from drover.planner.proposal import BrokerFigures, Proposal, Spread
+from drover.planner.proposal import BrokerFigures, LoadFigures, LoadLevel, Proposal, Spread
 
 SHOWN_MOVES = 20
 SHOWN_BROKERS = 40
@@ -105,6 +105,9 @@ def _busiest(figures: Sequence[BrokerFigures]) -> list[BrokerFigures]:
 
 
 def _print_evenness(proposal: Proposal) -> None:
+    if proposal.loads:
+        _print_loads(proposal.loads)
+        return
     before, after = proposal.before, proposal.after
     lines = [
         (name, *_shares(was), *_shares(now))
@@ -117,6 +120,24 @@ def _print_evenness(proposal: Proposal) -> None:
     columns = ("of the mean", "highest now", "lowest now", "highest then", "lowest then")
     console().print(table(columns, lines, right=columns[1:]))
     say()
+
+
+def _print_loads(figures: Sequence[LoadFigures]) -> None:
+    """Print each load before and after, in shares of what is fair for a broker."""
+    lines = [(each.load, *(cell for level in (each.before, each.after) for cell in _level(level))) for each in figures]
+    columns = ("of the fair share", "highest", "lowest", "outside", "highest then", "lowest then", "outside then")
+    console().print(table(columns, lines, right=columns[1:]))
+    full, left = (
+        sum(level.above_limit for level in levels)
+        for levels in zip(*((f.before, f.after) for f in figures), strict=True)
+    )
+    if full or left:
+        say(f"Loads above the limit of a capacity: {full:,} now, {left:,} afterwards.")
+    say()
+
+
+def _level(level: LoadLevel) -> tuple[str, str, str]:
+    return f"{level.highest:.3f}", f"{level.lowest:.3f}", f"{level.outside:,}"
 
 
 def note_lines(proposal: Proposal, throttle: int | None) -> Iterator[str]:
@@ -132,6 +153,8 @@ def note_lines(proposal: Proposal, throttle: int | None) -> Iterator[str]:
         yield "Add --throttle RATE to estimate the least time."
     if proposal.unknown_sizes:
         yield f"{plural(proposal.unknown_sizes, 'partition')} of unknown size count as empty."
+    for line in proposal.unknown_loads:
+        yield f"Loads: {line}."
     if proposal.unknown_disks:
         brokers = listed(proposal.unknown_disks)
         yield f"The free space on the disks of broker {brokers} is unknown and was not checked."

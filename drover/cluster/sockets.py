@@ -22,6 +22,10 @@ HANDSHAKE_S = 1.5
 """The time for the TLS handshake after a broker has accepted a connection."""
 
 
+# What a broker is shown, by the SASL mechanism; else it is a user and a password.
+_SHOWN: Mapping[object, str] = {"OAUTHBEARER": "the token", "GSSAPI": "the Kerberos ticket"}
+
+
 class ClosingSocket(KafkaNetSocket):  # type: ignore[misc]  # kafka-python ships no types
     """A socket that connects directly, as kafka-python does without a proxy."""
 
@@ -113,12 +117,15 @@ def _reading_to_the_end(transport: Any) -> Any:
     return transport
 
 
-def refusal(problem: Exception) -> str | None:
-    """Return the reason of a permanent failure, such as a wrong password or certificate; None if a retry may help."""
+def refusal(problem: Exception, mechanism: object = None) -> str | None:
+    """Return the reason of a permanent failure, such as a wrong password or certificate; None if a retry may help.
+
+    `mechanism` is the SASL mechanism of the connection.
+    """
     if isinstance(problem, NoCredentialsError):
         return str(problem.args[0])
     if isinstance(problem, SaslAuthenticationFailedError):
-        return "refuses the user, the password, the token or the ticket"
+        return f"refuses {_SHOWN.get(mechanism, 'the user or the password')}"
     if isinstance(problem, UnsupportedSaslMechanismError):
         return "does not support this sasl_mechanism"
     cause = problem.__context__  # kafka-python raises an error of its own while it handles the original one

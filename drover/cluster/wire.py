@@ -262,7 +262,9 @@ class Connection:
             except KafkaError as problem:
                 for half_made in made:  # a constructor that fails leaves its I/O thread running
                     half_made.close()
-                if (refused := next(filter(None, map(refusal, failures)), None)) is not None:
+                mechanism = self._options.get("sasl_mechanism")
+                refusals = filter(None, (refusal(failure, mechanism) for failure in failures))
+                if (refused := next(refusals, None)) is not None:
                     raise ClusterAccessError(
                         f"a broker of {self._bootstrap} {refused}: check security_protocol, ssl_cafile and the"
                         " settings that begin with sasl_ of this cluster"

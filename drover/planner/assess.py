@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from drover.planner.figures import balance_of, broker_figures, largest_room_of, loads_of
 from drover.planner.goals import DEFAULT_LIMITS, Limits
 from drover.planner.judgement import arriving, changed_factors, crowded_racks, reservation, situation, unreachable
+from drover.planner.load_figures import load_figures
+from drover.planner.loads import measures_of
 from drover.planner.model import Broker, ClusterModel, Partition
 from drover.planner.proposal import Basis, Move, Proposal, Reason, Targets, Unmet, UnmetCode
 from drover.planner.racks import Racks
@@ -64,6 +66,7 @@ def proposal_of(
     violations = [partition.name for partition in model.partitions if racks.excess(partition.replicas)]
     changed = sum(racks.excess(move.after) > 0 for move in moves)
     basis = basis_of(model, targets)
+    measures = measures_of(model)
     return Proposal(
         moves=tuple(moves),
         brokers=brokers,
@@ -82,6 +85,8 @@ def proposal_of(
         interrupted=interrupted,
         unknown_sizes=sum(move.size_bytes is None for move in moves if move.adding),
         unknown_disks=tuple(each.broker for each in brokers if each.copies_in and each.room_bytes is None),
+        loads=load_figures(model, targets, limits, measures, leaving) if measures.compares_more else (),
+        unknown_loads=measures.left_out,
     )
 
 

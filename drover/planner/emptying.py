@@ -14,11 +14,18 @@ from drover.planner.refining import Refining
 
 def drain(layout: Layout, solution: Solution, budget: Budget) -> None:
     """Take all replicas off the leaving brokers, and choose who leads instead of them."""
+    touched = empty(layout, solution, budget)
+    leading = Leading(layout, touched)
+    leading.even_out(budget)
+    leading.restore(touched)
+
+
+def empty(layout: Layout, solution: Solution, budget: Budget) -> list[int]:
+    """Take all replicas off the leaving brokers; return the partitions that changed."""
     touched = _empty(layout, solution, budget, _replicas_on(layout, layout.leaving))
     leading = Leading(layout, touched)
     leading.choose([each for each in touched if layout.first[each] != layout.original[each][0]], budget)
-    leading.even_out(budget)
-    leading.restore(touched)
+    return touched
 
 
 def heal(layout: Layout, solution: Solution, budget: Budget, goal: Heal) -> None:

@@ -28,13 +28,20 @@ def add(layout: Layout, solution: Solution, budget: Budget, brokers: Sequence[in
 
 def balance(layout: Layout, solution: Solution, budget: Budget, goal: Balance) -> None:
     """Spread over racks first, then bring every broker into its band, then balance the leaders."""
-    max_bytes = math.inf if goal.max_bytes is None else goal.max_bytes
-    max_moves = math.inf if goal.max_moves is None else goal.max_moves
+    max_bytes, max_moves = bounds_of(goal)
     copied, moved = spread(layout, solution, budget, max_bytes, max_moves)
     bands = Bands(layout, layout.receivers, layout.receivers, only_fill=False)
     run = Rebalancing(bands, layout.receivers, movable(layout), budget, max_bytes - copied, max_moves - moved)
     _rebalance(solution, run)
     balance_leaders(layout, solution, budget)
+
+
+def bounds_of(goal: Balance) -> tuple[float, float]:
+    """Return the most bytes and moves of a goal; infinite without a bound."""
+    return (
+        math.inf if goal.max_bytes is None else goal.max_bytes,
+        math.inf if goal.max_moves is None else goal.max_moves,
+    )
 
 
 def _rebalance(solution: Solution, run: Rebalancing) -> None:
@@ -59,10 +66,10 @@ def _outside(run: Rebalancing) -> Iterable[Unmet]:
         high_count, high_disk = bands.high_count[broker], bands.high_disk[broker]
         if not bands.only_fill and (count > high_count or disk > high_disk):
             text = f"broker {broker} stays overloaded with {_loads(layout, broker)}{why}"
-            yield Unmet(UnmetCode.OVERLOADED, text, broker=broker)
+            yield Unmet(UnmetCode.BOUND_REACHED if run.bounded else UnmetCode.OVERLOADED, text, broker=broker)
         elif count < bands.low_count[broker] or disk < bands.low_disk[broker] - 1:
             text = f"broker {broker} stays underloaded with {_loads(layout, broker)}{why}"
-            yield Unmet(UnmetCode.UNDERLOADED, text, broker=broker)
+            yield Unmet(UnmetCode.BOUND_REACHED if run.bounded else UnmetCode.UNDERLOADED, text, broker=broker)
 
 
 def _loads(layout: Layout, broker: int) -> str:

@@ -111,6 +111,6 @@ class _Search:
             if self.choices > MOST_CHOICES or not owner.budget.spend(1):
                 break
             layout.assign(partition, list(wanted))
-            if all(layout.room[broker] >= 0 for broker in wanted if broker in layout.room):
+            if not any(map(layout.is_overfull, wanted)):
                 self.descend(depth + 1, total, moves + added)
         layout.assign(partition, before)

@@ -1,6 +1,10 @@
 """Goals: what a proposal is asked to reach. One struct each; brokers are ids, racks and topics names."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from drover.planner.loads import Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +76,58 @@ class Heal:
 Goal = Drain | Add | Replace | Balance | SetReplicationFactor | Evacuate | Spread | Leaders | Heal
 
 
+class TopicSpread(StrEnum):
+    """How far the replicas and leaders of each topic are spread over brokers.
+
+    It holds for topics with at least one replica, or leader, for each broker. `STRICT`: no broker has more than one
+    above or below the fair number. `LOOSE`: none has more than half again as many and one, or fewer than half of them
+    less one.
+    """
+
+    STRICT = "strict"
+    LOOSE = "loose"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """How far above and below its fair share of a load a broker may be, as shares of it."""
+
+    above: float
+    below: float
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits and options that hold for every goal.
 
-    `disk_limit` is the share of a disk that may be used at any moment, copies that are not dropped yet included. The
-    tolerances are shares of a broker's fair share: `above` it a broker is overloaded, `below` it underloaded. Being
-    underloaded hurts less, so its tolerance is wider; orders cost no bytes, so the leaders' tolerance is narrow.
+    `disk_limit` is the share of a disk that may be used at any moment, copies that are not dropped yet included;
+    `capacity_limit` is the same for the network, and the share of any capacity, disks included, that may be used at the
+    end. Where nothing is known but replicas and bytes, the tolerances are shares of a broker's fair share: `above` it a
+    broker is overloaded, `below` it underloaded. Being underloaded hurts less, so its tolerance is wider; orders cost
+    no bytes, so the leaders' tolerance is narrow. Where rates are known, `load_band` holds for every load, but for the
+    `bands` that were asked for. With `reorder_all`, a goal that empties or fills brokers may reorder all partitions,
+    and not only those that it moves.
     `work` bounds the candidates that are tried, which bounds the time without a clock; None is no bound.
     Without `include_internal`, partitions of internal topics stay where they are.
     """
 
     disk_limit: float = 0.85
+    capacity_limit: float = 0.8
     above: float = 0.085
     below: float = 0.12
     leaders_above: float = 0.045
-    balance_ingest: bool = False
+    load_band: Band = Band(0.1, 0.12)
+    bands: Mapping[Load, Band] = field(default_factory=dict)
+    topic_spread: TopicSpread = TopicSpread.LOOSE
+    reorder_all: bool = False
     include_internal: bool = False
     exclude_topics: tuple[str, ...] = ()
     work: int | None = None
+
+    def band(self, load: Load) -> Band:
+        """Return the band of a load where rates are known."""
+        return self.bands.get(load, self.load_band)
 
 
 DEFAULT_LIMITS = Limits()

@@ -101,9 +101,6 @@ def _exchange_between(
             other_size, other, _ = here[small]
             delta = size - other_size
             gain = 2 * layout.disk_weight * delta * (2 * difference - delta)
-            if layout.rate_weight:
-                rate = layout.rate[partition] - layout.rate[other]
-                gain += 2 * layout.rate_weight * rate * (layout.over_rate[full] - layout.over_rate[empty] - rate)
             if bands is not None and bands.relief_of_bytes(full, empty, delta) < -ROUNDING:
                 continue
             if (
@@ -137,6 +134,8 @@ def _may_exchange(layout: Layout, one: int, full: int, other: int, empty: int) -
         and empty in layout.receives
         and layout.size[one] - layout.size[other] <= layout.room[empty]
         and layout.size[other] - layout.size[one] <= layout.room[full]
+        and layout.write[one] - layout.write[other] <= layout.network_room[empty]
+        and layout.write[other] - layout.write[one] <= layout.network_room[full]
         and layout.size[one] <= layout.largest_room[empty]
         and layout.size[other] <= layout.largest_room[full]
     )

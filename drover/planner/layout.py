@@ -19,8 +19,8 @@ class Layout:
 
     `replicas` keeps the places of the original lists, so that taking a change back gives the original; `first` says
     which of them leads. `ordered` puts the two together.
-    `count`, `disk`, `ingest` and `leaders` are the loads by broker; `over_count`, `over_disk` and `over_rate` how far
-    they are above the broker's fair share. Bytes that arrive are reserved on top of what is there already, whatever
+    `count`, `disk` and `leaders` are the loads by broker; `over_count` and `over_disk` how far they are above the
+    broker's fair share. Bytes that arrive are reserved on top of what is there already, whatever
     leaves: copies arrive before anything is dropped.
     """
 
@@ -37,7 +37,7 @@ class Layout:
         self.replicas = [list(replicas) for replicas in self.original]
         self.first = [replicas[0] if replicas else -1 for replicas in self.original]
         self.size = [partition.size_bytes or 0 for partition in model.partitions]
-        self.rate = [partition.ingest_bytes_per_s or 0.0 for partition in model.partitions]
+        self.write = [partition.write_bytes_per_s or 0.0 for partition in model.partitions]
         self.receivers = [broker.id for broker in model.brokers if broker.may_receive and broker.id not in self.leaving]
         self.receives = frozenset(self.receivers)
         self._asked = 0
@@ -50,26 +50,22 @@ class Layout:
         self._sum_up()
         self._measure_rooms()
         self.shares = self._fair_shares()
-        mean_count, mean_disk, mean_rate = self.shares.means
+        mean_count, mean_disk = self.shares.means
         self.count_weight = 1 / mean_count**2 if mean_count else 0.0
         self.disk_weight = 1 / mean_disk**2 if mean_disk else 0.0
-        self.rate_weight = 1 / mean_rate**2 if mean_rate and limits.balance_ingest else 0.0
         self.over_count = {broker: self.count[broker] - self.shares.count.get(broker, 0.0) for broker in self.count}
         self.over_disk = {broker: self.disk[broker] - self.shares.disk.get(broker, 0.0) for broker in self.count}
-        self.over_rate = {broker: self.ingest[broker] - self.shares.rate.get(broker, 0.0) for broker in self.count}
 
     def _sum_up(self) -> None:
         numbers = {broker.id for broker in self.model.brokers}
         numbers.update(broker for replicas in self.original for broker in replicas)
         self.count = dict.fromkeys(sorted(numbers), 0)
         self.disk, self.leaders = dict(self.count), dict(self.count)
-        self.ingest = dict.fromkeys(self.count, 0.0)
         for partition, replicas in enumerate(self.original):
-            size, rate = self.size[partition], self.rate[partition]
+            size = self.size[partition]
             for broker in replicas:
                 self.count[broker] += 1
                 self.disk[broker] += size
-                self.ingest[broker] += rate
             if replicas:
                 self.leaders[replicas[0]] += 1
 
@@ -79,9 +75,17 @@ class Layout:
         return fair_shares(
             {number: self.rack[number] for number in self.receivers},
             [len(replicas) for replicas in self.original],
-            (self.size, self.rate),
-            [sum(load[number] for number in kept) for load in (self.count, self.disk, self.ingest)],
+            self.size,
+            (sum(self.count[number] for number in kept), sum(self.disk[number] for number in kept)),
+            self._unequal_disks(),
         )
+
+    def _unequal_disks(self) -> dict[int, float] | None:
+        """Return the sizes of the receivers' disks; None if one is unknown, or all are the same."""
+        brokers = self.model.broker_by_id
+        sizes = {number: brokers[number].total_bytes for number in self.receivers}
+        known = {number: float(size) for number, size in sizes.items() if size}
+        return known if len(known) == len(sizes) and len(set(known.values())) > 1 else None
 
     def _measure_rooms(self) -> None:
         brokers = self.model.broker_by_id
@@ -89,6 +93,17 @@ class Layout:
         largest = {number: largest_room_of(brokers[number], self.limits.disk_limit) for number in self.receivers}
         self.room = {number: math.inf if room is None else room for number, room in rooms.items()}
         self.largest_room = {number: math.inf if room is None else room for number, room in largest.items()}
+        written = dict.fromkeys(self.count, 0.0)
+        for partition, replicas in enumerate(self.original):
+            for broker in replicas:
+                written[broker] += self.write[partition]
+        self.replica_room, self.network_room = dict(self.room), dict(self.room)
+        for number in self.receivers:
+            most, able = brokers[number].max_replicas, brokers[number].network_in_bytes_per_s
+            held = self.count[number] + brokers[number].arriving_replicas
+            left = self.limits.capacity_limit * (able or 0.0) - written[number]
+            self.replica_room[number] = math.inf if most is None else max(0, most - held)
+            self.network_room[number] = math.inf if able is None else max(0.0, left)
 
     def likely(self) -> list[int]:
         """Return the receivers worth a try: all of them, or in a large cluster the least loaded of each rack.
@@ -117,9 +132,20 @@ class Layout:
         self.receives = frozenset(self.receivers)
 
     def fits(self, partition: int, broker: int) -> bool:
-        """Whether the broker has room for a copy."""
+        """Whether the broker has room for a copy, on its disks and its network, and may have one more replica."""
         size = self.size[partition]
-        return size <= self.room[broker] and size <= self.largest_room[broker]
+        return (
+            size <= self.room[broker]
+            and size <= self.largest_room[broker]
+            and self.replica_room[broker] >= 1
+            and self.write[partition] <= self.network_room[broker]
+        )
+
+    def is_overfull(self, broker: int) -> bool:
+        """Whether more arrives on a broker than it has room for."""
+        if broker not in self.room:
+            return False
+        return min(self.room[broker], self.replica_room[broker], self.network_room[broker]) < 0
 
     def allowed(self, partition: int, old: int | None, new: int) -> bool:
         """Whether `new` may take the place of `old`: it may receive, never had it, has room, and no racks are lost."""
@@ -154,18 +180,12 @@ class Layout:
         size = self.size[partition]
         count = self.over_count[old] - self.over_count[new] - 1
         disk = size * (self.over_disk[old] - self.over_disk[new] - size)
-        gained = 2 * (self.count_weight * count + self.disk_weight * disk)
-        if self.rate_weight:
-            rate = self.rate[partition]
-            gained += 2 * self.rate_weight * rate * (self.over_rate[old] - self.over_rate[new] - rate)
-        return gained
+        return 2 * (self.count_weight * count + self.disk_weight * disk)
 
     def imbalance(self) -> float:
         """Return the sum of squared distances of all brokers from their fair shares, in shares of the means."""
         return sum(
-            self.count_weight * self.over_count[number] ** 2
-            + self.disk_weight * self.over_disk[number] ** 2
-            + self.rate_weight * self.over_rate[number] ** 2
+            self.count_weight * self.over_count[number] ** 2 + self.disk_weight * self.over_disk[number] ** 2
             for number in self.shares.count
         )
 
@@ -173,11 +193,7 @@ class Layout:
         """Return by how much that sum rises if a broker gets a replica that comes from nowhere that counts."""
         size = self.size[partition]
         raised = self.count_weight * (2 * self.over_count[new] + 1)
-        raised += self.disk_weight * size * (2 * self.over_disk[new] + size)
-        if self.rate_weight:
-            rate = self.rate[partition]
-            raised += self.rate_weight * rate * (2 * self.over_rate[new] + rate)
-        return raised
+        return raised + self.disk_weight * size * (2 * self.over_disk[new] + size)
 
     def replace(self, partition: int, old: int, new: int) -> None:
         """Put `new` in the place of `old`, also as the leader."""
@@ -249,23 +265,23 @@ class Layout:
         return "{}:{}".format(*self.model.partitions[partition].name)
 
     def _load(self, partition: int, broker: int) -> None:
-        size, rate = self.size[partition], self.rate[partition]
+        size = self.size[partition]
         self.count[broker] += 1
         self.over_count[broker] += 1
         self.disk[broker] += size
         self.over_disk[broker] += size
-        self.ingest[broker] += rate
-        self.over_rate[broker] += rate
         if broker in self.room and broker not in self.original[partition]:
             self.room[broker] -= size
+            self.replica_room[broker] -= 1
+            self.network_room[broker] -= self.write[partition]
 
     def _unload(self, partition: int, broker: int) -> None:
-        size, rate = self.size[partition], self.rate[partition]
+        size = self.size[partition]
         self.count[broker] -= 1
         self.over_count[broker] -= 1
         self.disk[broker] -= size
         self.over_disk[broker] -= size
-        self.ingest[broker] -= rate
-        self.over_rate[broker] -= rate
         if broker in self.room and broker not in self.original[partition]:
             self.room[broker] += size
+            self.replica_room[broker] += 1
+            self.network_room[broker] += self.write[partition]

@@ -71,7 +71,8 @@ class Broker:
     still to copy to it: its disks have that much less room; `arriving_replicas` counts the replicas among them that are
     not in its partitions' lists yet. `demoted` says that it should not lead, whatever the order of a list says;
     `demoted_topics`, that it should not lead these topics. `unregistered` says that Kafka refuses every list that names
-    it.
+    it. `network_in_bytes_per_s`, `network_out_bytes_per_s` and `cores` are what it can bear, None where unknown;
+    `max_replicas` is the most replicas that it may have, None for no bound.
     """
 
     id: int
@@ -89,6 +90,10 @@ class Broker:
     filled_by: str | None = None
     arriving_replicas: int = 0
     unregistered: bool = False
+    network_in_bytes_per_s: float | None = None
+    network_out_bytes_per_s: float | None = None
+    cores: float | None = None
+    max_replicas: int | None = None
 
     @property
     def may_receive(self) -> bool:
@@ -134,10 +139,11 @@ class Partition:
     """A partition with its replicas in their order, the first of which is the preferred leader.
 
     `leader` is None when nobody leads, or nobody who can be seen: `leader_unreachable` says that somebody does.
-    `size_bytes` is the size of one copy, `ingest_bytes_per_s` what is appended to it, None where unknown. `moving` says
-    that Kafka is reassigning it, or that Drover will: a proposal leaves it alone. `target` is the list to which it goes
-    then, None if it stays or nobody knows; `adding` and `removing` are the brokers that Kafka adds and removes now.
-    `topic_id` tells a topic from one that is made anew under its name; empty is unknown.
+    `size_bytes` is the size of one copy, `write_bytes_per_s` what producers write to its leader, `read_bytes_per_s`
+    what all consumers together read of it, `cpu_cores` how many cores its leader keeps busy; None where unknown.
+    `moving` says that Kafka is reassigning it, or that Drover will: a proposal leaves it alone. `target` is the list to
+    which it goes then, None if it stays or nobody knows; `adding` and `removing` are the brokers that Kafka adds and
+    removes now. `topic_id` tells a topic from one that is made anew under its name; empty is unknown.
     """
 
     topic: str
@@ -146,7 +152,7 @@ class Partition:
     leader: int | None
     isr: tuple[int, ...]
     size_bytes: int | None = None
-    ingest_bytes_per_s: float | None = None
+    write_bytes_per_s: float | None = None
     internal: bool = False
     moving: bool = False
     topic_id: str = ""
@@ -154,6 +160,8 @@ class Partition:
     target: tuple[int, ...] | None = None
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    read_bytes_per_s: float | None = None
+    cpu_cores: float | None = None
 
     @property
     def name(self) -> tuple[str, int]:
@@ -166,20 +174,30 @@ class ClusterModel:
     """A cluster at one moment: brokers by id, partitions by name. `ClusterModel.of` puts both in order.
 
     A replica on a broker that is not listed counts as being on a dead broker without a rack. `cluster_id` is Kafka's id
-    of the cluster; empty is unknown.
+    of the cluster; empty is unknown. `reads_from_followers` says that consumers read from all replicas alike (KIP-392),
+    and not from the leaders alone.
     """
 
     brokers: tuple[Broker, ...]
     partitions: tuple[Partition, ...]
     cluster_id: str = ""
+    reads_from_followers: bool = False
 
     @classmethod
-    def of(cls, brokers: Iterable[Broker], partitions: Iterable[Partition], cluster_id: str = "") -> "ClusterModel":
+    def of(
+        cls,
+        brokers: Iterable[Broker],
+        partitions: Iterable[Partition],
+        cluster_id: str = "",
+        *,
+        reads_from_followers: bool = False,
+    ) -> "ClusterModel":
         """Make the model. The same cluster gives the same model, in whatever order it was read."""
         return cls(
             tuple(sorted(brokers, key=lambda broker: broker.id)),
             tuple(sorted(partitions, key=lambda partition: (partition.topic, partition.partition))),
             cluster_id,
+            reads_from_followers,
         )
 
     @cached_property

@@ -19,6 +19,11 @@ class Solution:
     unmet: list[Unmet] = field(default_factory=list)
     items: list[tuple[int, int]] = field(default_factory=list)
 
+    @property
+    def partitions(self) -> list[int]:
+        """The partitions whose replicas were placed."""
+        return sorted({partition for partition, _ in self.items})
+
     def note(self, partition: int, reason: Reason) -> None:
         """Note one more reason why a partition changes."""
         self.reasons.setdefault(partition, []).append(reason)
@@ -99,6 +104,9 @@ def why_no_place(layout: Layout, partition: int, old: int | None) -> Unmet:
     if not spread:
         text = f"{name}: every broker that has none would put two replicas into one rack{where}"
         return unmet(layout, UnmetCode.RACK_SPREAD, text, partition, old)
+    if any(layout.size[partition] <= min(layout.room[number], layout.largest_room[number]) for number in spread):
+        text = f"{name}: no broker{_racks_of(layout, spread)} has network or replicas left for a copy{where}"
+        return unmet(layout, UnmetCode.NO_ROOM, text, partition, old)
     size = f"{layout.size[partition]:,} bytes"
     text = f"{name}: no broker{_racks_of(layout, spread)} has room for {size} below the disk limit{where}"
     return unmet(layout, UnmetCode.NO_ROOM, text, partition, old)

@@ -15,6 +15,8 @@ class Reason(StrEnum):
     DISK = "takes bytes off a broker that holds too many"
     FILL = "fills an underloaded broker"
     EVEN = "evens out replicas and bytes between brokers"
+    LOADS = "evens out the loads of brokers"
+    LIMIT = "takes a broker below a limit"
     SPREAD = "spreads the replicas over more racks"
     RAISE = "adds a replica"
     LOWER = "drops a replica"
@@ -141,6 +143,28 @@ class BalanceFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadLevel:
+    """How even a load is: the highest and lowest broker, as shares of what is fair for it.
+
+    `outside` counts the brokers outside the band, `above_limit` those that use more of a capacity than the limit.
+    """
+
+    highest: float
+    lowest: float
+    outside: int
+    above_limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFigures:
+    """One load, by its name, before and after a plan."""
+
+    load: str
+    before: LoadLevel
+    after: LoadLevel
+
+
+@dataclass(frozen=True, slots=True)
 class Basis:
     """The facts that a proposal depends on: Kafka's id of the cluster, the moved partitions, and their brokers.
 
@@ -161,6 +185,7 @@ class Proposal:
     `interrupted` says that work or time ran out: the plan is valid, and further planning may find a better one.
     `unknown_sizes` counts partitions that move without a known size; they count as zero bytes.
     `unknown_disks` are the brokers that receive copies and whose free space is unknown, and so not checked.
+    `loads` judges each load where rates are known, or disks are unequal; `unknown_loads` says what was left out.
     """
 
     moves: tuple[Move, ...]
@@ -176,6 +201,8 @@ class Proposal:
     interrupted: bool
     unknown_sizes: int
     unknown_disks: tuple[int, ...]
+    loads: tuple[LoadFigures, ...] = ()
+    unknown_loads: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:

@@ -1,41 +1,95 @@
 """Fair shares: how much each broker would hold if a cluster were even, as far as its racks allow."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+
+from drover.planner.loads import Load
+
+# The loads that follow from who leads, and not from racks.
+LED = frozenset({Load.NETWORK_OUT, Load.PROCESSOR, Load.LEADER_WRITES, Load.LEADERS})
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Fair shares by broker; `means` are those of replicas, bytes and rates over all brokers that may receive.
+    """Fair shares by broker; `means` are those of replicas and bytes over all brokers that may receive.
 
     `rigid` says that racks fix how much each rack holds, because most partitions have a replica in all of them.
     """
 
     count: Mapping[int, float]
     disk: Mapping[int, float]
-    rate: Mapping[int, float]
-    means: tuple[float, float, float]
+    means: tuple[float, float]
     rigid: bool
 
 
 def fair_shares(
-    racks: Mapping[int, str | int], replicas: Sequence[int], loads: Sequence[Sequence[float]], kept: Sequence[float]
+    racks: Mapping[int, str | int],
+    replicas: Sequence[int],
+    sizes: Sequence[float],
+    kept: tuple[float, float],
+    disks: Mapping[int, float] | None = None,
 ) -> Shares:
-    """Divide what the receiving brokers hold, or will, among them.
+    """Divide the replicas and bytes that the receiving brokers hold, or will, among them.
 
-    `racks` has the rack of each receiver, `replicas` the number of replicas of each partition, `loads` what one replica
-    of each weighs, as sizes and as rates; `kept` are the replicas, bytes and rates that stay on other brokers.
-    A rack must hold a replica of every partition that has as many replicas as there are racks, so brokers in a small
-    rack have a larger fair share than others.
+    `racks` has the rack of each receiver, `replicas` and `sizes` the number of replicas of each partition and the size
+    of one; `kept` are the replicas and bytes that stay on other brokers. With `disks`, both are divided in proportion
+    to these: where nothing else is known, a broker that can hold more bytes gets more replicas.
+    """
+    count = fair_share(racks, replicas, [1.0] * len(replicas), kept[0], disks)
+    disk = fair_share(racks, replicas, sizes, kept[1], disks)
+    everywhere = sum(number >= len(set(racks.values())) > 1 for number in replicas)
+    mean_count, mean_disk = (sum(share.values()) / max(1, len(share)) for share in (count, disk))
+    return Shares(count, disk, (mean_count, mean_disk), everywhere * 2 > len(replicas))
+
+
+def fair_loads(
+    load: Load,
+    racks: Mapping[int, str | int],
+    leading: Sequence[int],
+    held: Mapping[int, float],
+    leaving: Collection[int],
+    weights: tuple[Sequence[int], Sequence[float]],
+    capacity: Mapping[int, float] | None,
+) -> dict[int, float]:
+    """Return the fair load of each broker that may bear it, in proportion to its capacity if that is given.
+
+    `racks` has the rack of each broker that may receive replicas, `leading` those of them that may lead, `held` what
+    every broker bears now, `leaving` the brokers that are being emptied. `weights` are the number of replicas of each
+    partition, and what one adds to the load. What brokers bear that may not receive stays with them.
+    """
+    kept = sum(amount for number, amount in held.items() if number not in racks and number not in leaving)
+    if load not in LED:
+        return fair_share(racks, *weights, kept, capacity)
+    total = max(0.0, sum(held.values()) - kept)
+    able = {number: 1.0 if capacity is None else capacity[number] for number in leading}
+    whole = sum(able.values())
+    return {number: total * share / whole for number, share in able.items()}
+
+
+def fair_share(
+    racks: Mapping[int, str | int],
+    replicas: Sequence[int],
+    loads: Sequence[float],
+    kept: float,
+    capacity: Mapping[int, float] | None = None,
+) -> dict[int, float]:
+    """Divide one load; `loads` is what each replica of a partition adds to it, `kept` what stays on other brokers.
+
+    Every broker has the same share, or one in proportion to its `capacity`, as far as racks allow: a rack must hold a
+    replica of every partition that has as many replicas as there are racks, so brokers in a small rack have more.
     """
     brokers = Counter(racks.values())
-    weights = [_by_replicas(replicas, [1.0] * len(replicas)), *(_by_replicas(replicas, load) for load in loads)]
-    shares = [_shares(racks, brokers, weight, out) for weight, out in zip(weights, kept, strict=True)]
-    count, disk, rate = shares
-    means = [sum(share.values()) / max(1, len(share)) for share in shares]
-    everywhere = sum(weight for number, weight in weights[0].items() if number >= len(brokers) > 1)
-    return Shares(count, disk, rate, (means[0], means[1], means[2]), everywhere * 2 > len(replicas))
+    weights = _by_replicas(replicas, loads)
+    able = dict.fromkeys(racks, 1.0) if capacity is None else {number: capacity[number] for number in racks}
+    rooms: dict[str | int, float] = {}
+    for number, rack in racks.items():
+        rooms[rack] = rooms.get(rack, 0.0) + able[number]
+    total = max(0.0, sum(number * weight for number, weight in weights.items()) - kept)
+    bounds = [_bounds(room, brokers, weights) for room in brokers.values()]
+    held = _divide(total, [rooms[rack] for rack in brokers], bounds)
+    per_unit = {rack: part / rooms[rack] for rack, part in zip(brokers, held, strict=True)}
+    return {number: per_unit[rack] * able[number] for number, rack in racks.items()}
 
 
 def _by_replicas(replicas: Sequence[int], load: Sequence[float]) -> dict[int, float]:
@@ -44,16 +98,6 @@ def _by_replicas(replicas: Sequence[int], load: Sequence[float]) -> dict[int, fl
     for number, weight in zip(replicas, load, strict=True):
         found[number] = found.get(number, 0.0) + weight
     return found
-
-
-def _shares(
-    racks: Mapping[int, str | int], brokers: Mapping[str | int, int], weights: Mapping[int, float], kept: float
-) -> dict[int, float]:
-    total = max(0.0, sum(number * weight for number, weight in weights.items()) - kept)
-    bounds = [_bounds(room, brokers, weights) for room in brokers.values()]
-    held = _divide(total, list(brokers.values()), bounds)
-    per_broker = {rack: part / brokers[rack] for rack, part in zip(brokers, held, strict=True)}
-    return {number: per_broker[rack] for number, rack in racks.items()}
 
 
 def _bounds(room: int, brokers: Mapping[str | int, int], weights: Mapping[int, float]) -> tuple[float, float]:
@@ -66,8 +110,8 @@ def _bounds(room: int, brokers: Mapping[str | int, int], weights: Mapping[int, f
     return least, max(least, most)
 
 
-def _divide(total: float, brokers: Sequence[int], bounds: Sequence[tuple[float, float]]) -> list[float]:
-    """Give each rack the same per broker, within its bounds, so that all is given away."""
+def _divide(total: float, brokers: Sequence[float], bounds: Sequence[tuple[float, float]]) -> list[float]:
+    """Give each rack the same per unit of its room, within its bounds, so that all is given away."""
     low, high = 0.0, max((most / room for (_, most), room in zip(bounds, brokers, strict=True)), default=0.0)
     for _ in range(60):
         level = (low + high) / 2

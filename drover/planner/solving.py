@@ -1,8 +1,8 @@
 """Solving: which part of the planner reaches which goal."""
 
 from drover.planner.budget import Budget
-from drover.planner.emptying import drain, heal, replace
-from drover.planner.evening import add, balance, balance_leaders
+from drover.planner.emptying import drain, empty, heal, replace
+from drover.planner.evening import add, balance, balance_leaders, bounds_of
 from drover.planner.factor import set_replication_factor
 from drover.planner.goals import (
     Add,
@@ -15,11 +15,13 @@ from drover.planner.goals import (
     Replace,
     SetReplicationFactor,
     Spread,
+    TopicSpread,
 )
 from drover.planner.layout import Layout
+from drover.planner.loads import Measures, measures_of
 from drover.planner.model import ClusterModel
 from drover.planner.placing import Solution
-from drover.planner.spreading import spread
+from drover.planner.spreading import leaves_out_brokers, spread
 
 
 def leaving_of(model: ClusterModel, goal: Goal) -> frozenset[int]:
@@ -49,6 +51,16 @@ def filled_by(goal: Goal) -> frozenset[int]:
 def solve(layout: Layout, goal: Goal, budget: Budget) -> Solution:
     """Change the layout so that it reaches the goal as far as it can."""
     solution = Solution()
+    measures = measures_of(layout.model)
+    if measures.has_rates:
+        _solve_by_load(layout, goal, budget, solution, measures)
+    else:
+        _solve_by_count(layout, goal, budget, solution)
+    return solution
+
+
+def _solve_by_count(layout: Layout, goal: Goal, budget: Budget, solution: Solution) -> None:
+    """Reach a goal by replicas, bytes and leaders alone."""
     match goal:
         case Drain() | Evacuate():
             drain(layout, solution, budget)
@@ -60,10 +72,57 @@ def solve(layout: Layout, goal: Goal, budget: Budget) -> Solution:
             add(layout, solution, budget, brokers)
         case Balance():
             balance(layout, solution, budget, goal)
+            _spread_topics(layout, goal, budget, solution)
         case SetReplicationFactor(topics, factor):
             set_replication_factor(layout, solution, budget, frozenset(topics), factor)
         case Spread():
             spread(layout, solution, budget)
         case Leaders():
             balance_leaders(layout, solution, budget)
-    return solution
+
+
+def _spread_topics(layout: Layout, goal: Balance, budget: Budget, solution: Solution) -> None:
+    """Bring topics to the brokers that have nothing of them, where they have several replicas for each broker."""
+    if layout.limits.topic_spread is TopicSpread.OFF or not leaves_out_brokers(layout):
+        return
+    # numpy costs start-up time, and few commands need it.
+    from drover.planner.weighing import copied_of, level_all  # noqa: PLC0415
+
+    most_bytes, most_moves = bounds_of(goal)
+    copied, moved = copied_of(layout)
+    level_all(layout, solution, budget, measures_of(layout.model), (most_bytes - copied, most_moves - moved))
+
+
+def _solve_by_load(layout: Layout, goal: Goal, budget: Budget, solution: Solution, measures: Measures) -> None:
+    """Reach a goal by every load that is known."""
+    # numpy costs start-up time, and few commands need it.
+    from drover.planner.levelling import Reorders  # noqa: PLC0415
+    from drover.planner.weighing import level_all, level_copies, level_orders, spare  # noqa: PLC0415
+
+    match goal:
+        case Drain() | Evacuate():
+            touched = empty(layout, solution, budget)
+            level_copies(layout, solution, budget, measures, touched)
+            spare(layout, solution, budget, measures)
+        case Heal():
+            heal(layout, solution, budget, goal)
+            level_copies(layout, solution, budget, measures, solution.partitions, reorders=Reorders.NONE)
+        case Replace(_, replacement):
+            replace(layout, solution, budget, replacement)
+            level_copies(
+                layout, solution, budget, measures, solution.partitions, fixed=(replacement,), reorders=Reorders.NONE
+            )
+        case Add(brokers):
+            layout.receive_only(brokers)
+            level_all(layout, solution, budget, measures, filling=True)
+        case Balance():
+            most_bytes, most_moves = bounds_of(goal)
+            copied, moved = spread(layout, solution, budget, most_bytes, most_moves)
+            level_all(layout, solution, budget, measures, (most_bytes - copied, most_moves - moved))
+        case SetReplicationFactor(topics, factor):
+            set_replication_factor(layout, solution, budget, frozenset(topics), factor)
+            level_copies(layout, solution, budget, measures, solution.partitions, reorders=Reorders.NONE)
+        case Spread():
+            spread(layout, solution, budget)
+        case Leaders():
+            level_orders(layout, solution, budget, measures)

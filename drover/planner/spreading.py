@@ -9,6 +9,10 @@ from drover.planner.layout import Layout
 from drover.planner.placing import Solution, best_place, unmet
 from drover.planner.proposal import Reason, UnmetCode
 
+# A topic with so many replicas for each broker should not leave out one broker in so many, whatever else is known.
+SEVERAL = 10
+LEFT_OUT = 3
+
 
 def spread(
     layout: Layout, solution: Solution, budget: Budget, max_bytes: float = math.inf, max_moves: float = math.inf
@@ -68,3 +72,18 @@ def _spread_one(layout: Layout, solution: Solution, partition: int) -> bool:
     solution.items.append((partition, best[4]))
     solution.note(partition, Reason.SPREAD)
     return True
+
+
+def leaves_out_brokers(layout: Layout) -> bool:
+    """Whether a topic has nothing on a third of the brokers, although it has several replicas for each."""
+    held: dict[str, dict[int, int]] = {}
+    for facts, replicas in zip(layout.model.partitions, layout.replicas, strict=True):
+        counts = held.setdefault(facts.topic, {})
+        for broker in replicas:
+            counts[broker] = counts.get(broker, 0) + 1
+    receivers = layout.receivers
+    return any(
+        sum(counts.values()) >= SEVERAL * len(receivers)
+        and sum(broker not in counts for broker in receivers) * LEFT_OUT >= len(receivers)
+        for counts in held.values()
+    )

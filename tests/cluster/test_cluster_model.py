@@ -25,7 +25,7 @@ async def test_a_live_cluster_becomes_brokers_with_disks_and_partitions_with_siz
     assert made.broker_by_id[2] == Broker(2, "b", log_dirs=(LogDir("/simulated", DISK_BYTES, DISK_BYTES - 2000),))
     first = made.partition_by_name["orders", 0]
     assert (first.replicas, first.leader, first.isr, first.size_bytes) == ((1, 2), 1, (1, 2), 1000)
-    assert (first.moving, first.internal, first.ingest_bytes_per_s) == (False, False, None)
+    assert (first.moving, first.internal, first.write_bytes_per_s) == (False, False, None)
 
 
 async def test_the_dead_the_moving_and_what_the_log_knows_are_marked() -> None:
@@ -44,7 +44,7 @@ async def test_the_dead_the_moving_and_what_the_log_knows_are_marked() -> None:
     assert [broker.id for broker in made.brokers if broker.may_receive] == [4]
     assert [one.moving for one in made.partitions] == [True, True]
     assert [one.internal for one in made.partitions] == [True, True]
-    assert [one.ingest_bytes_per_s for one in made.partitions] == [2.5, None]
+    assert [one.write_bytes_per_s for one in made.partitions] == [2.5, None]
 
 
 async def test_brokers_that_should_not_lead_are_marked_with_their_topics() -> None:

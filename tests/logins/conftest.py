@@ -68,7 +68,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def oauth(endpoint: Endpoint, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OAuthCluster]:
-    free = (port for port in range(HIGHEST_PORT, HIGHEST_PORT + 700) if is_free(port))
+    free = (port for port in range(HIGHEST_PORT + 100, HIGHEST_PORT + 700) if is_free(port))
     ports = {broker: next(free) for broker in BROKERS}
 
     def listeners(broker: BrokerSpec) -> str:

@@ -22,7 +22,7 @@ async def test_an_audit_reads_the_log_with_a_token(way: str, oauth: OAuthCluster
     made = await PythonCommands().run(("topics", "init"), environment, "")
     assert made.code == 0, made.errors
     asked = len(oauth.endpoint.asked)
-    done = await PythonCommands().run(("audit", "--section", "records", "-o", "json"), environment, "")
+    done = await PythonCommands().run(("audit", "--section", "commands", "-o", "json"), environment, "")
     assert done.code == 0, done.errors
     assert json.loads(done.output)
     assert (len(oauth.endpoint.asked) > asked) is (way == "endpoint")

@@ -28,7 +28,14 @@ GROUP = "acl-worker"
 SHARDS = 1
 UNKNOWN_TOPIC = 3
 # What the words for it are, in the answers of Kafka and of its clients.
-WORDS = ("uthorization", "Kafka error 29", "Kafka error 31", "may not see it", "does not allow")
+WORDS = (
+    "uthorization",
+    "_AUTHORIZATION_FAILED",
+    "Kafka error 29",
+    "Kafka error 31",
+    "may not see it",
+    "does not allow",
+)
 
 
 class NotAuthorizedError(Exception):

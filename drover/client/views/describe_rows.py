@@ -208,9 +208,9 @@ class _Loads:
         for broker in partition.replicas:
             self.bytes[broker] += partition.size_bytes or 0
             self.out_of_sync[broker] += broker not in partition.isr
-            if partition.ingest_bytes_per_s is not None:
+            if partition.write_bytes_per_s is not None:
                 self.knows_ingest = True
-                self.ingest[broker] += partition.ingest_bytes_per_s
+                self.ingest[broker] += partition.write_bytes_per_s
 
 
 def _broker_row(broker: Broker, loads: _Loads) -> BrokerRow:
@@ -282,7 +282,7 @@ def _rack_row(rack: str | None, rows: Sequence[BrokerRow]) -> RackRow:
 
 
 def _topic_row(topic: str, partitions: Sequence[Partition], racks: Racks) -> TopicRow:
-    rates = [partition.ingest_bytes_per_s for partition in partitions if partition.ingest_bytes_per_s is not None]
+    rates = [partition.write_bytes_per_s for partition in partitions if partition.write_bytes_per_s is not None]
     return TopicRow(
         topic=topic,
         partitions=len(partitions),
@@ -320,7 +320,7 @@ def _partition_row(partition: Partition, model: ClusterModel, racks: Racks) -> P
         isr=partition.isr,
         racks=tuple(brokers[broker].rack if broker in brokers else None for broker in partition.replicas),
         size_bytes=partition.size_bytes,
-        ingest_bytes_per_s=partition.ingest_bytes_per_s,
+        ingest_bytes_per_s=partition.write_bytes_per_s,
         notes=tuple(notes),
         target=partition.target,
         adding=partition.adding,

@@ -10,16 +10,17 @@ from drover.planner.model import ClusterModel
 from drover.planner.proposal import BalanceFigures, BrokerFigures, Move, Proposal, Unmet, UnmetCode
 from drover.planner.racks import Racks
 
-# Shortcomings that the operator asked for, or that only bound the quality of a plan: reported, but never refused.
+# Shortcomings that the operator asked for: reported, but never refused.
 SOFT = frozenset(
     {
         UnmetCode.EXCLUDED,
-        UnmetCode.OVERLOADED,
-        UnmetCode.UNDERLOADED,
         UnmetCode.BOUND_REACHED,
         UnmetCode.LEFT_OUT,
     }
 )
+
+# Where only replicas and bytes are known, being even is a wish: whole replicas of a small cluster may not allow it.
+BY_COUNT = frozenset({UnmetCode.OVERLOADED, UnmetCode.UNDERLOADED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,8 @@ def proposal_document(proposal: Proposal, request: Request, model: ClusterModel)
         "brokers": [asdict(figures) for figures in proposal.brokers],
         "unknown_disks": proposal.unknown_disks,
         "balance": {"before": _balance(proposal.before), "after": _balance(proposal.after)},
+        "loads": [asdict(figures) for figures in proposal.loads],
+        "unknown_loads": proposal.unknown_loads,
         "rack_violations": {
             "before": proposal.rack_violations_before,
             "after": proposal.rack_violations_after,
@@ -158,10 +161,11 @@ def blocking(proposal: Proposal, request: Request, model: ClusterModel) -> list[
     who empties a broker must say that they move too or may stay, and one who names such a topic that it may change.
     """
     keeping = brokers_that_keep_internal_topics(proposal, request, model)
+    soft = SOFT | REMARKS | (frozenset() if proposal.loads else BY_COUNT)
     return [
         unmet
         for unmet in proposal.unmet
-        if unmet.code not in SOFT | REMARKS or unmet.broker in keeping or _is_internal_and_named(unmet, request)
+        if unmet.code not in soft or unmet.broker in keeping or _is_internal_and_named(unmet, request)
     ]
 
 

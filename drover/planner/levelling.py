@@ -1,0 +1,468 @@
+"""Levelling: bring every load of every broker into its band, by orders first, then for the fewest copied bytes."""
+
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from drover.planner.budget import Budget
+from drover.planner.load_table import NOBODY, Flags, Floats, LoadTable, Numbers
+
+# What rounding may pretend to gain.
+LEAST_GAIN = 1e-8
+# So many changes of one broker, or of a pair of them, are made before the candidates are looked at again.
+TAKEN = 3
+# A change that gains less than this share of what it gained before others were made waits for the next look.
+STILL_GOOD = 0.7
+# So many candidates of the best bounds are looked at closely.
+CLOSE = 128
+MOST_CLOSE = 4_000
+# So many brokers are tried for exchanges with each that is outside its bands.
+PARTNERS = 8
+# So many times copies are taken back and exchanged for smaller ones.
+MOST_ROUNDS = 4
+# A replica is taken for another one if it is smaller by so much.
+SMALLER = 0.98
+# So many receivers are tried for every replica; of more, only the least loaded.
+MOST_RECEIVERS = 96
+# A copy of nothing costs as much as this share of a copy of the mean size: small replicas do not excuse many copies.
+COPY_SHARE = 0.02
+
+
+class Change(NamedTuple):
+    """A replica goes to a broker, or is exchanged for another one that takes its place."""
+
+    worth: float
+    gain: float
+    partition: int
+    place: int
+    broker: int
+    other: int = NOBODY
+    other_place: int = NOBODY
+
+
+class Reorders(Enum):
+    """The partitions whose order may change: all, those that copy something, or none."""
+
+    ALL = auto()
+    COPIED = auto()
+    NONE = auto()
+
+
+class Levelling:
+    """Changes the lists of `partitions` in a table, for the `most` bytes and copies in all.
+
+    `bounded` says that these kept it from more. With `only_copies`, every replica stays that is no copy yet. `fixed`
+    brokers neither give nor receive.
+    """
+
+    def __init__(
+        self,
+        table: LoadTable,
+        partitions: Sequence[int],
+        budget: Budget,
+        most: tuple[float, float] = (math.inf, math.inf),
+        *,
+        only_copies: bool = False,
+        reorders: Reorders = Reorders.ALL,
+        fixed: Collection[int] = (),
+    ) -> None:
+        self.table = table
+        self.partitions = np.array(partitions, dtype=np.int64)
+        self.movable = np.zeros(len(table.at), dtype=bool)
+        self.movable[self.partitions] = True
+        self.budget = budget
+        self.bytes_left, self.moves_left = most
+        self.bounded = False
+        self.only_copies = only_copies
+        self.copy_cost = COPY_SHARE * float(table.size.mean()) + 1.0 if len(table.size) else 1.0
+        self.reorders = reorders
+        free = np.array([number not in fixed for number in table.numbers], dtype=bool)
+        self.receivers = np.flatnonzero(table.receives & free)
+        self.sources = table.counting & free
+
+    # -- orders ------------------------------------------------------------------------------------------------------
+
+    def reorder(self) -> int:
+        """Change leaders, the best change first, until none gains; return how many were changed."""
+        table, partitions = self.table, self.reorderable()
+        width = table.at.shape[1]
+        rows, places = np.repeat(partitions, width), np.tile(np.arange(width), len(partitions))
+        there = table.at[rows, places] != NOBODY
+        rows, places = rows[there], places[there]
+        own, leaders = table.at[rows, places], table.at[rows, table.lead_place[rows]]
+        gains = self._order_gains(rows, places)
+        changed = 0
+        while len(gains) and self.budget.spend(1):
+            best = int(gains.argmax())
+            if gains[best] <= LEAST_GAIN:
+                break
+            old, new = int(leaders[best]), int(own[best])
+            table.lead(int(rows[best]), int(places[best]))
+            changed += 1
+            leaders[rows == rows[best]] = new
+            stale = np.flatnonzero((leaders == old) | (leaders == new) | (own == old) | (own == new))
+            gains[stale] = self._order_gains(rows[stale], places[stale])
+        return changed
+
+    def reorderable(self) -> Numbers:
+        """Return the partitions whose order may change."""
+        if self.reorders is Reorders.NONE:
+            return self.partitions[:0]
+        if self.reorders is Reorders.ALL:
+            return self.partitions
+        table = self.table
+        copies = (table.at != NOBODY) & ~(table.at[:, :, None] == table.home[:, None, :]).any(axis=2)
+        return np.flatnonzero(copies.any(axis=1) & self.movable)
+
+    def _order_gains(self, rows: Numbers, places: Numbers) -> Floats:
+        return np.where(self.table.may_lead(rows, places), self.table.order_gains(rows, places), -np.inf)
+
+    # -- copies ------------------------------------------------------------------------------------------------------
+
+    def level(self) -> None:
+        """Move and exchange replicas until nothing brings brokers nearer to their bands."""
+        while not self.budget.spent:
+            self.reorder()
+            if self.table.penalty() <= LEAST_GAIN and not self.table.squares:
+                return
+            made = self._make(self._moves())
+            # Exchanges take longer to find, and are tried where moves are no longer enough.
+            if made * 2 < int(self._wrong().sum()):
+                made += self._make(self._exchanges())
+            if not made:
+                return
+
+    def finish(self) -> None:
+        """Make what changes still gain, and take back what nothing needs."""
+        self.reorder()
+        self._make(self._moves())
+        self.trim()
+        self.restore_orders()
+
+    # -- taking back -------------------------------------------------------------------------------------------------
+
+    def trim(self) -> None:
+        """Take back every copy that no band needs, and exchange others for smaller replicas, until all are needed."""
+        for _ in range(MOST_ROUNDS):
+            if not self._take_back() + self._shrink():
+                return
+        self._take_back()
+
+    def _take_back(self) -> int:
+        """Take back copies that no band needs, the largest first; return how many."""
+        table = self.table
+        taken = 0
+        while self.budget.spend(1):
+            found = self._returns()
+            gains = table.gains(*found)
+            good = (gains >= -LEAST_GAIN) & table.allowed_back(*found)
+            rows, places, brokers = _at(good, *found)
+            if not len(rows):
+                return taken
+            before = taken
+            for best in np.argsort(-table.size[rows], kind="stable").tolist():
+                change = rows[best : best + 1], places[best : best + 1], brokers[best : best + 1]
+                if table.at[rows[best], places[best]] == NOBODY or not table.copied(*change[:2])[0]:
+                    continue
+                if table.gains(*change)[0] >= -LEAST_GAIN and table.allowed_back(*change)[0]:
+                    self._pay(int(rows[best]), int(places[best]), int(brokers[best]))
+                    taken += 1
+            if taken == before:
+                return taken
+        return taken
+
+    def _pay(self, partition: int, place: int, broker: int) -> None:
+        """Take a copy back."""
+        self.bytes_left += float(self.table.size[partition])
+        self.moves_left += 1
+        self.table.move(partition, place, broker)
+
+    def _returns(self) -> tuple[Numbers, Numbers, Numbers]:
+        """Return the copies with the brokers of their original lists, a line for each of these."""
+        table = self.table
+        there = (table.at != NOBODY) & self.movable[:, None]
+        there &= ~(table.at[:, :, None] == table.home[:, None, :]).any(axis=2)
+        rows, places = np.nonzero(there)
+        width = table.home.shape[1]
+        rows, places = np.repeat(rows, width), np.repeat(places, width)
+        brokers = table.home[rows, np.tile(np.arange(width), len(rows) // max(1, width))]
+        kept = brokers != NOBODY
+        return rows[kept], places[kept], brokers[kept]
+
+    def _shrink(self) -> int:
+        """Exchange copies for smaller replicas of the broker that they come from; return how many."""
+        table = self.table
+        made = 0
+        rows, places, homes = self._returns()
+        for best in np.argsort(-table.size[rows], kind="stable").tolist():
+            if not self.budget.spend(1):
+                return made
+            row, place, home = rows[best : best + 1], places[best : best + 1], homes[best : best + 1]
+            if not table.copied(row, place)[0] or not table.allowed_back(row, place, home)[0]:
+                continue
+            made += self._shrink_one(int(row[0]), int(place[0]), int(home[0]))
+        return made
+
+    def _shrink_one(self, partition: int, place: int, home: int) -> bool:
+        """Take a copy back and move the smallest replica instead that does as well; whether there is one."""
+        table = self.table
+        there = int(table.at[partition, place])
+        gained = table.gains(np.array([partition]), np.array([place]), np.array([home]))[0]
+        table.move(partition, place, home)
+        rows, places = self._replicas_on(home)
+        smaller = (table.size[rows] < table.size[partition] * SMALLER) & ~table.copied(rows, places)
+        smaller &= ~(table.home[rows] == there).any(axis=1)
+        rows, places = _at(smaller, rows, places)
+        brokers = np.full(len(rows), there)
+        good = (table.gains(rows, places, brokers) + gained >= -LEAST_GAIN) & table.allowed(rows, places, brokers)
+        rows, places = _at(good, rows, places)
+        if not len(rows):
+            table.move(partition, place, there)
+            return False
+        best = int(table.size[rows].argmin())
+        table.move(int(rows[best]), int(places[best]), there)
+        self.bytes_left += float(table.size[partition] - table.size[rows[best]])
+        return True
+
+    def restore_orders(self) -> None:
+        """Let the first of the original list lead again, wherever no broker is further outside its bands for it."""
+        table = self.table
+        led = table.at[np.arange(len(table.at)), table.lead_place]
+        for partition in np.flatnonzero((led != table.first_home) & self.movable).tolist():
+            place = np.flatnonzero(table.at[partition] == table.first_home[partition])
+            row = np.array([partition])
+            if not len(place) or place[0] == table.lead_place[partition] or not table.may_lead(row, place)[0]:
+                continue
+            if table.order_gains(row, place)[0] >= -LEAST_GAIN:
+                table.lead(partition, int(place[0]))
+
+    def _moves(self) -> list[Change]:
+        """Return the best moves from and to the brokers that are outside their bands."""
+        table = self.table
+        slopes = table.slopes()
+        found: list[Change] = []
+        likely = self._likely()
+        for broker in np.flatnonzero(self._wrong()).tolist():
+            if not self.budget.spend(1):
+                return []
+            found += self._best(*self._replicas_on(broker), likely, slopes)
+        if len(self.receivers) > MOST_RECEIVERS // 2 and len(found) > len(self.receivers):
+            # In a large cluster it takes long to look at everything that an underloaded broker could take.
+            return found
+        under = np.any(table.low - table.share > LEAST_GAIN, axis=0)
+        for broker in self.receivers[under[self.receivers]].tolist():
+            if not self.budget.spend(1):
+                return []
+            found += self._best(*self._others(broker), np.array([broker]), slopes)
+        return found
+
+    def _wrong(self) -> Flags:
+        """Whether brokers are outside a band, above a limit, or have too much of a topic; all, if evenness counts."""
+        table = self.table
+        if table.squares:
+            return self.sources
+        wrong: Flags = (table.outside() + table.above_limit()).sum(axis=0) > LEAST_GAIN
+        if table.topic_weight:
+            wrong |= (table.of_topic > table.most_of_topic).any(axis=0)
+            wrong |= (table.of_topic < table.least_of_topic).any(axis=0)
+        return wrong & self.sources
+
+    def _replicas_on(self, broker: int) -> tuple[Numbers, Numbers]:
+        rows, places = np.nonzero(self.table.at == broker)
+        keep = self.movable[rows]
+        if self.only_copies:
+            keep &= self.table.copied(rows, places)
+        return rows[keep], places[keep]
+
+    def _others(self, broker: int) -> tuple[Numbers, Numbers]:
+        """Return the replicas that a broker could take from others."""
+        table = self.table
+        held = self.sources[table.at] & (table.at != NOBODY) & self.movable[:, None]
+        held &= ~(table.at == broker).any(axis=1)[:, None]
+        rows, places = np.nonzero(held)
+        if self.only_copies:
+            copied = table.copied(rows, places)
+            rows, places = rows[copied], places[copied]
+        return rows, places
+
+    def _likely(self) -> Numbers:
+        """Return the receivers worth a try: all, or those that bear the least."""
+        if len(self.receivers) <= MOST_RECEIVERS:
+            return self.receivers
+        table = self.table
+        worst = np.where(table.counts > 0, table.share, 0).max(axis=0)[self.receivers]
+        return np.sort(self.receivers[np.argsort(worst, kind="stable")[:MOST_RECEIVERS]])
+
+    def _costs(self, rows: Numbers, places: Numbers, brokers: Numbers) -> tuple[Floats, Floats]:
+        """Return the bytes and copies that moves add."""
+        table = self.table
+        at_home = (table.home[rows] == brokers[:, None]).any(axis=1)
+        more = (~at_home).astype(np.float64) - table.copied(rows, places)
+        return more * table.size[rows], more
+
+    def _worth(self, gains: Floats, sizes: Floats, copies: Floats) -> Floats:
+        """Return what changes gain for a byte; nothing for those that gain nothing, or are beyond the bounds."""
+        afford = ((sizes <= self.bytes_left) | (sizes <= 0)) & ((copies <= self.moves_left) | (copies <= 0))
+        gaining = gains > LEAST_GAIN
+        self.bounded |= bool((gaining & ~afford).any())
+        price = np.maximum(sizes, 0) + np.maximum(copies, 0) * self.copy_cost + 1.0
+        return np.where(gaining & afford, gains / price, 0.0)
+
+    def _best(self, rows: Numbers, places: Numbers, receivers: Numbers, slopes: Floats) -> list[Change]:
+        """Return the moves that gain the most for a byte, of different partitions."""
+        table = self.table
+        if not len(rows):
+            return []
+        bounds = table.bounds(rows, places, receivers, slopes)
+        bounds /= (table.size[rows] + self.copy_cost)[:, None]
+
+        def changes(chosen: Numbers) -> Iterator[Change]:
+            row, place, broker = *_at(chosen // len(receivers), rows, places), receivers[chosen % len(receivers)]
+            allowed = table.allowed(row, place, broker)
+            row, place, broker = _at(allowed, row, place, broker)
+            gains = table.gains(row, place, broker)
+            worth = self._worth(gains, *self._costs(row, place, broker))
+            for best in np.argsort(-worth, kind="stable").tolist():
+                yield Change(worth[best], gains[best], int(row[best]), int(place[best]), int(broker[best]))
+
+        return _first_good(bounds, changes, 8 * TAKEN if len(self.receivers) > MOST_RECEIVERS // 2 else 2 * TAKEN)
+
+    def _make(self, changes: Sequence[Change]) -> int:
+        """Make changes, the best first, each as long as it still gains most of what it did; return how many."""
+        made = 0
+        touched: set[int] = set()
+        for change in sorted(changes, key=lambda each: (-each.worth, each[2:])):
+            partitions = {change.partition, change.other} - {NOBODY}
+            if not touched & partitions and self._still_good(change):
+                touched |= partitions
+                made += 1
+        return made
+
+    def _still_good(self, change: Change) -> bool:
+        """Make a change if it is still good and allowed; whether it was made."""
+        table = self.table
+        row, place, broker = np.array([change.partition]), np.array([change.place]), np.array([change.broker])
+        sizes, copies = self._costs(row, place, broker)
+        if change.other == NOBODY:
+            gain = table.gains(row, place, broker)[0]
+        else:
+            other, other_place = np.array([change.other]), np.array([change.other_place])
+            gain = table.exchange_gains(row, place, other, other_place)[0]
+            back = self._costs(other, other_place, table.at[row, place])
+            sizes, copies = sizes + back[0], copies + back[1]
+        if gain < STILL_GOOD * change.gain or self._worth(np.array([gain]), sizes, copies)[0] <= 0:
+            return False
+        if not self._apply(change):
+            return False
+        self.bytes_left -= float(sizes[0])
+        self.moves_left -= float(copies[0])
+        return True
+
+    def _apply(self, change: Change) -> bool:
+        """Make a change if it is allowed; whether it is."""
+        table, old = self.table, int(self.table.at[change.partition, change.place])
+        row, place, broker = np.array([change.partition]), np.array([change.place]), np.array([change.broker])
+        if change.other == NOBODY:
+            if not table.allowed(row, place, broker)[0]:
+                return False
+            table.move(change.partition, change.place, change.broker)
+            return True
+        if not table.allowed(np.array([change.other]), np.array([change.other_place]), np.array([old]))[0]:
+            return False
+        table.move(change.other, change.other_place, old)
+        if not table.allowed(row, place, broker)[0]:
+            table.move(change.other, change.other_place, change.broker)
+            return False
+        table.move(change.partition, change.place, change.broker)
+        return True
+
+    # -- exchanges ---------------------------------------------------------------------------------------------------
+
+    def _exchanges(self) -> list[Change]:
+        """Return the best exchanges between brokers that are outside their bands and others."""
+        table = self.table
+        slopes = table.slopes()
+        found: list[Change] = []
+        seen: set[tuple[int, int]] = set()
+        for broker in np.flatnonzero(self._wrong()).tolist():
+            for other in self._partners(broker):
+                if (other, broker) in seen:
+                    continue
+                seen.add((broker, other))
+                if not self.budget.spend(1):
+                    return []
+                found += self._between(broker, other, slopes)
+        return found
+
+    def _partners(self, broker: int) -> list[int]:
+        """Return the brokers with which exchanges may help, the most different first."""
+        table = self.table
+        others = self.receivers[self.receivers != broker]
+        if table.layout.shares.rigid:
+            others = others[table.rack[others] == table.rack[broker]]
+        apart = np.abs(table.share[:, others] - table.share[:, [broker]]).sum(axis=0)
+        return [int(other) for other in others[np.argsort(-apart, kind="stable")[:PARTNERS]]]
+
+    def _between(self, broker: int, other: int, slopes: Floats) -> list[Change]:
+        """Return the best exchanges between two brokers."""
+        table = self.table
+        (rows, places), (others, other_places) = self._replicas_on(broker), self._replicas_on(other)
+        if not len(rows) or not len(others):
+            return []
+        slope = slopes[:, broker] - slopes[:, other]
+        here, there = slope @ table.weights(rows, places), slope @ table.weights(others, other_places)
+        bounds = here[:, None] - there
+        bounds /= table.size[rows][:, None] + table.size[others] + 2 * self.copy_cost
+
+        def changes(chosen: Numbers) -> Iterator[Change]:
+            row, place = _at(chosen // len(others), rows, places)
+            column, column_place = _at(chosen % len(others), others, other_places)
+            different = row != column
+            row, place, column, column_place = _at(different, row, place, column, column_place)
+            gains = table.exchange_gains(row, place, column, column_place)
+            out = self._costs(row, place, table.at[column, column_place])
+            back = self._costs(column, column_place, table.at[row, place])
+            worth = self._worth(gains, out[0] + back[0], out[1] + back[1])
+            for best in np.argsort(-worth, kind="stable").tolist():
+                yield Change(
+                    *(worth[best], gains[best], int(row[best]), int(place[best]), other),
+                    *(int(column[best]), int(column_place[best])),
+                )
+
+        return _first_good(bounds, changes)
+
+
+def _at(where: NDArray[Any], *arrays: Numbers) -> tuple[Numbers, ...]:
+    return tuple(array[where] for array in arrays)
+
+
+def _first_good(bounds: Floats, changes: Callable[[Numbers], Iterable[Change]], count: int = 2 * TAKEN) -> list[Change]:
+    """Look at candidates by their bounds, in ever larger parts, until some are good; return a few of these."""
+    flat = bounds.ravel()
+    good = np.flatnonzero(flat > 0)
+    done, size = 0, CLOSE
+    while done < min(len(good), MOST_CLOSE):
+        if len(good) > done + size:
+            part = np.argpartition(-flat[good[done:]], size)
+            good = np.concatenate([good[:done], good[done:][part]])
+        found = list(_distinct(changes(np.sort(good[done : done + size])), count))
+        if found:
+            return found
+        done, size = done + size, size * 4
+    return []
+
+
+def _distinct(changes: Iterable[Change], count: int) -> Iterator[Change]:
+    """Yield a few changes that are worth something, of different partitions."""
+    seen: set[int] = set()
+    for change in changes:
+        if change.worth <= 0 or len(seen) >= count:
+            return
+        partitions = {change.partition, change.other} - {NOBODY}
+        if not seen & partitions:
+            seen |= partitions
+            yield change

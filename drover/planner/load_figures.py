@@ -1,0 +1,93 @@
+"""Each load before and after a plan: how high and low it is on brokers, and how many are outside the band."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from drover.planner.goals import Limits
+from drover.planner.loads import Load, Measures, Weight, weight_of
+from drover.planner.model import ClusterModel
+from drover.planner.proposal import LoadFigures, LoadLevel, Targets
+from drover.planner.racks import Racks
+from drover.planner.shares import LED, fair_loads
+
+ROUNDING = 1e-6
+
+
+def load_figures(
+    model: ClusterModel, targets: Targets, limits: Limits, measures: Measures, leaving: Collection[int]
+) -> tuple[LoadFigures, ...]:
+    """Judge every load that is known, with the present lists and with these targets."""
+    before = [partition.replicas for partition in model.partitions]
+    after = [targets.get(partition.name, partition.replicas) for partition in model.partitions]
+    return tuple(
+        LoadFigures(
+            load.value,
+            _level(model, load, measures, limits, leaving, before),
+            _level(model, load, measures, limits, leaving, after),
+        )
+        for load in measures.loads
+    )
+
+
+def _level(
+    model: ClusterModel,
+    load: Load,
+    measures: Measures,
+    limits: Limits,
+    leaving: Collection[int],
+    lists: Sequence[tuple[int, ...]],
+) -> LoadLevel:
+    """Say how even a load is, as shares of what is fair for each broker that may bear it."""
+    weights = [
+        weight_of(
+            load,
+            partition,
+            max(1, len(replicas)),
+            reads_from_followers=model.reads_from_followers,
+            measured=Load.PROCESSOR in measures.absolute,
+        )
+        for partition, replicas in zip(model.partitions, lists, strict=True)
+    ]
+    held = _held(model, weights, lists)
+    fair = _fair(model, load, measures, leaving, weights, lists, held)
+    band = limits.band(load)
+    shares = {number: held[number] / share for number, share in fair.items() if share > 0}
+    full = 0
+    if load in measures.absolute:
+        able = measures.capacity[load]
+        full = sum(held[number] > limits.capacity_limit * able[number] * (1 + ROUNDING) for number in fair)
+    return LoadLevel(
+        max(shares.values(), default=1.0),
+        min(shares.values(), default=1.0),
+        sum(not 1 - band.below - ROUNDING <= share <= 1 + band.above + ROUNDING for share in shares.values()),
+        full,
+    )
+
+
+def _held(model: ClusterModel, weights: Sequence[Weight], lists: Sequence[tuple[int, ...]]) -> dict[int, float]:
+    held = {broker.id: 0.0 for broker in model.brokers}
+    for weight, replicas in zip(weights, lists, strict=True):
+        for place, broker in enumerate(replicas):
+            held[broker] = held.get(broker, 0.0) + (weight.follower if place else weight.leader)
+    return held
+
+
+def _fair(
+    model: ClusterModel,
+    load: Load,
+    measures: Measures,
+    leaving: Collection[int],
+    weights: Sequence[Weight],
+    lists: Sequence[tuple[int, ...]],
+    held: Mapping[int, float],
+) -> dict[int, float]:
+    racks = Racks(model.brokers, leaving)
+    receiving = [broker for broker in model.brokers if broker.may_receive and broker.id not in leaving]
+    return fair_loads(
+        load,
+        {broker.id: racks.of(broker.id) for broker in receiving},
+        [broker.id for broker in receiving if load not in LED or not broker.demoted],
+        held,
+        leaving,
+        ([len(replicas) for replicas in lists], [weight.leader for weight in weights]),
+        measures.capacity.get(load),
+    )

@@ -86,9 +86,9 @@ UNIFORM, UNEQUAL = LoadSizes(30, 3000, 3, 1), LoadSizes(30, 3000, 3, 2, unequal=
 NEW = Add((31, 32, 33))
 LOAD_CASES = (
     LoadCase("30 uniform brokers by load, balanced", UNIFORM, Balance(), 1.67, 0),
-    LoadCase("30 uniform brokers by load, one dead", UNIFORM, Drain((1,)), 4.25, 8, (1,)),
+    LoadCase("30 uniform brokers by load, one dead", UNIFORM, Drain((1,)), 4.25, 6, (1,)),
     LoadCase("3 added to 30 uniform brokers by load", replace(UNIFORM, new=3), NEW, 12.7, 10),
-    LoadCase("30 unequal brokers by load, balanced", UNEQUAL, Balance(), 52.7, 22),
+    LoadCase("30 unequal brokers by load, balanced", UNEQUAL, Balance(), 45.0, 22),
     LoadCase("30 unequal brokers by load, one dead", UNEQUAL, Drain((1,)), 5.83, 72, (1,)),
     LoadCase("3 added to 30 unequal brokers by load", replace(UNEQUAL, new=3), NEW, 10.3, 60),
 )

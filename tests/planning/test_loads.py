@@ -237,22 +237,22 @@ def overloaded_on_the_way(model: ClusterModel, proposal: Proposal) -> list[str]:
     writes, written = Counter[int](), Counter[int]()
     for partition in model.partitions:
         held.update(partition.replicas)
-        for number in partition.replicas:
-            writes[number] += round(partition.write_bytes_per_s or 0)
+        for broker in partition.replicas:
+            writes[broker] += round(partition.write_bytes_per_s or 0)
     for move in proposal.moves:
         partition = model.partition_by_name[move.topic, move.partition]
         arriving.update(move.adding)
-        for number in move.adding:
-            written[number] += round(partition.write_bytes_per_s or 0)
-    faults_on_the_way = []
-    for broker in model.brokers:
-        most = broker.max_replicas
-        if most is not None and arriving[broker.id] and held[broker.id] + arriving[broker.id] > most:
-            faults_on_the_way.append(f"{broker.id} has too many replicas")
-        able = 0.8 * (broker.network_in_bytes_per_s or 0)
-        if written[broker.id] and writes[broker.id] + written[broker.id] > able + len(model.partitions):
-            faults_on_the_way.append(f"{broker.id} is written to more than its network takes")
-    return faults_on_the_way
+        for broker in move.adding:
+            written[broker] += round(partition.write_bytes_per_s or 0)
+    found = []
+    for each in model.brokers:
+        most = each.max_replicas
+        if most is not None and arriving[each.id] and held[each.id] + arriving[each.id] > most:
+            found.append(f"{each.id} has too many replicas")
+        able = 0.8 * (each.network_in_bytes_per_s or 0)
+        if written[each.id] and writes[each.id] + written[each.id] > able + len(model.partitions):
+            found.append(f"{each.id} is written to more than its network takes")
+    return found
 
 
 def test_a_plan_by_load_is_the_same_each_time_and_stops_when_told() -> None:

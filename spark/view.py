@@ -125,11 +125,11 @@ def open_tables(files: JobFiles) -> Iterator[sqlite3.Connection]:
     """
     absent = f"there are no progress tables in {files.directory}: start the job with `drover spark run`"
     try:
-        is_there = files.tables.exists()
+        files.tables.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise ConfigurationError(absent) from None
     except OSError as error:  # such as a directory that this user may not search
         raise ConfigurationError(f"{files.tables} cannot be read: {error.strerror}") from error
-    if not is_there:
-        raise ConfigurationError(absent)
     connection = sqlite3.connect(f"{files.tables.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
     try:
         (version,) = connection.execute("pragma user_version").fetchone()

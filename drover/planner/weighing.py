@@ -8,7 +8,7 @@ import numpy as np
 from drover.planner.budget import Budget
 from drover.planner.eligibility import movable
 from drover.planner.layout import Layout
-from drover.planner.levelling import Levelling, Reorders
+from drover.planner.levelling import MOST_RECEIVERS, Levelling, Reorders
 from drover.planner.load_table import Floats, LoadTable
 from drover.planner.loads import Measures
 from drover.planner.placing import Solution
@@ -36,7 +36,11 @@ def level_copies(
     table = LoadTable(layout, measures, layout.limits)
     table.squares = SQUARES
     run = Levelling(table, sorted(partitions), budget, only_copies=True, reorders=reorders, fixed=fixed)
-    run.level()
+    if len(run.receivers) <= MOST_RECEIVERS:
+        run.level()
+    else:
+        # In a large cluster, places that replicas and bytes are even with have to do.
+        run.reorder()
     table.squares = 0.0
     if reorders is not Reorders.NONE:
         run.restore_orders()

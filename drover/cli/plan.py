@@ -95,8 +95,10 @@ planning_options = all_options(
     click.option(
         "--time-limit",
         type=DURATION,
+        default="2m",
+        show_default=True,
         metavar="DURATION",
-        help="Stop after this time with the best plan so far; so does Ctrl-C.  [default: until it is done]",
+        help="Stop after this time with the best plan so far; so does Ctrl-C.",
     ),
     click.option("--apply", "apply_", is_flag=True, help="Submit the plan; needs --reason."),
     click.option(
@@ -242,19 +244,17 @@ def _cluster(invocation: Invocation, options: dict[str, Any]) -> str | None:
 class Stop:
     """Whether the planner should stop with its best plan so far: the time is over, or Ctrl-C was pressed."""
 
-    time_limit_s: float | None
+    time_limit_s: float
     began_s: float = field(default_factory=time.monotonic)
     interrupted: bool = False
 
     def __call__(self) -> bool:
         """Tell it."""
-        return self.interrupted or (
-            self.time_limit_s is not None and time.monotonic() - self.began_s >= self.time_limit_s
-        )
+        return self.interrupted or time.monotonic() - self.began_s >= self.time_limit_s
 
 
 @contextmanager
-def stopping(time_limit_s: float | None) -> Iterator[Stop]:
+def stopping(time_limit_s: float) -> Iterator[Stop]:
     """Let the first Ctrl-C end the planning with the best plan so far; the second one ends the command."""
     stop = Stop(time_limit_s)
     before = signal.getsignal(signal.SIGINT)

@@ -548,7 +548,7 @@ def test_where_nothing_can_move_nothing_is_submitted(live: Live) -> None:
 
 def test_the_first_interrupt_ends_the_search_and_the_second_one_the_command() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with stopping(None) as stop:
+    with stopping(1000) as stop:
         assert not stop()
         signal.raise_signal(signal.SIGINT)
         assert stop()

@@ -99,7 +99,7 @@ async def _is_altered_with_a_remark(drover: Installation) -> TopicPartition:
         assert done.code == 0, done.errors
         await drover.wait_until_settled()
         assert await drover.replicas(key) == (SMALL, 2)
-        if "broker 4 is cordoned, with all of its log directories (cordoned.log.dirs): Kafka copies" in done.output:
+        if "broker 4 is cordoned, with all of its log directories (cordoned.log.dirs): Kafka 4.3 copies" in done.output:
             return key
     raise AssertionError("no alter was remarked on")
 

@@ -3,14 +3,27 @@
 import json
 
 import pytest
+import pytest_asyncio
 
 from drover.cluster.kafka import KafkaDriver
-from drover.cluster.port import SetBrokerRates
+from drover.cluster.port import RemoveThrottledReplicas, SetBrokerRates
 from drover.facts import BrokerRates
 from drover.local.layout import OPERATOR, WORKER
 from tests.secure.support import Serving
+from tests.secure.test_acls import MOVED_TOPIC
 
 pytestmark = [pytest.mark.cluster, pytest.mark.story]
+
+
+@pytest_asyncio.fixture(autouse=True, loop_scope="session")
+async def nothing_left_over(serving: Serving) -> None:
+    """Delete the throttled replicas that the probes of ACLs have left on the same cluster."""
+    driver = KafkaDriver("somebody", serving.secure.local.bootstrap, serving.secure.local.admin_options)
+    try:
+        lists = await driver.throttled_replicas([MOVED_TOPIC])
+        await driver.change_throttles([RemoveThrottledReplicas(topic, entries) for topic, entries in lists.items()])
+    finally:
+        await driver.close()
 
 
 async def examined(serving: Serving, user: str, *arguments: str) -> tuple[int, list[dict[str, str]]]:

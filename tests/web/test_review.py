@@ -157,7 +157,7 @@ async def test_throttles_of_others_and_leftover_throttles_are_looked_for_in_the_
         await look.click()
         found = page.get_by_role("table", name="Rates of others")
         await expect(found.locator("tbody tr")).to_have_text(
-            [re.compile("3.*7.0.*stray"), re.compile("2.*5.0.*theirs")]
+            [re.compile("3.*7.0.*leftover"), re.compile("2.*5.0.*theirs")]
         )
         topics = page.get_by_role("table", name="Throttled replicas of others")
         await expect(topics).to_contain_text("<b>clicks</b>")

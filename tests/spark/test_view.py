@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -195,7 +196,8 @@ def test_following_a_plan_ends_when_it_has_finished_on_every_cluster_that_has_on
         sink.apply("one", Applied(number, Part({"plans": plans}, {}, newest_ms=NOW_MS), applied_ms=NOW_MS))
 
     batch(0, east=NOW_MS, west=None)
-    monkeypatch.setattr(time, "sleep", lambda _: batch(1, west=NOW_MS))
+    # Only this module's: the threads of Py4J sleep as well, and would write to the tables.
+    monkeypatch.setattr(spark, "time", SimpleNamespace(sleep=lambda _: batch(1, west=NOW_MS)))
     spark._follow(files, None, "friday", "table")
     sink.close()
     assert capsys.readouterr().out.splitlines() == [

@@ -38,12 +38,13 @@ def health(
     under_replicated: Mapping[TopicPartition, PartitionFacts],
     *,
     moving: Mapping[TopicPartition, tuple[int, ...]] = NOTHING_MOVES,
+    listed: Mapping[TopicPartition, tuple[int, ...]] | None = None,
     live: frozenset[int] = LIVE,
     busy: frozenset[int] = LIVE,
     min_isr: int = 1,
 ) -> Health:
     lagging = frozenset(unexplained(under_replicated, moving.keys(), live))
-    return Health(under_replicated, moving, lagging, busy, {"orders": min_isr})
+    return Health(under_replicated, moving, moving if listed is None else listed, lagging, busy, {"orders": min_isr})
 
 
 def judged(state: ClusterState, found: Health, at_ms: int, last_cause_ms: Mapping[int, int] = NEVER) -> list[object]:
@@ -137,6 +138,18 @@ def test_too_few_in_sync_suspend_all_but_the_repairs_until_there_are_enough() ->
     assert isinstance(event, StartsResumed)
     after = (state.suspension is None, len(state.below_min_isr), state.is_suspended(OTHER))
     assert after == (True, 0, False)
+
+
+def test_a_replica_whose_step_kafka_has_ended_counts_although_the_end_is_not_recorded() -> None:
+    state = ClusterState("local")
+    judged(state, health({KEY: facts((1,), (1, 2))}, live=frozenset({1}), min_isr=2), 0)
+    assert state.below_min_isr == {KEY}
+    # Broker 2 has replaced broker 3 and is out of sync again; a new owner has not seen the end of that step.
+    stale = health({KEY: facts((1,), (1, 2))}, moving={KEY: (2,)}, listed={}, live=frozenset({1}), min_isr=2)
+    assert judged(state, stale, 1) == []
+    assert state.suspension is not None
+    copying = health({KEY: facts((1,), (1, 2))}, moving={KEY: (2,)}, live=frozenset({1}), min_isr=2)
+    assert [type(event) for event in judged(state, copying, 2)] == [StartsResumed]
 
 
 def test_of_many_partitions_only_the_first_are_named() -> None:

@@ -31,11 +31,13 @@ class Health:
 
     `moving` holds the brokers that are being added, by partition that is being moved. `lagging` are the replicas that
     have been out of sync for `LAGGING_FOR_MS` without an explanation. `busy` are the brokers that Drover copies into or
-    out of. `min_isr` holds min.insync.replicas by topic, as far as they have been read.
+    out of. `min_isr` holds min.insync.replicas by topic, as far as they have been read. `listed` holds the brokers that
+    are being added by Kafka's own list of moves: a step of Drover may be over before its end is recorded.
     """
 
     under_replicated: Mapping[TopicPartition, PartitionFacts]
     moving: Mapping[TopicPartition, Collection[int]]
+    listed: Mapping[TopicPartition, Collection[int]]
     lagging: Collection[Replica]
     busy: Collection[int]
     min_isr: Mapping[str, int]
@@ -62,14 +64,15 @@ def below_min_isr(health: Health, named: Collection[TopicPartition]) -> tuple[To
 
     A partition with fewer replicas than that, without those that a move is adding, needs no more than it has. Until a
     topic's min.insync.replicas has been read, its partitions that lack a replica count if they are `named` by the
-    suspension, so that a new owner does not end a suspension before it has read the setting.
+    suspension, so that a new owner does not end a suspension before it has read the setting. For the same reason a
+    replica of such a partition counts as being added only while Kafka lists its move.
     """
     lacking = health.under_replicated.items()
     return tuple(sorted(key for key, facts in lacking if _is_below(key, facts, health, is_named=key in named)))
 
 
 def _is_below(key: TopicPartition, facts: PartitionFacts, health: Health, *, is_named: bool) -> bool:
-    adding = health.moving.get(key, ())
+    adding = (health.listed if is_named else health.moving).get(key, ())
     own = sum(broker not in adding for broker in facts.replicas)
     needed = health.min_isr.get(key.topic, own if is_named else 1)
     return len(facts.isr) < min(own, needed)

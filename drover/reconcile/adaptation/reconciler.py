@@ -141,6 +141,7 @@ class AdaptationReconciler(Reconciler):
         health = Health(
             under_replicated=self._under_replicated,
             moving=self._moving(),
+            listed={key: move.adding for key, move in self.observed.moves.items()},
             lagging=self._lagging,
             busy={direction.broker for direction in state.moves.loads},
             min_isr=self.observed.min_isr,

@@ -9,6 +9,10 @@ from typing import Protocol, Self
 
 from drover.errors import DroverError
 
+# The options in which the settings hand these values to the two clients; both clients call them so.
+PASSWORD = "sasl_plain_password"  # noqa: S105 - the name of an option
+TOKENS = "sasl_oauth_token_provider"
+
 
 class TokenError(DroverError):
     """There is no token now: the endpoint, the command or the file does not give one; a retry may help."""

@@ -1,4 +1,4 @@
-"""`drover doctor`: look at the log and the managed clusters, and say what stands in the way, with remedies."""
+"""`drover doctor`: check the log and the managed clusters, and print each problem with its remedy."""
 
 import asyncio
 import functools
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from drover.cluster.port import ClusterDriver
 
 TIMEOUT_MS = 10_000
-COLUMNS = ("", "where", "check", "what was found", "remedy")
+COLUMNS = ("", "where", "check", "finding", "remedy")
 _FAULTS = (ClusterError, ConfigurationError, LogUnavailableError, CorruptLogError)
 Result = TypeVar("Result")
 
@@ -51,25 +51,27 @@ def doctor(invocation: Invocation, part: str, output: str, *, strict: bool) -> N
     Each finding has its remedy. Exit code 1 if there is a problem, for CI: `drover doctor --part worker -o json`.
     """
     settings = invocation.settings()
-    found = asyncio.run(examine(settings, invocation.cluster_wanted(settings), Part(part)))
+    problems = asyncio.run(examine(settings, invocation.cluster_wanted(settings), Part(part)))
     if output != "table":
-        rows = [asdict(finding) for finding in found]
+        rows = [asdict(finding) for finding in problems]
         print_document({"findings": rows}, rows, output)
-    elif found:
-        _print_findings(found)
+    elif problems:
+        _print_findings(problems)
     else:
-        say("Nothing stands in the way.")
-    counted = [finding for finding in found if strict or finding.severity is Severity.PROBLEM]
+        say("No problems.")
+    counted = [finding for finding in problems if strict or finding.severity is Severity.PROBLEM]
     raise click.exceptions.Exit(ExitCode.FAILED if counted else ExitCode.DONE)
 
 
-def _print_findings(found: Sequence[Finding]) -> None:
-    rows = [(finding.severity.value, finding.place, finding.check, finding.detail, finding.remedy) for finding in found]
-    console().print(table(COLUMNS, rows, fit=Fit(prose=("what was found", "remedy"), below=("remedy",))))
+def _print_findings(problems: Sequence[Finding]) -> None:
+    rows = [
+        (finding.severity.value, finding.place, finding.check, finding.detail, finding.remedy) for finding in problems
+    ]
+    console().print(table(COLUMNS, rows, fit=Fit(prose=("finding", "remedy"), below=("remedy",))))
 
 
 async def examine(settings: Settings, only: str | None, part: Part) -> tuple[Finding, ...]:
-    """Look at the log and the clusters, or one of them, and return what stands in the way."""
+    """Check the log and all clusters, or only one cluster, and return the findings."""
     names = [only] if only is not None else sorted(settings.clusters)
     looking = asyncio.gather(*(_cluster_facts(settings, name) for name in names if name in settings.clusters))
     log, clusters = await asyncio.gather(_log_facts(settings), looking)

@@ -92,7 +92,7 @@ def _fail(*lines: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What the cluster and the log show: the replica lists, the active moves, and the living brokers."""
+    """The replica lists, the active moves and the living brokers, as the cluster and the log show them."""
 
     settings: Settings
     lists: Lists

@@ -1,4 +1,4 @@
-"""PURE: what stands in Drover's way at the log and at a managed cluster: findings, each with its remedy.
+"""PURE: the checks of `drover doctor` on the log and on managed clusters: findings, each with its remedy.
 
 `drover doctor` gathers the facts. What other commands already find, such as wrong topics and leftover throttles, comes
 in as their findings.
@@ -57,7 +57,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check has found at a place: `log`, or the name of a cluster."""
+    """The result of a check that failed, at a place: `log`, or the name of a cluster."""
 
     place: str
     check: str
@@ -68,7 +68,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class KafkaFacts:
-    """What was seen of one Kafka.
+    """The facts about one Kafka.
 
     `failure` says why it could not be reached; nothing else is known then. `versions` lacks the live brokers that did
     not answer. `unread` holds the reason for each check whose facts could not be read.
@@ -83,7 +83,7 @@ class KafkaFacts:
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """What was seen of the log's Kafka; `newest_ms` is the time of its newest record, `now_ms` this machine's."""
+    """The facts about the log's Kafka; `newest_ms` is the time of its newest record, `now_ms` this machine's."""
 
     kafka: KafkaFacts
     now_ms: int
@@ -94,7 +94,7 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What was seen of a managed cluster.
+    """The facts about a managed cluster.
 
     `moves_of_others` are those that Kafka lists and the log does not know; `unreachable` brokers live without the
     listener of the bootstrap servers.
@@ -115,10 +115,10 @@ LOG = "log"
 
 def findings(log: LogFacts, clusters: Sequence[ClusterFacts], needs: Sequence[Need], part: Part) -> tuple[Finding, ...]:
     """Judge the facts, problems first; `needs` are the ACLs that `part`, whose user asked, must have."""
-    found = [*_log(log, [need for need in needs if need.place is Place.LOG], part)]
+    made = [*_log(log, [need for need in needs if need.place is Place.LOG], part)]
     for cluster in clusters:
-        found += _cluster(cluster, [need for need in needs if need.place is Place.MANAGED], part)
-    return tuple(sorted(found, key=lambda finding: finding.severity))
+        made += _cluster(cluster, [need for need in needs if need.place is Place.MANAGED], part)
+    return tuple(sorted(made, key=lambda finding: finding.severity))
 
 
 def _log(log: LogFacts, needs: Sequence[Need], part: Part) -> Iterator[Finding]:

@@ -14,10 +14,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from kafka.net.sasl.plain import SaslMechanismPlain
 from kafka.net.sasl.scram import SaslMechanismScram
 
-from drover.logins import ChangingSecret, TokenError, TokenSource, kerberos_errors
-
-PASSWORD = "sasl_plain_password"  # noqa: S105 - the name of an option
-TOKENS = "sasl_oauth_token_provider"
+from drover.logins import PASSWORD, TOKENS, ChangingSecret, TokenError, TokenSource, kerberos_errors
 
 
 class NoCredentialsError(SaslAuthenticationFailedError):  # type: ignore[misc]  # kafka-python ships no types

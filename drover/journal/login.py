@@ -13,10 +13,7 @@ from aiokafka.abc import AbstractTokenProvider
 from aiokafka.conn import AIOKafkaConnection, OAuthAuthenticator, create_conn
 from aiokafka.errors import AuthenticationFailedError, KafkaConnectionError, SaslAuthenticationFailed
 
-from drover.logins import ChangingSecret, TokenError, TokenRefusedError, TokenSource, kerberos_errors
-
-PASSWORD = "sasl_plain_password"  # noqa: S105 - the name of an option
-TOKENS = "sasl_oauth_token_provider"
+from drover.logins import PASSWORD, TOKENS, ChangingSecret, TokenError, TokenRefusedError, TokenSource, kerberos_errors
 
 
 class NoTokenError(KafkaConnectionError):  # type: ignore[misc]  # aiokafka ships no types
@@ -24,7 +21,7 @@ class NoTokenError(KafkaConnectionError):  # type: ignore[misc]  # aiokafka ship
 
 
 class TokenDeniedError(AuthenticationFailedError):  # type: ignore[misc]  # aiokafka ships no types
-    """Whoever gives tokens refuses us."""
+    """The token endpoint refuses our credentials."""
 
 
 class NoTicketError(AuthenticationFailedError):  # type: ignore[misc]  # aiokafka ships no types
@@ -48,7 +45,7 @@ class _Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka ships no
 
 
 class _Bearer(OAuthAuthenticator):  # type: ignore[misc]  # aiokafka ships no types
-    """OAUTHBEARER that hears a refusal; aiokafka's own takes what a broker says against a token for a success."""
+    """OAUTHBEARER that fails when the broker refuses the token; aiokafka's own mistakes the refusal for success."""
 
     async def step(self, payload: bytes | None) -> Any:
         """Return what to send next, None at the end. Raises `SaslAuthenticationFailed` if the broker objects."""

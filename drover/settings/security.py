@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from drover.errors import ConfigurationError
 from drover.extras import Extra, require
-from drover.logins import ChangingSecret, Secret, TokenSource
+from drover.logins import PASSWORD, TOKENS, ChangingSecret, Secret, TokenSource
 from drover.settings.credentials import (
     ClientCertificate,
     SettingNames,
@@ -206,7 +206,7 @@ class Security:
         match self.sasl_mechanism:
             case "OAUTHBEARER" | "AWS_MSK_IAM":
                 # Amazon MSK takes its tokens by OAUTHBEARER, too.
-                return {"sasl_mechanism": "OAUTHBEARER", "sasl_oauth_token_provider": self._token_source(section)}
+                return {"sasl_mechanism": "OAUTHBEARER", TOKENS: self._token_source(section)}
             case "GSSAPI":
                 require(Extra.GSSAPI, f"{section}.sasl_mechanism = GSSAPI")
                 return {"sasl_mechanism": "GSSAPI", "sasl_kerberos_service_name": self.kerberos_service_name}
@@ -214,7 +214,7 @@ class Security:
                 return {
                     "sasl_mechanism": self.sasl_mechanism,
                     "sasl_plain_username": self.sasl_plain_username,
-                    "sasl_plain_password": self._changing_password(section),
+                    PASSWORD: self._changing_password(section),
                 }
 
     def _changing_password(self, section: str) -> Secret:

@@ -44,18 +44,22 @@ def run(directory: Path, test: str, lint: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.parametrize("continuous_integration", ["", "true"])
 @pytest.mark.parametrize(
     ("test", "lint", "code"), [(PASSES, "echo fine", 0), (FAILS, "echo fine", 1), (PASSES, "echo wrong; exit 3", 3)]
 )
 def test_tests_and_lint_both_run_and_the_output_ends_with_what_failed(
-    test: str, lint: str, code: int, tmp_path: Path
+    test: str, lint: str, code: int, continuous_integration: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("CI", continuous_integration)
     with run(tmp_path, test, lint) as process:
         output, _ = process.communicate(timeout=120)
     assert process.returncode == code, output
     assert ("a broken promise" in output) == (test == FAILS)
-    end = {0: " passed", 1: "FAILED test_it.py", 3: "wrong"}[code]
-    assert any(end in line for line in output.splitlines()[-3:-1])
+    # pytest's summary names a failed test with its whole message, of several lines, where the variable CI is set.
+    end = {0: " passed", 1: "short test summary info", 3: "wrong"}[code]
+    assert end in "\n".join(output.splitlines()[-6:-1])
+    assert ("FAILED test_it.py" in output) == (test == FAILS)
 
 
 def test_ctrl_c_ends_the_tests_and_lint(tmp_path: Path) -> None:

@@ -43,20 +43,22 @@ def config() -> None:
 
 
 @config.command(name="init")
-@click.option("--to", type=NamedPath(dir_okay=False), metavar="FILE", help=f"The file to make.  [default: {FILE_NAME}]")
+@click.option(
+    "--out", type=NamedPath(dir_okay=False), metavar="FILE", help=f"The file to make.  [default: {FILE_NAME}]"
+)
 @click.option("--context", metavar="NAME", help="Make the file of a context instead; see `drover context`.")
 @common_options
 @pass_invocation
-def init(invocation: Invocation, to: Path | None, context: str | None) -> None:
+def init(invocation: Invocation, out: Path | None, context: str | None) -> None:
     """Write a settings file to begin with; an existing one is left alone.
 
     With --bootstrap-server and --command-config it connects as they say, passwords included, so that only you may read
     it: `drover config init --bootstrap-server kafka-1:9093 --command-config client.properties --cluster prod`.
     """
-    if to is not None and context is not None:
-        raise click.UsageError("--to and --context exclude each other: choose one")
+    if out is not None and context is not None:
+        raise click.UsageError("--out and --context exclude each other: choose one")
     cluster = invocation.cluster_of_flags() or {"bootstrap": EXAMPLE_BOOTSTRAP}
-    file = context_file(context) if context is not None else to or Path(FILE_NAME)
+    file = context_file(context) if context is not None else out or Path(FILE_NAME)
     name = invocation.checked_name(invocation.cluster or context or DEFAULT_CLUSTER)
     _write_new(file, settings_text(name, cluster))
     say(f"Wrote {file}.")

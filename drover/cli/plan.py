@@ -58,7 +58,7 @@ judging_options = all_options(
         help="How full a disk may be at any moment.  [default: the setting planning.disk_limit, else 85%]",
     ),
     click.option(
-        "--to",
+        "--out",
         type=NamedPath(dir_okay=False, allow_dash=True),
         metavar="FILE",
         help="Write the plan for `drover alter`, in the format of kafka-reassign-partitions.",
@@ -137,8 +137,8 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
         topics=frozenset(named),
     )
     targets = targets_of(proposal)
-    if options["to"] is not None and not proposal.refused:
-        save_proposal(options["to"], request, proposal, targets, model)
+    if options["out"] is not None and not proposal.refused:
+        save_proposal(options["out"], request, proposal, targets, model)
     if not options["apply_"]:
         show(proposal, request, model, options)
         raise click.exceptions.Exit(code_of(proposal, request, model))
@@ -181,7 +181,7 @@ def save_proposal(
 def show(proposal: Proposal, request: Request, model: ClusterModel, options: dict[str, Any]) -> None:
     """Print a proposal; if the plan file goes to standard output, only print the remarks, on standard error."""
     output = options["output"]
-    if str(options["to"]) == "-":
+    if str(options["out"]) == "-":
         remarks = (remark.text for remark in directory_remarks(proposal, model))
         for line in (*unmet_lines(proposal, request, model), *remarks):
             say(line, err=True)
@@ -202,10 +202,10 @@ def code_of(proposal: Proposal, request: Request, model: ClusterModel) -> ExitCo
 def _check_apply(options: dict[str, Any]) -> None:
     if options["model"] is not None:
         raise click.UsageError(
-            "--apply needs a live cluster, and --model is a file: write the plan with --to, then use drover alter"
+            "--apply needs a live cluster, and --model is a file: write the plan with --out, then use drover alter"
         )
-    if str(options["to"]) == "-":
-        raise click.UsageError("--to - and --apply exclude each other: print the plan or submit it")
+    if str(options["out"]) == "-":
+        raise click.UsageError("--out - and --apply exclude each other: print the plan or submit it")
     if not options["reason"]:
         raise click.UsageError("--apply needs --reason: it is kept in the log for ever")
     check_rate_of(options)
@@ -387,8 +387,8 @@ def check_plan(invocation: Invocation, files: Sequence[Path], options: dict[str,
     proposal = assess(model, lists, Limits(disk_limit=disk_limit_of(invocation, options)))
     cluster = None if source.file is not None else invocation.cluster_of(invocation.settings())
     request = Request(f"check {name}", cluster, options["throttle"])
-    if options["to"] is not None:
+    if options["out"] is not None:
         drained = replace(request, leaving=emptied(proposal.brokers))
-        save_proposal(options["to"], drained, proposal, targets_of(proposal), model)
+        save_proposal(options["out"], drained, proposal, targets_of(proposal), model)
     show(proposal, request, model, options)
     raise click.exceptions.Exit(ExitCode.GUARDED if broken(proposal.unmet) else ExitCode.DONE)

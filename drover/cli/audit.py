@@ -13,6 +13,7 @@ import msgspec
 
 from drover import __version__
 from drover.cli.exits import ExitCode, Failure
+from drover.cli.help import PLANS, TOPICS, drover_group
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import at_least, console, duration, output_option, plural, print_document, say, table, timestamp
 from drover.cli.parameters import MOMENT, NamedPath
@@ -98,12 +99,12 @@ async def compare_trees(settings: Settings, only: str | None, shards: int, broke
     return compared
 
 
-@click.group(invoke_without_command=True)
+@drover_group(invoke_without_command=True, example="drover audit --since 30d --plan friday")
 @click.option("--since", "since_ms", type=MOMENT, help="From this time on: 2h, 2026-10-01 or 2026-10-01T15:04Z.")
 @click.option("--until", "until_ms", type=MOMENT, help="Up to this time, written the same way.")
 @click.option("--offsets", metavar="SHARD:FIRST-LAST,...", help="These records, as an earlier audit printed them.")
-@click.option("--plan", metavar="NAME", help="Only this plan.")
-@click.option("--topic", metavar="T", help="Only this topic's partitions.")
+@click.option("--plan", shell_complete=PLANS, metavar="NAME", help="Only this plan.")
+@click.option("--topic", shell_complete=TOPICS, metavar="T", help="Only this topic's partitions.")
 @click.option("--by", metavar="WHO", help="Only commands of this person or program.")
 @click.option("--section", type=click.Choice(tuple(SECTIONS)), help="Only this section; for table, json and csv.")
 @click.option("--out", type=NamedPath(), help="File for html, directory for csv and parquet.")
@@ -265,7 +266,7 @@ def _made(log: "Log", asked: dict[str, Any], named: dict[str, str]) -> "Made":
     )
 
 
-@audit.command()
+@audit.command(example="drover audit verify")
 @output_option
 @common_options
 @pass_invocation

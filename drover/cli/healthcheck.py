@@ -6,6 +6,7 @@ import time
 import click
 
 from drover.cli.exits import ExitCode, Failure
+from drover.cli.help import drover_command
 from drover.cli.invocation import Invocation, pass_invocation, settings_options
 from drover.cli.output import say
 from drover.cli.spark import directory_of
@@ -19,7 +20,7 @@ ANSWERS_WITHIN_S = 2.0
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - it is looked up here, not listened on
 
 
-@click.command()
+@drover_command(example="drover healthcheck worker")
 @click.argument("process", type=click.Choice(("worker", "project", "web", "spark")))
 @settings_options
 @pass_invocation

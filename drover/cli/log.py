@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from drover.cli.exits import ExitCode
+from drover.cli.help import drover_command, drover_group
 from drover.cli.invocation import Invocation, author_option, common_options, pass_invocation, settings_options
 from drover.cli.output import console, output_option, plural, print_document, say, table, timestamp
 from drover.cli.submission import confirmed
@@ -60,7 +61,7 @@ class ShardReplay:
         self.state_hash = fold.state.hash().hex()
 
 
-@click.command()
+@drover_command(example="drover replay --verify")
 @click.option("--verify", is_flag=True, help="Also check the snapshots, and print what was verified.")
 @output_option
 @common_options
@@ -152,7 +153,7 @@ def replay_cells(shard: ShardReplay) -> tuple[str, ...]:
     )
 
 
-@click.command()
+@drover_command(example="drover recover 3")
 @click.argument("shard", type=click.IntRange(min=0))
 @click.option(
     "--after",
@@ -195,12 +196,12 @@ def _damage_text(fold: ShardFold) -> str:
     return f"{fold.damage.detail}.\nThe state before it was {until}; {plural(behind, 'record')} follow it."
 
 
-@click.group()
+@drover_group()
 def dead_letters() -> None:
     """Show the records that could not be read as commands."""
 
 
-@dead_letters.command(name="list")
+@dead_letters.command(name="list", example="drover dead-letters list")
 @output_option
 @settings_options
 @pass_invocation

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from drover.cli.exits import ExitCode
+from drover.cli.help import drover_command, drover_group
 from drover.cli.invocation import Invocation, common_options, pass_invocation, settings_options
 from drover.cli.output import output_option, plural, print_document, say
 from drover.cli.parameters import ADDRESS
@@ -17,7 +18,7 @@ from drover.settings.settings import Settings
 LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
-@click.command()
+@drover_command(example="drover worker --name worker-1 --listen 127.0.0.1:8150")
 @click.option("--name", help="The owner's name in the log.  [default: host-pid]")
 @click.option("--group", help="The workers' consumer group.  [default: PREFIX-worker]")
 @click.option("--instance-id", help="Static membership: unique per worker, and the same after a restart.")
@@ -44,7 +45,7 @@ def worker(invocation: Invocation, **flags: Any) -> None:
     raise click.exceptions.Exit(serve(settings))
 
 
-@click.group(invoke_without_command=True)
+@drover_group(invoke_without_command=True, example="drover project --listen 127.0.0.1:8161")
 @click.option(
     "--listen",
     type=ADDRESS,
@@ -69,7 +70,7 @@ def project(invocation: Invocation, context: click.Context, listen: str | None) 
     raise click.exceptions.Exit(serve_projection(settings, cluster))
 
 
-@project.command()
+@project.command(example="drover project rebuild --cluster prod")
 @common_options
 @pass_invocation
 def rebuild(invocation: Invocation) -> None:
@@ -85,7 +86,7 @@ def rebuild(invocation: Invocation) -> None:
     say(f"{cluster}: {plural(made.nodes, 'node')}, the log up to offset {made.offset}.{made.event_index}.")
 
 
-@project.command()
+@project.command(example="drover project verify --cluster prod")
 @output_option
 @common_options
 @pass_invocation
@@ -106,7 +107,7 @@ def verify(invocation: Invocation, output: str) -> None:
     raise click.exceptions.Exit(ExitCode.FAILED if comparison.differences else ExitCode.DONE)
 
 
-@click.command()
+@drover_command(example="drover web --listen 127.0.0.1:8155")
 @click.option("--listen", type=ADDRESS, metavar="HOST:PORT", help="Where to serve the page; port 0 picks one.")
 @settings_options
 @pass_invocation

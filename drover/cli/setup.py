@@ -9,6 +9,7 @@ import msgspec
 
 from drover import __version__
 from drover.cli.exits import ExitCode
+from drover.cli.help import drover_command, drover_group
 from drover.cli.invocation import Invocation, pass_invocation, settings_options
 from drover.cli.output import output_option, print_document, say
 from drover.client.acls import Need, Part, Place, needs
@@ -19,12 +20,12 @@ from drover.journal import topics as own_topics
 from drover.settings.settings import Settings
 
 
-@click.group()
+@drover_group()
 def topics() -> None:
     """Create and check Drover's own topics."""
 
 
-@topics.command()
+@topics.command(example="drover topics init")
 @click.option(
     "--shards",
     type=click.IntRange(min=1, max=1000),
@@ -41,7 +42,7 @@ def init(invocation: Invocation, shards: int) -> None:
     say(f"Created {', '.join(created)}." if created else "Every topic already exists.")
 
 
-@topics.command()
+@topics.command(example="drover topics check")
 @output_option
 @settings_options
 @pass_invocation
@@ -60,7 +61,7 @@ def check(invocation: Invocation, output: str) -> None:
     raise click.exceptions.Exit(ExitCode.FAILED if findings else ExitCode.DONE)
 
 
-@click.command()
+@drover_command(example="drover acls --worker-user drover-worker --operator-user ana --setup-user admin")
 @click.option("--part", type=click.Choice([part.value for part in Part]), help="Only the ACLs of this part.")
 @click.option("--worker-user", metavar="USER", help="The user of the workers.  [default: the placeholder WORKER]")
 @click.option("--operator-user", metavar="USER", help="The user of the operators.  [default: the placeholder OPERATOR]")
@@ -113,7 +114,7 @@ def _place_text(need: Need) -> str:
     return "the log's Kafka" if need.place is Place.LOG else "a managed cluster"
 
 
-@click.command()
+@drover_command(example="drover schema --asyncapi")
 @click.option("--asyncapi", "with_topics", is_flag=True, help="Print AsyncAPI 3 instead, which also has the topics.")
 @settings_options
 def schema(*, with_topics: bool) -> None:

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from drover.cli.exits import ExitCode
+from drover.cli.help import BROKERS, TOPICS, drover_command, drover_group
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.model import open_driver
 from drover.cli.output import amount, console, output_option, plural, print_document, say, table, timestamp
@@ -33,7 +34,7 @@ class Throttles:
     entries: tuple[FoundEntries, ...]
 
 
-@click.command()
+@drover_command(example="drover throttles")
 @output_option
 @common_options
 @pass_invocation
@@ -118,12 +119,16 @@ def _first_entries(entries: tuple[str, ...]) -> str:
     return " ".join(entries[:_SHOWN_ENTRIES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-@click.group()
+@drover_group()
 def throttle() -> None:
     """Set throttles of plans and of the cluster, show all throttles, and delete leftover throttles."""
 
 
-@throttle.command(name="set")
+@throttle.command(
+    name="set",
+    example="drover throttle set friday 80MB/s --reason 'the night is quiet'\n"
+    "drover throttle set none --reason 'no throttle for plans without one'",
+)
 @click.argument("words", metavar="[PLAN] RATE", nargs=-1, required=True)
 @click.option(
     "--may-rise-to",
@@ -166,7 +171,7 @@ def _checked_rate(text: str, *, force: bool) -> int:
     return rate
 
 
-@throttle.command()
+@throttle.command(example="drover throttle show")
 @output_option
 @common_options
 @pass_invocation
@@ -175,9 +180,19 @@ def show(invocation: Invocation, output: str) -> None:
     show_throttles(invocation, output)
 
 
-@throttle.command()
-@click.option("--broker", "brokers", multiple=True, type=int, metavar="N", help="Only this broker; may be repeated.")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; may be repeated.")
+@throttle.command(example="drover throttle restore --topic orders --reason 'left by the stock tool'")
+@click.option(
+    "--broker",
+    "brokers",
+    shell_complete=BROKERS,
+    multiple=True,
+    type=int,
+    metavar="N",
+    help="Only this broker; may be repeated.",
+)
+@click.option(
+    "--topic", "topics", shell_complete=TOPICS, multiple=True, metavar="TOPIC", help="Only this topic; may be repeated."
+)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @write_options
 @pass_invocation

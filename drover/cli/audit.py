@@ -291,7 +291,7 @@ def verify(invocation: Invocation, output: str) -> None:
     print_verification(verification, trees, output)
     if settings.zookeeper.hosts is not None and not settings.zookeeper.project:
         say(
-            "ZooKeeper was not compared because zookeeper.project is not true; `drover project verify` compares it.",
+            "ZooKeeper was not compared because zookeeper.project is not true; `drover zookeeper verify` compares it.",
             err=True,
         )
     if broken:

@@ -252,7 +252,7 @@ def _why_unfinished(state: ClusterState, broker: int, progress: Waiting) -> str:
 
 @drover_group()
 def heal() -> None:
-    """Show and control the healing of brokers that stay away."""
+    """Replace brokers that stay away in every replica list, by themselves or at once; show and control it."""
 
 
 @heal.command(example="drover heal status")

@@ -21,7 +21,7 @@ EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - it is look
 
 
 @drover_command(example="drover healthcheck worker")
-@click.argument("process", type=click.Choice(("worker", "project", "web", "spark")))
+@click.argument("process", type=click.Choice(("worker", "zookeeper", "web", "spark")))
 @settings_options
 @pass_invocation
 def healthcheck(invocation: Invocation, process: str) -> None:
@@ -36,7 +36,7 @@ def healthcheck(invocation: Invocation, process: str) -> None:
     else:
         addresses = {
             "worker": settings.worker.address,
-            "project": settings.zookeeper.address,
+            "zookeeper": settings.zookeeper.address,
             "web": settings.web.address,
         }
         answer = _answer_of(*addresses[process])

@@ -1,4 +1,4 @@
-"""`drover leaders` and `drover blacklist`: brokers that should not lead, leader balance and counts (KIP-491)."""
+"""`drover leaders`: brokers that should not lead, leader balance and counts (KIP-491)."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -140,12 +140,12 @@ def _list_cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return f"{row['topic']}:{row['partition']}", detail, timestamp(row["since_ms"])
 
 
-@drover_group()
+@leaders.group()
 def blacklist() -> None:
-    """Set, clear or show the list of brokers that should not lead."""
+    """Set, clear or show the whole list of brokers that should not lead (KIP-491)."""
 
 
-@blacklist.command(name="set", example="drover blacklist set 1 3 --reason 'slow disks'")
+@blacklist.command(name="set", example="drover leaders blacklist set 1 3 --reason 'slow disks'")
 @brokers_argument("N...")
 @write_options
 @pass_invocation
@@ -154,7 +154,7 @@ def set_(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> No
     _send_list(invocation, brokers, options)
 
 
-@blacklist.command(example="drover blacklist clear --reason 'new disks'")
+@blacklist.command(example="drover leaders blacklist clear --reason 'new disks'")
 @write_options
 @pass_invocation
 def clear(invocation: Invocation, **options: Any) -> None:
@@ -168,7 +168,7 @@ def _send_list(invocation: Invocation, brokers: tuple[int, ...], options: dict[s
     send_one(invocation, "blacklist", options, lambda envelope: Blacklist(**envelope, brokers=brokers))
 
 
-@blacklist.command(name="show", example="drover blacklist show")
+@blacklist.command(name="show", example="drover leaders blacklist show")
 @output_option
 @common_options
 @pass_invocation

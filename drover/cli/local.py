@@ -122,9 +122,9 @@ def _first_steps(cluster: LocalCluster) -> list[str]:
         return shlex.quote(str(cluster.config_of(user)))
 
     if not cluster.spec.secure:
-        return [f"export DROVER_CONFIG={config(WORKER)}", "drover topics init"]
+        return [f"export DROVER_CONFIG={config(WORKER)}", "drover log init"]
     return [
-        f"drover topics init --config {config(ADMIN)}",
+        f"drover log init --config {config(ADMIN)}",
         f"drover worker --config {config(WORKER)}",
         f"export DROVER_CONFIG={config(OPERATOR)}",
     ]
@@ -348,7 +348,7 @@ async def _play(*, with_page: bool) -> None:
         console.print(f"[bold]Starting a real Kafka: {BROKERS} brokers, a controller and a ZooKeeper.[/bold]")
         async with local_cluster(directory / "cluster", brokers=BROKERS, racks=3) as cluster:
             stage = Stage(console, directory, _shorten_sessions(cluster, directory))
-            await stage.run("topics", "init")
+            await stage.run("log", "init")
             size = ("--partitions", str(PARTITIONS), "--megabytes", str(MEGABYTES))
             await stage.run("local", "seed", TOPIC, *size, "--dir", str(cluster.directory))
             async with page(stage, shown=with_page):
@@ -516,6 +516,6 @@ _AFTERWORD = f"""
 
 [bold]What to try next[/bold]
   drover local up && export DROVER_CONFIG=.local/cluster/drover.toml
-  drover topics init && drover worker &
+  drover log init && drover worker &
   drover local seed payments --partitions 12 && drover alter --help
   (plan {PLAN} is gone with its cluster: everything was shut down)"""

@@ -18,7 +18,6 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Look": {
         "status": ("drover.cli.status:status", "Show what is moving, its progress, and why it waits."),
         "describe": ("drover.cli.describe:describe", "Show replicas, leaders, sizes, disks and balance."),
-        "throttles": ("drover.cli.throttle:throttles", "Show every throttle, and whose it is."),
         "progress": ("drover.cli.spark:progress", "Show the progress tables that the Spark job keeps."),
         "web": ("drover.cli.services:web", "Serve the page: every move, its history, and why it waits."),
     },
@@ -27,7 +26,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan, or undo one."),
         "throttle": (
             "drover.cli.throttle:throttle",
-            "Set throttles of plans and of the cluster; delete leftover throttles.",
+            "Show every throttle and whose it is; set them; delete those left over.",
         ),
         "limits": ("drover.cli.limits:limits", "Show and change how much may move at a time."),
         "kafka-reassign-partitions": (
@@ -45,7 +44,6 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "Leaders and brokers": {
         "leaders": ("drover.cli.leaders:leaders", "Move leaders off brokers and back, balance and show them."),
-        "blacklist": ("drover.cli.leaders:blacklist", "Set or show the brokers that should not lead."),
         "broker": (
             "drover.cli.brokers:broker",
             "Report that a broker failed or returned, drain its leaders or hold it.",
@@ -66,15 +64,14 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "context": ("drover.cli.config:context", "Choose among several settings files."),
         "doctor": ("drover.cli.doctor:doctor", "Check connections, ACLs, topics, clocks and more, with remedies."),
         "acls": ("drover.cli.setup:acls", "Print the ACLs that Drover needs."),
-        "topics": ("drover.cli.setup:topics", "Create and check Drover's own topics."),
+        "log": ("drover.cli.log:log", "Create and check Drover's topics; let a damaged log go on."),
         "worker": ("drover.cli.services:worker", "Run a worker."),
-        "project": ("drover.cli.services:project", "Write the state to ZooKeeper."),
+        "zookeeper": ("drover.cli.services:zookeeper", "Show the state in ZooKeeper; check and rebuild it there."),
         "spark": ("drover.cli.spark:spark", "Keep the progress tables, with Spark."),
         "healthcheck": (
             "drover.cli.healthcheck:healthcheck",
             "Say whether a process of Drover on this machine is alive.",
         ),
-        "recover": ("drover.cli.log:recover", "Let a shard go on whose log is damaged."),
         "schema": ("drover.cli.setup:schema", "Print the wire contract as JSON Schema."),
         "completion": ("drover.cli.completion:completion", "Print the completion of commands for your shell."),
     },
@@ -125,7 +122,7 @@ class LazyGroup(DroverGroup):
 
 # Commands that are not about one managed cluster.
 WITHOUT_CLUSTER = frozenset(
-    {"local", "context", "topics", "acls", "worker", "spark", "demo", "dead-letters", "healthcheck"}
+    {"local", "context", "log", "acls", "worker", "spark", "demo", "dead-letters", "healthcheck", "completion"}
 )
 
 

@@ -177,7 +177,8 @@ def resume(invocation: Invocation, plan: str, **options: Any) -> None:
 def repair(invocation: Invocation, partitions: tuple[TopicPartition, ...], **options: Any) -> None:
     """End moves in which a broker is both being added and being removed, whoever started them.
 
-    Kafka never ends such a move by itself; `drover status` names them.
+    Kafka never ends such a move by itself; `drover status` names them. To go back to the original replicas, use
+    `drover cancel --rollback`; to replace a broker that is gone, `drover heal start`.
     """
     named = tuple(PartitionName(key.topic, key.partition) for key in dict.fromkeys(partitions))
     send_one(invocation, "repair", options, lambda envelope: Repair(**envelope, partitions=named or None))

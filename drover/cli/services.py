@@ -1,4 +1,4 @@
-"""`drover worker`, `drover project` and `drover web`: the processes that run until a signal stops them."""
+"""`drover worker`, `drover zookeeper` and `drover web`: the processes that run until a signal stops them."""
 
 import asyncio
 import signal
@@ -45,7 +45,12 @@ def worker(invocation: Invocation, **flags: Any) -> None:
     raise click.exceptions.Exit(serve(settings))
 
 
-@drover_group(invoke_without_command=True, example="drover project --listen 127.0.0.1:8161")
+@drover_group()
+def zookeeper() -> None:
+    """Show the state of clusters in ZooKeeper, and check and rebuild what is shown there."""
+
+
+@zookeeper.command(example="drover zookeeper run --listen 127.0.0.1:8161")
 @click.option(
     "--listen",
     type=ADDRESS,
@@ -53,16 +58,13 @@ def worker(invocation: Invocation, **flags: Any) -> None:
     help="Where to serve /livez, /readyz and /metrics; port 0 picks one.",
 )
 @common_options
-@click.pass_context
 @pass_invocation
-def project(invocation: Invocation, context: click.Context, listen: str | None) -> None:
+def run(invocation: Invocation, listen: str | None) -> None:
     """Write the state of every cluster to ZooKeeper as it changes, until SIGTERM or Ctrl-C.
 
     Several processes may run; only one of them writes a cluster's tree at a time. Workers do the same with
     `zookeeper.project = true`.
     """
-    if context.invoked_subcommand is not None:
-        return
     settings = invocation.settings({"zookeeper": {"listen": listen}} if listen is not None else None)
     cluster = invocation.cluster_wanted(settings)
     from drover.projections.projection import serve_projection  # noqa: PLC0415 - kazoo is not loaded for a wrong flag
@@ -70,7 +72,7 @@ def project(invocation: Invocation, context: click.Context, listen: str | None) 
     raise click.exceptions.Exit(serve_projection(settings, cluster))
 
 
-@project.command(example="drover project rebuild --cluster prod")
+@zookeeper.command(example="drover zookeeper rebuild --cluster prod")
 @common_options
 @pass_invocation
 def rebuild(invocation: Invocation) -> None:
@@ -80,13 +82,13 @@ def rebuild(invocation: Invocation) -> None:
     """
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
-    from drover.projections.projection import rebuild_tree  # noqa: PLC0415 - see project
+    from drover.projections.projection import rebuild_tree  # noqa: PLC0415 - see run
 
     made = asyncio.run(rebuild_tree(settings, cluster))
     say(f"{cluster}: {plural(made.nodes, 'node')}, the log up to offset {made.offset}.{made.event_index}.")
 
 
-@project.command(example="drover project verify --cluster prod")
+@zookeeper.command(example="drover zookeeper verify --cluster prod")
 @output_option
 @common_options
 @pass_invocation
@@ -94,8 +96,8 @@ def verify(invocation: Invocation, output: str) -> None:
     """Compare a cluster's tree with the log, up to the tree's position; exit code 1 if they differ."""
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
-    from drover.cli.audit import comparison_lines  # noqa: PLC0415 - see project
-    from drover.projections.projection import compare_tree  # noqa: PLC0415 - see project
+    from drover.cli.audit import comparison_lines  # noqa: PLC0415 - see run
+    from drover.projections.projection import compare_tree  # noqa: PLC0415 - see run
 
     comparison = asyncio.run(compare_tree(settings, cluster))
     if output != "table":

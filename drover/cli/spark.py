@@ -114,7 +114,7 @@ async def _check_topics(connection: LogConnection) -> None:
         counts = await reader.partition_counts(topics)
     absent = [topic for topic in topics if not counts[topic]]
     if absent:
-        raise ConfigurationError(f"there is no topic {' and no topic '.join(absent)}: run `drover topics init`")
+        raise ConfigurationError(f"there is no topic {' and no topic '.join(absent)}: run `drover log init`")
 
 
 def _job_options(settings: Settings, master: str | None, directory: Path | None, *, history: bool) -> "JobOptions":

@@ -164,7 +164,7 @@ async def test_the_tree_in_zookeeper_is_compared_with_the_log(
     without = await run(config, "verify")
     assert without.exit_code == ExitCode.FAILED
     assert "there is no tree that could be true" in without.stdout
-    made = await asyncio.to_thread(CliRunner().invoke, cli, ["--config", str(config), "project", "rebuild"])
+    made = await asyncio.to_thread(CliRunner().invoke, cli, ["--config", str(config), "zookeeper", "rebuild"])
     assert made.exit_code == 0, made.output
     same = await run(config, "verify")
     assert same.exit_code == 0, same.output

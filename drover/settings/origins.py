@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from drover.settings.sources import ReadSettings, SettingsFile, line_of, under_todays_names
+from drover.settings.sources import ReadSettings, SettingsFile, by_own_limit_names, line_of
 from drover.settings.variables import CLUSTERS, LOG, variable_in_force
 
 FLAG = "flag"
@@ -25,7 +25,7 @@ class SettingRow:
 
 def setting_rows(read: ReadSettings) -> list[SettingRow]:
     """Return every setting, those of the log first; passwords and whatever may hold one are hidden."""
-    content = under_todays_names(read.content)
+    content = by_own_limit_names(read.content)
     return [
         SettingRow(".".join(path), value, _origin(path, read, content)) for path, value in _leaves(read.settings, ())
     ]

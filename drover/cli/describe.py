@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from drover.cli.help import BROKERS, TOPICS, drover_command
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.model import read_model, save_model, source_of, source_options, topics_matching
 from drover.cli.output import (
@@ -47,12 +48,18 @@ from drover.unreachable import unreachable_sentence
 EVERY = ""
 
 
-@click.command()
+@drover_command(example="drover describe --topic 'orders*'")
 @click.option(
-    "--topic", is_flag=False, flag_value=EVERY, metavar="[NAME]", help="By topic; or the partitions of NAME (* and ?)."
+    "--topic",
+    shell_complete=TOPICS,
+    is_flag=False,
+    flag_value=EVERY,
+    metavar="[NAME]",
+    help="By topic; or the partitions of NAME (* and ?).",
 )
 @click.option(
     "--broker",
+    shell_complete=BROKERS,
     is_flag=False,
     flag_value=EVERY,
     metavar="[ID]",

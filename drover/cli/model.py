@@ -12,6 +12,7 @@ import click
 import msgspec
 from msgspec import Meta
 
+from drover.cli.help import completing
 from drover.cli.invocation import Invocation, all_options
 from drover.cli.output import listed, plural, read_text, say
 from drover.cli.parameters import BROKERS, DURATION, NamedPath
@@ -190,7 +191,12 @@ source_options = all_options(
     ),
 )
 exclude_brokers_option = click.option(
-    "--exclude-brokers", type=BROKERS, multiple=True, metavar="ID,ID", help="Brokers that must not receive replicas."
+    "--exclude-brokers",
+    shell_complete=completing("brokers"),
+    type=BROKERS,
+    multiple=True,
+    metavar="ID,ID",
+    help="Brokers that must not receive replicas.",
 )
 
 

@@ -13,6 +13,7 @@ import click
 
 from drover.cli.alter import alter_options, check_rate_of, make_commands, submit
 from drover.cli.exits import ExitCode, Failure
+from drover.cli.help import BROKERS, TOPICS, drover_group
 from drover.cli.invocation import Invocation, all_options, common_options, pass_invocation
 from drover.cli.model import (
     exclude_brokers_option,
@@ -58,7 +59,7 @@ judging_options = all_options(
         help="How full a disk may be at any moment.  [default: the setting planning.disk_limit, else 85%]",
     ),
     click.option(
-        "--to",
+        "--out",
         type=NamedPath(dir_okay=False, allow_dash=True),
         metavar="FILE",
         help="Write the plan for `drover alter`, in the format of kafka-reassign-partitions.",
@@ -71,6 +72,7 @@ planning_options = all_options(
     judging_options,
     click.option(
         "--exclude-topics",
+        shell_complete=TOPICS,
         type=NAMES,
         multiple=True,
         metavar="NAME,NAME",
@@ -137,8 +139,8 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
         topics=frozenset(named),
     )
     targets = targets_of(proposal)
-    if options["to"] is not None and not proposal.refused:
-        save_proposal(options["to"], request, proposal, targets, model)
+    if options["out"] is not None and not proposal.refused:
+        save_proposal(options["out"], request, proposal, targets, model)
     if not options["apply_"]:
         show(proposal, request, model, options)
         raise click.exceptions.Exit(code_of(proposal, request, model))
@@ -181,7 +183,7 @@ def save_proposal(
 def show(proposal: Proposal, request: Request, model: ClusterModel, options: dict[str, Any]) -> None:
     """Print a proposal; if the plan file goes to standard output, only print the remarks, on standard error."""
     output = options["output"]
-    if str(options["to"]) == "-":
+    if str(options["out"]) == "-":
         remarks = (remark.text for remark in directory_remarks(proposal, model))
         for line in (*unmet_lines(proposal, request, model), *remarks):
             say(line, err=True)
@@ -202,10 +204,10 @@ def code_of(proposal: Proposal, request: Request, model: ClusterModel) -> ExitCo
 def _check_apply(options: dict[str, Any]) -> None:
     if options["model"] is not None:
         raise click.UsageError(
-            "--apply needs a live cluster, and --model is a file: write the plan with --to, then use drover alter"
+            "--apply needs a live cluster, and --model is a file: write the plan with --out, then use drover alter"
         )
-    if str(options["to"]) == "-":
-        raise click.UsageError("--to - and --apply exclude each other: print the plan or submit it")
+    if str(options["out"]) == "-":
+        raise click.UsageError("--out - and --apply exclude each other: print the plan or submit it")
     if not options["reason"]:
         raise click.UsageError("--apply needs --reason: it is kept in the log for ever")
     check_rate_of(options)
@@ -270,7 +272,7 @@ def stopping(time_limit_s: float) -> Iterator[Stop]:
         signal.signal(signal.SIGINT, before)
 
 
-@click.group()
+@drover_group()
 def plan() -> None:
     """Propose the moves that reach a goal: the fewest bytes first, then the best balance.
 
@@ -278,7 +280,10 @@ def plan() -> None:
     """
 
 
-@plan.command()
+@plan.command(
+    example="drover plan drain 3 --out plan.json\n"
+    "drover plan drain 3 --throttle 50MB/s --apply --reason 'broker 3 leaves'"
+)
 @brokers_argument("BROKER...")
 @planning_options
 @pass_invocation
@@ -287,7 +292,7 @@ def drain(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> N
     plan_goal(invocation, _said("drain", *brokers), goals.Drain(brokers), options)
 
 
-@plan.command()
+@plan.command(example="drover plan add 7,8 --out plan.json")
 @brokers_argument("BROKER...")
 @planning_options
 @pass_invocation
@@ -296,11 +301,12 @@ def add(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> Non
     plan_goal(invocation, _said("add", *brokers), goals.Add(brokers), options)
 
 
-@plan.command(name="replace")
-@click.argument("broker", type=click.IntRange(min=0), metavar="BROKER")
+@plan.command(name="replace", example="drover plan replace 3 --with 7 --out plan.json")
+@click.argument("broker", shell_complete=BROKERS, type=click.IntRange(min=0), metavar="BROKER")
 @click.option(
     "--with",
     "replacement",
+    shell_complete=BROKERS,
     type=click.IntRange(min=0),
     required=True,
     metavar="BROKER",
@@ -313,7 +319,7 @@ def replace_broker(invocation: Invocation, broker: int, replacement: int, **opti
     plan_goal(invocation, _said("replace", broker, "with", replacement), goals.Replace(broker, replacement), options)
 
 
-@plan.command()
+@plan.command(example="drover plan balance --max-bytes 500GB --out plan.json")
 @click.option("--max-bytes", type=SIZE, metavar="SIZE", help="The most bytes to copy: 500GB, 2TiB.")
 @click.option("--max-moves", type=click.IntRange(min=0), metavar="N", help="The most replicas to copy.")
 @planning_options
@@ -323,8 +329,8 @@ def balance(invocation: Invocation, max_bytes: int | None, max_moves: int | None
     plan_goal(invocation, "balance", goals.Balance(max_bytes, max_moves), options)
 
 
-@plan.command(name="set-rf")
-@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, type=NAMES)
+@plan.command(name="set-rf", example="drover plan set-rf 'orders*' 3 --out plan.json")
+@click.argument("topics", shell_complete=TOPICS, metavar="TOPIC...", nargs=-1, required=True, type=NAMES)
 @click.argument("factor", type=click.IntRange(min=1), metavar="REPLICAS")
 @planning_options
 @pass_invocation
@@ -334,7 +340,7 @@ def set_rf(invocation: Invocation, topics: tuple[tuple[str, ...], ...], factor: 
     plan_goal(invocation, _said("set-rf", *named, factor), goals.SetReplicationFactor(named, factor), options)
 
 
-@plan.command()
+@plan.command(example="drover plan evacuate rack-a --out plan.json")
 @click.argument("rack", metavar="RACK")
 @planning_options
 @pass_invocation
@@ -343,7 +349,7 @@ def evacuate(invocation: Invocation, rack: str, **options: Any) -> None:
     plan_goal(invocation, _said("evacuate", rack), goals.Evacuate(rack), options)
 
 
-@plan.command()
+@plan.command(example="drover plan spread --out plan.json")
 @planning_options
 @pass_invocation
 def spread(invocation: Invocation, **options: Any) -> None:
@@ -351,7 +357,7 @@ def spread(invocation: Invocation, **options: Any) -> None:
     plan_goal(invocation, "spread", goals.Spread(), options)
 
 
-@plan.command()
+@plan.command(example="drover plan leaders --out plan.json")
 @planning_options
 @pass_invocation
 def leaders(invocation: Invocation, **options: Any) -> None:
@@ -359,7 +365,7 @@ def leaders(invocation: Invocation, **options: Any) -> None:
     plan_goal(invocation, "leaders", goals.Leaders(), options)
 
 
-@plan.command()
+@plan.command(example="drover plan check reassignment.json")
 @click.argument("files", metavar="PLAN.json...", nargs=-1, required=True, type=plan_file_type)
 @click.option("--throttle", type=RATE, metavar="RATE", help="Also estimate the least time at this rate.")
 @judging_options
@@ -387,8 +393,8 @@ def check_plan(invocation: Invocation, files: Sequence[Path], options: dict[str,
     proposal = assess(model, lists, Limits(disk_limit=disk_limit_of(invocation, options)))
     cluster = None if source.file is not None else invocation.cluster_of(invocation.settings())
     request = Request(f"check {name}", cluster, options["throttle"])
-    if options["to"] is not None:
+    if options["out"] is not None:
         drained = replace(request, leaving=emptied(proposal.brokers))
-        save_proposal(options["to"], drained, proposal, targets_of(proposal), model)
+        save_proposal(options["out"], drained, proposal, targets_of(proposal), model)
     show(proposal, request, model, options)
     raise click.exceptions.Exit(ExitCode.GUARDED if broken(proposal.unmet) else ExitCode.DONE)

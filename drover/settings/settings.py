@@ -158,7 +158,8 @@ class WorkerSettings:
     `name` defaults to host and process id, `group` to `<log prefix>-worker`. `instance_id` makes group membership
     static: unique per worker, the same after its restart. `listen` is where /livez, /readyz and /metrics are served
     (port 0: any free one). `snapshot_every_records` is how many records a shard grows by between two snapshots, 0 for
-    none. `log_format` is text, json, or auto: text on a terminal and JSON elsewhere; it holds for `drover project` too.
+    none. `log_format` is text, json, or auto: text on a terminal and JSON elsewhere; it also holds for
+    `drover zookeeper run`.
     `allow_drover_topics` lets commands move Drover's own topics: whoever may send one decides then where the log lies.
     """
 
@@ -175,7 +176,7 @@ class WorkerSettings:
     snapshot_every_records: int = 10_000
     """how many records a shard grows by between two snapshots; 0: none"""
     log_format: LogFormat = "auto"
-    """text, json, or auto: text on a terminal, else JSON; also of `drover project` and `drover web`"""
+    """text, json, or auto: text on a terminal, else JSON; also of `drover zookeeper run` and `drover web`"""
     allow_drover_topics: bool = False
     """whether commands may move Drover's own topics"""
 
@@ -237,7 +238,7 @@ class ZooKeeperSettings:
     `allow_open_zookeeper` must say that this is meant. Files are PEM, and `key_password` opens a key that is encrypted;
     with TLS the host's name is checked. `project`
     lets every worker project; with `intake` projectors carry out what operators write there. `listen` is where
-    `drover project` serves /livez, /readyz and /metrics.
+    `drover zookeeper run` serves /livez, /readyz and /metrics.
     """
 
     hosts: str | None = None
@@ -269,7 +270,7 @@ class ZooKeeperSettings:
     session_timeout_ms: int = 10_000
     """how long a projector may be silent before its session ends"""
     listen: str = "127.0.0.1:8161"
-    """where `drover project` serves /livez, /readyz and /metrics"""
+    """where `drover zookeeper run` serves /livez, /readyz and /metrics"""
 
     def __post_init__(self) -> None:
         """Refuse unusable combinations, and a root that cannot belong to Drover."""

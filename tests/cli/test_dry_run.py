@@ -185,7 +185,7 @@ class Held:
 
     def make(self) -> None:
         """Make the plan for the cluster as it is now."""
-        planned = self._run("plan", "drain", "3", "--model", str(self.model), "--to", str(self.plan), "-o", "json")
+        planned = self._run("plan", "drain", "3", "--model", str(self.model), "--out", str(self.plan), "-o", "json")
         self.hash = json.loads(planned.stdout)["hash"]
 
     def submit(self, *arguments: str) -> Result:

@@ -227,7 +227,7 @@ def test_a_goal_that_makes_no_sense_here_ends_with_2_and_writes_nothing(
         (("drain", "3", "--exclude-topics", "x*"), "no topic of the cluster is called x*"),
         (("drain", "3", "--exclude-topics", "a,,b"), "has an empty name"),
         (("drain", "3", "--apply", "--reason", "x"), "--apply needs a live cluster, and --model is a file"),
-        (("drain", "3", "--ingest", "5s"), "choose one"),
+        (("drain", "3", "--load", "5s"), "choose one"),
         (("nonsense",), "No such command 'nonsense'"),
     ],
     ids=lambda case: " ".join(case) if isinstance(case, tuple) else "",

@@ -23,8 +23,9 @@ from drover.cli.model import (
     topics_named,
 )
 from drover.cli.output import output_option, print_document, say, write_text
-from drover.cli.parameters import DURATION, NAMES, RATE, SHARE, SIZE, NamedPath, brokers_argument
+from drover.cli.parameters import DURATION, NAMES, RATE, SIZE, NamedPath, brokers_argument
 from drover.cli.plan_file import SavedProposal, lists_of, name_of, plan_file_type, proposal_json, read_plans
+from drover.cli.plan_limits import limit_options, limits_of
 from drover.cli.proposal import print_proposal
 from drover.cli.submission import connect, make_request, write_options_of_trial
 from drover.client.views.proposal_rows import (
@@ -37,7 +38,7 @@ from drover.client.views.proposal_rows import (
 from drover.events.commands import PartitionTarget
 from drover.planner import goals
 from drover.planner.assess import assess
-from drover.planner.goals import DEFAULT_LIMITS, Goal, Limits, SetReplicationFactor, TopicSpread
+from drover.planner.goals import DEFAULT_LIMITS, Goal, SetReplicationFactor, TopicSpread
 from drover.planner.judgement import broken, emptied
 from drover.planner.model import ClusterModel
 from drover.planner.proposal import Proposal
@@ -51,12 +52,7 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 judging_options = all_options(
     exclude_brokers_option,
     source_options,
-    click.option(
-        "--disk-limit",
-        type=SHARE,
-        metavar="PERCENT",
-        help="How full a disk may be at any moment.  [default: the setting planning.disk_limit, else 85%]",
-    ),
+    limit_options,
     click.option(
         "--to",
         type=NamedPath(dir_okay=False, allow_dash=True),
@@ -115,8 +111,8 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
     if options["apply_"]:
         _check_apply(options)
     model = read_model(invocation, source_of(options), with_log=True)
-    limits = Limits(
-        disk_limit=disk_limit_of(invocation, options),
+    limits = replace(
+        limits_of(invocation, options),
         topic_spread=TopicSpread(options["topic_spread"]),
         reorder_all=options["reordering"] == "all",
         include_internal=options["include_internal"],
@@ -143,13 +139,6 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
         show(proposal, request, model, options)
         raise click.exceptions.Exit(code_of(proposal, request, model))
     _apply(invocation, proposal, request, model, options)
-
-
-def disk_limit_of(invocation: Invocation, options: dict[str, Any]) -> float:
-    """Return the share of a disk that may be used: the option's, else the setting's; with `--model`, the default."""
-    if options["disk_limit"] is not None:
-        return float(options["disk_limit"])
-    return DEFAULT_LIMITS.disk_limit if options["model"] is not None else invocation.settings().planning.disk_limit
 
 
 def targets_of(proposal: Proposal) -> tuple[PartitionTarget, ...]:
@@ -384,7 +373,7 @@ def check_plan(invocation: Invocation, files: Sequence[Path], options: dict[str,
     lists = lists_of(read_plans(files), name)
     source = source_of(options)
     model = read_model(invocation, source, with_log=True)
-    proposal = assess(model, lists, Limits(disk_limit=disk_limit_of(invocation, options)))
+    proposal = assess(model, lists, limits_of(invocation, options))
     cluster = None if source.file is not None else invocation.cluster_of(invocation.settings())
     request = Request(f"check {name}", cluster, options["throttle"])
     if options["to"] is not None:

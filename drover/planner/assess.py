@@ -85,7 +85,9 @@ def proposal_of(
         interrupted=interrupted,
         unknown_sizes=sum(move.size_bytes is None for move in moves if move.adding),
         unknown_disks=tuple(each.broker for each in brokers if each.copies_in and each.room_bytes is None),
-        loads=load_figures(model, targets, limits, measures, leaving) if measures.compares_more else (),
+        loads=load_figures(model, targets, limits, measures, leaving)
+        if measures.compares_more or limits.asks_for_bands
+        else (),
         unknown_loads=measures.left_out,
     )
 

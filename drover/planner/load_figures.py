@@ -54,7 +54,7 @@ def _level(
     full = 0
     if load in measures.absolute:
         able = measures.capacity[load]
-        full = sum(held[number] > limits.capacity_limit * able[number] * (1 + ROUNDING) for number in fair)
+        full = sum(held[number] > limits.limit(load) * able[number] * (1 + ROUNDING) for number in fair)
     return LoadLevel(
         max(shares.values(), default=1.0),
         min(shares.values(), default=1.0),

@@ -137,7 +137,7 @@ class LoadTable:
                 self.high[row, broker], self.low[row, broker] = high + ROUNDING, low - ROUNDING
                 if load in measures.absolute:
                     able = measures.capacity[load][number]
-                    self.limit[row, broker] = self.limits.capacity_limit * able / fair
+                    self.limit[row, broker] = self.limits.limit(load) * able / fair
 
     def _fair(self, row: int, load: Load, measures: Measures) -> dict[int, float]:
         """Return the fair load of each broker that counts."""
@@ -166,7 +166,7 @@ class LoadTable:
                 able = capacity_of(broker, load)
                 if able and load in measures.absolute:
                     held = self.before[self.loads.index(load), place]
-                    self.room[row, place] = max(0.0, limits.capacity_limit * able - held)
+                    self.room[row, place] = max(0.0, limits.limit(load) * able - held)
             if broker.max_replicas is not None:
                 held = self.before[self.loads.index(Load.REPLICAS), place] + broker.arriving_replicas
                 self.room[3, place] = max(0.0, broker.max_replicas - held)

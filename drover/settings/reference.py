@@ -108,7 +108,7 @@ def _kind(kind: Any) -> str:
     if get_origin(first) is tuple:
         return "list of texts"
     if get_origin(first) is dict:
-        return "section of texts"
+        return f"section of {'texts' if get_args(first)[1] is str else 'numbers'}"
     words = get_args(first) or (tuple(each.value for each in first) if hasattr(first, "__members__") else ())
     if words:
         return ", ".join(f"`{word}`" for word in words)

@@ -18,6 +18,8 @@ from drover.events.topics import DEFAULT_PREFIX, TopicNames
 from drover.journal.connection import LogConnection
 from drover.logins import Secret
 from drover.planner.capacities import Capacities, Capacity
+from drover.planner.goals import DEFAULT_BAND, DEFAULT_LIMITS, Band, with_limits
+from drover.planner.goals import Limits as PlannerLimits
 from drover.settings.addresses import check_addresses, check_session_timeout, parse_address
 from drover.settings.credentials import ClientCertificate, SettingNames
 from drover.settings.security import Security
@@ -420,16 +422,45 @@ class SparkSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanningSettings:
-    """Settings of `drover plan`; `disk_limit` is the share of a disk that may be used at any moment."""
+class BandSettings:
+    """How far from its fair share of a load a broker may be, as shares of it."""
 
-    disk_limit: float = 0.85
-    """the share of a disk that plans may use at any moment"""
+    above: float = DEFAULT_BAND.above
+    """how far above its fair share a broker may be"""
+    below: float = DEFAULT_BAND.below
+    """how far below"""
 
     def __post_init__(self) -> None:
-        """Refuse an invalid share."""
+        """Refuse invalid shares."""
+        if not (self.above >= 0 and 0 <= self.below < 1):
+            raise ValueError("above must be at least 0, and below at least 0 and less than 1")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningSettings:
+    """Settings of `drover plan`; `disk_limit` is the share of a disk that may be used at any moment.
+
+    `limits` and `bands` are by the names of loads; the band `all` is that of every load that is not named.
+    """
+
+    disk_limit: float = DEFAULT_LIMITS.disk_limit
+    """the share of a disk that plans may use at any moment"""
+    limits: dict[str, float] = field(default_factory=dict)
+    """by load, the share of a capacity that plans may use; default: 0.8, of disks `disk_limit`"""
+    bands: dict[str, BandSettings] = field(default_factory=dict)
+    """by load, or for `all`, the bands in which plans keep brokers"""
+
+    def __post_init__(self) -> None:
+        """Refuse invalid shares, and names of no load."""
         if not 0 < self.disk_limit <= 1:
             raise ValueError("disk_limit must be above 0 and at most 1, such as 0.85")
+        _ = self.planner_limits
+
+    @property
+    def planner_limits(self) -> PlannerLimits:
+        """The limits and bands as the planner uses them. Raises `ValueError`."""
+        bands = {name: Band(band.above, band.below) for name, band in self.bands.items()}
+        return with_limits(PlannerLimits(disk_limit=self.disk_limit), self.limits, bands)
 
 
 @dataclass(frozen=True, slots=True)

@@ -228,6 +228,11 @@ def test_a_goal_that_makes_no_sense_here_ends_with_2_and_writes_nothing(
         (("drain", "3", "--exclude-topics", "a,,b"), "has an empty name"),
         (("drain", "3", "--apply", "--reason", "x"), "--apply needs a live cluster, and --model is a file"),
         (("drain", "3", "--load", "5s"), "choose one"),
+        (("balance", "--band", "5%"), "write network-in=5%, or all=10%,12% for above and below"),
+        (("balance", "--band", "memory=5%"), "memory is no load"),
+        (("balance", "--band", "disk=5%,100%"), "give less than 100% below"),
+        (("balance", "--limit", "leaders=50%"), "leaders is only compared with the mean"),
+        (("balance", "--limit", "70%"), "write network-in=70%"),
         (("nonsense",), "No such command 'nonsense'"),
     ],
     ids=lambda case: " ".join(case) if isinstance(case, tuple) else "",
@@ -598,3 +603,11 @@ def test_a_cordoned_broker_gets_nothing_and_is_named(tmp_path: Path) -> None:
     refused = propose(model, "add", "6")
     assert "broker 6 is cordoned: cordoned.log.dirs names all of its log directories" in refused.stdout
     assert refused.exit_code == ExitCode.USAGE
+
+
+def test_a_band_that_cannot_be_met_ends_with_4(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model.json", *(partition("t", number, 1 + number % 2) for number in range(5)))
+    assert propose(model, "balance", "--exclude-brokers", "3,4,5,6").exit_code == ExitCode.DONE
+    shown = propose(model, "balance", "--exclude-brokers", "3,4,5,6", "--band", "disk=1%")
+    assert shown.exit_code == ExitCode.GUARDED
+    assert "broker 1 stays overloaded, in shares of what is fair: disk 1.20 (overloaded)" in shown.stdout

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -24,6 +24,7 @@ from drover.cli.model import (
 )
 from drover.cli.output import output_option, print_document, say, write_text
 from drover.cli.parameters import DURATION, NAMES, RATE, SIZE, NamedPath, brokers_argument
+from drover.cli.plan_explanation import explain_option, explained, explanation_document, print_explanation
 from drover.cli.plan_file import SavedProposal, lists_of, name_of, plan_file_type, proposal_json, read_plans
 from drover.cli.plan_limits import limit_options, limits_of
 from drover.cli.proposal import print_proposal
@@ -45,6 +46,9 @@ from drover.planner.proposal import Proposal
 from drover.planner.propose import propose
 from drover.planner.solving import filled_by, leaving_of
 
+if TYPE_CHECKING:
+    from drover.planner.explaining import Explanation
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -53,6 +57,7 @@ judging_options = all_options(
     exclude_brokers_option,
     source_options,
     limit_options,
+    explain_option,
     click.option(
         "--to",
         type=NamedPath(dir_okay=False, allow_dash=True),
@@ -136,7 +141,7 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
     if options["to"] is not None and not proposal.refused:
         save_proposal(options["to"], request, proposal, targets, model)
     if not options["apply_"]:
-        show(proposal, request, model, options)
+        show(proposal, request, model, options, explained(model, proposal, limits, request.leaving, options))
         raise click.exceptions.Exit(code_of(proposal, request, model))
     _apply(invocation, proposal, request, model, options)
 
@@ -167,7 +172,13 @@ def save_proposal(
     )
 
 
-def show(proposal: Proposal, request: Request, model: ClusterModel, options: dict[str, Any]) -> None:
+def show(
+    proposal: Proposal,
+    request: Request,
+    model: ClusterModel,
+    options: dict[str, Any],
+    explanation: "Explanation | None" = None,
+) -> None:
     """Print a proposal; if the plan file goes to standard output, only print the remarks, on standard error."""
     output = options["output"]
     if str(options["to"]) == "-":
@@ -176,8 +187,12 @@ def show(proposal: Proposal, request: Request, model: ClusterModel, options: dic
             say(line, err=True)
     elif output == "table":
         print_proposal(proposal, request, model)
+        if explanation is not None:
+            print_explanation(explanation)
     else:
         document = proposal_document(proposal, request, model)
+        if explanation is not None:
+            document["explained"] = explanation_document(explanation)
         print_document(document, document["moves"], output)
 
 
@@ -195,6 +210,8 @@ def _check_apply(options: dict[str, Any]) -> None:
         )
     if str(options["to"]) == "-":
         raise click.UsageError("--to - and --apply exclude each other: print the plan or submit it")
+    if options["explain"] is not None:
+        raise click.UsageError("--explain and --apply exclude each other: read the plan before you submit it")
     if not options["reason"]:
         raise click.UsageError("--apply needs --reason: it is kept in the log for ever")
     check_rate_of(options)
@@ -373,11 +390,13 @@ def check_plan(invocation: Invocation, files: Sequence[Path], options: dict[str,
     lists = lists_of(read_plans(files), name)
     source = source_of(options)
     model = read_model(invocation, source, with_log=True)
-    proposal = assess(model, lists, limits_of(invocation, options))
+    limits = limits_of(invocation, options)
+    proposal = assess(model, lists, limits)
     cluster = None if source.file is not None else invocation.cluster_of(invocation.settings())
     request = Request(f"check {name}", cluster, options["throttle"])
     if options["to"] is not None:
         drained = replace(request, leaving=emptied(proposal.brokers))
         save_proposal(options["to"], drained, proposal, targets_of(proposal), model)
-    show(proposal, request, model, options)
+    leaving = emptied(proposal.brokers)
+    show(proposal, request, model, options, explained(model, proposal, limits, leaving, options))
     raise click.exceptions.Exit(ExitCode.GUARDED if broken(proposal.unmet) else ExitCode.DONE)

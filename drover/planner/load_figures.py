@@ -37,16 +37,7 @@ def _level(
     lists: Sequence[tuple[int, ...]],
 ) -> LoadLevel:
     """Say how even a load is, as shares of what is fair for each broker that may bear it."""
-    weights = [
-        weight_of(
-            load,
-            partition,
-            max(1, len(replicas)),
-            reads_from_followers=model.reads_from_followers,
-            measured=Load.PROCESSOR in measures.absolute,
-        )
-        for partition, replicas in zip(model.partitions, lists, strict=True)
-    ]
+    weights = _weights(model, load, measures, lists)
     held = _held(model, weights, lists)
     fair = _fair(model, load, measures, leaving, weights, lists, held)
     band = limits.band(load)
@@ -61,6 +52,24 @@ def _level(
         sum(not 1 - band.below - ROUNDING <= share <= 1 + band.above + ROUNDING for share in shares.values()),
         full,
     )
+
+
+def borne(model: ClusterModel, load: Load, measures: Measures, lists: Sequence[tuple[int, ...]]) -> dict[int, float]:
+    """Return what each broker bears of a load with these lists, in the order of the model's partitions."""
+    return _held(model, _weights(model, load, measures, lists), lists)
+
+
+def _weights(model: ClusterModel, load: Load, measures: Measures, lists: Sequence[tuple[int, ...]]) -> list[Weight]:
+    return [
+        weight_of(
+            load,
+            partition,
+            max(1, len(replicas)),
+            reads_from_followers=model.reads_from_followers,
+            measured=Load.PROCESSOR in measures.absolute,
+        )
+        for partition, replicas in zip(model.partitions, lists, strict=True)
+    ]
 
 
 def _held(model: ClusterModel, weights: Sequence[Weight], lists: Sequence[tuple[int, ...]]) -> dict[int, float]:

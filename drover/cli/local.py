@@ -417,7 +417,7 @@ async def _story(stage: Stage, bootstrap: str, workers: list[Worker], directory:
     stage.say("Watch it move: bytes on disk, rates and time to go come from the running cluster.")
     for _ in range(2):
         await asyncio.sleep(LOOK_EVERY_S)
-        await stage.run("status")
+        await stage.run("status", "--partitions")
     stage.say("One partition must go back: its original replicas, in their original order.")
     await stage.run("cancel", "--rollback", "--partition", f"{TOPIC}:0", "--reason", "latency alarm")
     await _until(connection, lambda log: FIRST not in _managed(log).reassignments, f"{FIRST} is rolled back")

@@ -30,6 +30,7 @@ from drover.cli.output import (
     timestamp,
 )
 from drover.cli.plan_file import stock_json
+from drover.client.ends import APPEARS_WITHIN_S, PlanEnd
 from drover.client.live_view import View, look, watch
 from drover.client.transfers import FRESH_MS
 from drover.client.views.plan_end import Tally
@@ -41,7 +42,6 @@ from drover.client.views.waiting_rows import QueueRow
 from drover.journal.connection import LogConnection
 from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
-from drover.state.plans import Plan
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -61,8 +61,6 @@ UNMANAGED_FIT = Fit(below=("what to do",), spare=("for", "replicas", "removing",
 QUEUE_FIT = Fit(below=("waits for",), spare=("target", "for", "plan", "id"), shown_by=SHOWN_BY)
 COLOURS = {"copying": "green", "pending": "dim"}
 PAUSE_S = 0.5
-# An accepted plan appears in the log within this time, even if a broker of the log lags.
-FOUND_WITHIN_S = 10.0
 # Lines of a live view outside the table: headings, notices, totals.
 OTHER_LINES = 8
 STOCK = "stock"
@@ -261,7 +259,7 @@ def _rate(row: StatusRow, now_ms: int) -> str:
 
 def follow_status(connection: LogConnection, choice: Choice, output: str) -> None:
     """Show the chosen reassignments until Ctrl-C, or a plan until it has ended."""
-    ended = (lambda _: False) if choice.plan is None else PlanEnd(choice.cluster, choice.plan)
+    ended = (lambda _: False) if choice.plan is None else _by_views(_end_of(choice.plan), choice.cluster)
     asyncio.run(_show(watch(connection, choice.cluster, PAUSE_S), choice, output, ended))
 
 
@@ -270,9 +268,9 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
 
     Ctrl-C detaches. Raises `Failure` for a plan that ended so long ago that the state no longer has it.
     """
-    end = PlanEnd(cluster, plan)
+    end = _end_of(plan)
     try:
-        asyncio.run(_show(watch(connection, cluster, PAUSE_S), Choice(cluster, plan), output, end))
+        asyncio.run(_show(watch(connection, cluster, PAUSE_S), Choice(cluster, plan), output, _by_views(end, cluster)))
     except KeyboardInterrupt:
         say(
             f"Detached; plan {plan} goes on. "
@@ -298,31 +296,13 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
     return ExitCode.FAILED
 
 
-class PlanEnd:
-    """Detects in successive views that a plan has ended, in one cluster or in all that have it.
+def _end_of(plan: str) -> PlanEnd:
+    return PlanEnd(plan, time.monotonic() + APPEARS_WITHIN_S)
 
-    `last` holds the latest version of the plan, one per cluster. The state only forgets plans that have ended, so a
-    plan that does not appear within `FOUND_WITHIN_S` ended long ago; until then a broker of the log may lag.
-    """
 
-    def __init__(self, cluster: str | None, plan: str) -> None:
-        self.last: list[Plan] = []
-        self._cluster = cluster
-        self._plan = plan
-        self._deadline_s = time.monotonic() + FOUND_WITHIN_S
-
-    def __call__(self, view: View) -> bool:
-        """Whether the plan has ended by this view."""
-        plans = self._plans(view)
-        if not plans:
-            return bool(self.last) or time.monotonic() > self._deadline_s
-        self.last = plans
-        return all(plan.is_idle and not plan.more for plan in plans)
-
-    def _plans(self, view: View) -> list[Plan]:
-        return [
-            state.plans[self._plan] for state, _, _ in clusters_of(view, self._cluster) if self._plan in state.plans
-        ]
+def _by_views(end: PlanEnd, cluster: str | None) -> Callable[[View], bool]:
+    """Return a function that says whether the plan has ended by a view, in this cluster or in all that have it."""
+    return lambda view: end.see((state for state, _, _ in clusters_of(view, cluster)), time.monotonic())
 
 
 async def _show(views: AsyncGenerator[View, None], choice: Choice, output: str, ended: Callable[[View], bool]) -> None:

@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 HELM := v3.22.0
 
-.PHONY: help install test stories lint types unit pythons browser helm manifests sbom format demo bench picture soak soak-faults soak-hostile soak-workers mutants clean
+.PHONY: help install test stories lint types unit pythons browser helm manifests docs sbom format demo bench picture soak soak-faults soak-hostile soak-workers mutants clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -50,6 +50,10 @@ helm: ## Build helm, with Go, which `make manifests` and a test of the chart use
 manifests: install ## Make deploy/kubernetes/drover.yaml of the Helm chart
 	$(BIN)/python -m tests.deploy.manifests
 
+docs: install ## Build the documentation site in site/, with a search; a warning, such as of a link to nowhere, is an error
+	$(BIN)/uv run --quiet --isolated --frozen --only-group docs \
+		sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs/site . $(or $(SITE),site)
+
 sbom: install ## Write dist/sbom.cdx.json: every package and every jar, with version and hash (CycloneDX)
 	$(BIN)/python -m tests.install.sbom
 
@@ -84,5 +88,5 @@ soak-workers: install ## Let whole workers play SEEDS=200 random stories in virt
 	$(BIN)/python -m tests.runtime.random_story $(or $(FIRST_SEED),1000) $(or $(SEEDS),200)
 
 clean: ## Remove .venv and every cache (downloaded jars stay in the user's cache)
-	rm -rf .venv .pythons .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf .venv .pythons .tools .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,7 +20,7 @@ from aiokafka import AIOKafkaProducer
 from bench.results import AtLeast, AtMost, Benchmark, Row, check, percentile
 from bench.rig import Rig, drover_on, fresh_cluster
 from bench.tail import Tail
-from drover.client.client import topic_of
+from drover.client.commands import topic_of
 from drover.events.codec import encode_command
 from drover.events.commands import AnyCommand, Blacklist, BrokerFailed, BrokerReturned, Freeze, Unfreeze
 from drover.events.topics import DEFAULT_SHARDS, shard_of

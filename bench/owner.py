@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from bench.results import check
 from drover.agents.calls import carry_out, look
-from drover.client.client import topic_of
+from drover.client.commands import topic_of
 from drover.cluster.port import ClusterDriver
 from drover.events.codec import encode_command, encode_record
 from drover.events.commands import AnyCommand

@@ -4,6 +4,8 @@ DroverError
  ├─ ConfigurationError          the operator must correct a setting, a file or a topic; exit code 2
  ├─ CorruptLogError             the log breaks one of its own rules: every reader stops
  │   └─ UnknownSchemaError      the log was written by a newer Drover: upgrade this reader
+ ├─ NothingToUndoError          a plan that is to be taken back is unknown, or has completed nothing
+ ├─ UnknownPlanError            a plan whose end is waited for is unknown
  ├─ LogUnavailableError         the log's Kafka did not answer in time
  │   ├─ AppendUnknownError      an append may or may not have happened: the process must exit and replay (R7)
  │   ├─ LogAccessError          it answered, and does not trust us or is not to be trusted; exit code 2
@@ -37,6 +39,10 @@ class UnknownSchemaError(CorruptLogError):
 
 class NothingToUndoError(DroverError):
     """A plan whose inverse was asked for is unknown, or has completed nothing."""
+
+
+class UnknownPlanError(DroverError):
+    """A plan whose end is waited for is unknown, or ended so long ago that the state no longer has it."""
 
 
 class LogUnavailableError(DroverError):

@@ -141,7 +141,7 @@ def decode_command(payload: bytes, content_type: str | None = None) -> AnyComman
     `content_type` is the record's header, if any; where it names neither, JSON is recognised by its first character.
     """
     if len(payload) > MAX_COMMAND_BYTES:
-        return Malformed(f"the command has {len(payload)} bytes, at most {MAX_COMMAND_BYTES} are read")
+        return Malformed(f"the command has {len(payload)} bytes, at most {MAX_COMMAND_BYTES} are read: split it")
     mark = mark_of(payload)
     if mark is not None:
         return Malformed(mark)

@@ -27,6 +27,7 @@ from drover.events.fields import (
 from drover.events.leftover_throttles import LeftoverEntries, LeftoverRates
 from drover.events.partitions import TopicPartition
 from drover.events.plans import Priority, Stepping
+from drover.events.python_calls import check_structs
 from drover.events.refusals import RefusalCode
 
 
@@ -115,6 +116,7 @@ class Alter(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag=
 
     def __post_init__(self) -> None:
         """Refuse an empty list, a partition twice, and a bound that is below the throttle."""
+        check_structs("partitions", self.partitions, PartitionTarget)
         if not self.partitions:
             raise ValueError("partitions is empty")
         keys = {target.key for target in self.partitions}
@@ -144,6 +146,7 @@ class Cancel(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
 
     def __post_init__(self) -> None:
         """Refuse an empty, a missing and a double scope."""
+        check_structs("partitions", self.partitions or (), PartitionName)
         names = (self.partitions, self.topics, self.plan, self.queued)
         if sum(name is not None for name in names) + self.all != 1:
             raise ValueError("exactly one of partitions, topics, plan, queued and all must be given")
@@ -181,6 +184,8 @@ class RestoreThrottles(Command, frozen=True, forbid_unknown_fields=True, kw_only
 
     def __post_init__(self) -> None:
         """Refuse an empty scope, and two entries for one broker or topic."""
+        check_structs("brokers", self.brokers, LeftoverRates)
+        check_structs("topics", self.topics, LeftoverEntries)
         if not self.brokers and not self.topics:
             raise ValueError("neither brokers nor topics is given")
         if len({rates.broker for rates in self.brokers}) != len(self.brokers):
@@ -257,6 +262,7 @@ class Repair(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, tag
 
     def __post_init__(self) -> None:
         """Refuse an empty scope."""
+        check_structs("partitions", self.partitions or (), PartitionName)
         if self.partitions == ():
             raise ValueError("the scope is empty")
 
@@ -291,6 +297,7 @@ class Blacklist(Command, frozen=True, forbid_unknown_fields=True, kw_only=True, 
 
     def __post_init__(self) -> None:
         """Refuse two entries for one broker."""
+        check_structs("entries", self.entries, BlacklistEntry)
         if len({entry.broker for entry in self.entries}) != len(self.entries):
             raise ValueError("entries names a broker twice")
 

@@ -13,7 +13,7 @@ from drover.cli.help import PLANS, drover_command, plan_option
 from drover.cli.invocation import Invocation, all_options, pass_invocation
 from drover.cli.output import console, listed, plural, print_document, say, table
 from drover.cli.parameters import RATE, check_rate
-from drover.cli.plan_file import name_of, plan_file_type, read_plans, split
+from drover.cli.plan_file import name_of, plan_file_type, read_plans
 from drover.cli.submission import (
     NO_ADDITIONS,
     Request,
@@ -28,6 +28,7 @@ from drover.cli.submission import (
     write_options_of_trial,
 )
 from drover.client.answers import Answer
+from drover.client.commands import split
 from drover.client.undo import read_undo
 from drover.events.codec import encode_command
 from drover.events.commands import Alter, PartitionTarget
@@ -236,7 +237,7 @@ def alter(
         options,
         allow_drover_topics=allow_drover_topics,
         allow_emptied_brokers=allow_emptied_brokers,
-        # An undo can only ask for lists of the past; brokers that were unregistered since are dropped from them.
+        # As `Undo.command` does, for the same reason.
         drops_unregistered=undo is not None,
         empties=() if plan is None else plan.empties,
         fills=() if plan is None else plan.fills,

@@ -15,6 +15,7 @@ from drover.cli.invocation import DEFAULT_CLUSTER, Invocation, all_options, comm
 from drover.cli.output import console, output_option, print_document, say, table
 from drover.cli.parameters import NamedPath
 from drover.errors import ConfigurationError
+from drover.settings.clusters import checked_name
 from drover.settings.contexts import context_file, context_in_use, contexts, use_context
 from drover.settings.origins import FLAG, SettingRow, setting_rows
 from drover.settings.settings import Settings
@@ -60,7 +61,7 @@ def init(invocation: Invocation, out: Path | None, context: str | None) -> None:
         raise click.UsageError("--out and --context exclude each other: choose one")
     cluster = invocation.cluster_of_flags() or {"bootstrap": EXAMPLE_BOOTSTRAP}
     file = context_file(context) if context is not None else out or Path(FILE_NAME)
-    name = invocation.checked_name(invocation.cluster or context or DEFAULT_CLUSTER)
+    name = checked_name(invocation.cluster or context or DEFAULT_CLUSTER)
     _write_new(file, settings_text(name, cluster))
     say(f"Wrote {file}.")
     if context is not None:

@@ -177,7 +177,7 @@ def _rows(
 RIGHT = frozenset(
     {
         "partition", "partitions", "replicas", "leaders", "preferred", "out of sync", "bytes", "disk", "free",
-        "written", "offline", "under-replicated", "moving", "not spread", "led elsewhere", "size", "alive",
+        "written", "read", "offline", "under-replicated", "moving", "not spread", "led elsewhere", "size", "alive",
     }
 )  # fmt: skip
 
@@ -251,6 +251,7 @@ def _broker_cells(row: BrokerRow) -> tuple[str, ...]:
         _amount(row.disk_total_bytes),
         _amount(row.disk_free_bytes),
         _rate(row.ingest_bytes_per_s),
+        _rate(row.read_bytes_per_s),
     )
 
 
@@ -274,6 +275,7 @@ def _topic_cells(row: TopicRow) -> tuple[str, ...]:
         listed(row.replication_factors),
         amount(row.bytes),
         _rate(row.ingest_bytes_per_s),
+        _rate(row.read_bytes_per_s),
         _count(row.offline),
         _count(row.under_replicated),
         _count(row.moving),
@@ -294,6 +296,7 @@ def _partition_cells(row: PartitionRow) -> tuple[str, ...]:
         ", ".join(rack or "-" for rack in row.racks) if any(row.racks) else "",
         _amount(row.size_bytes),
         _rate(row.ingest_bytes_per_s),
+        _rate(row.read_bytes_per_s),
         "; ".join(row.notes),
     )
 
@@ -301,9 +304,9 @@ def _partition_cells(row: PartitionRow) -> tuple[str, ...]:
 _TABLES: dict[type[Row], tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]], Fit]] = {
     BrokerRow: (
         ("broker", "rack", "state", "replicas", "leaders", "preferred", "out of sync", "bytes", "disk", "free",
-         "written"),
+         "written", "read"),
         _broker_cells,
-        Fit(spare=("written", "preferred", "leaders", "disk", "replicas", "rack", "free", "bytes")),
+        Fit(spare=("read", "written", "preferred", "leaders", "disk", "replicas", "rack", "free", "bytes")),
     ),
     RackRow: (
         ("rack", "brokers", "alive", "replicas", "leaders", "preferred", "bytes", "free"),
@@ -311,16 +314,19 @@ _TABLES: dict[type[Row], tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]]
         Fit(prose=("brokers",), spare=("preferred", "leaders", "replicas", "free", "bytes")),
     ),
     TopicRow: (
-        ("topic", "partitions", "replication factor", "bytes", "written", "offline", "under-replicated", "moving",
-         "not spread", "led elsewhere"),
+        ("topic", "partitions", "replication factor", "bytes", "written", "read", "offline", "under-replicated",
+         "moving", "not spread", "led elsewhere"),
         _topic_cells,
-        Fit(spare=("written", "replication factor", "led elsewhere", "not spread", "bytes", "moving", "partitions")),
+        Fit(
+            spare=("read", "written", "replication factor", "led elsewhere", "not spread", "bytes", "moving",
+                   "partitions")
+        ),
     ),
     PartitionRow: (
         ("partition", "replicas", "target", "adding", "removing", "leader", "in sync", "racks", "size", "written",
-         "notes"),
+         "read", "notes"),
         _partition_cells,
-        Fit(below=("notes",), spare=("written", "racks", "size", "removing", "adding", "in sync", "leader")),
+        Fit(below=("notes",), spare=("read", "written", "racks", "size", "removing", "adding", "in sync", "leader")),
     ),
 }  # fmt: skip
 

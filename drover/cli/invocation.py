@@ -17,7 +17,7 @@ from drover.cli.parameters import NamedPath
 from drover.client.history import fold_cluster
 from drover.errors import ConfigurationError
 from drover.events.bounds import visible
-from drover.events.commands import is_cluster_name
+from drover.settings.clusters import checked_cluster, cluster_of
 from drover.settings.settings import Settings
 from drover.settings.sources import ReadSettings, read_settings
 
@@ -88,35 +88,11 @@ class Invocation:
 
     def cluster_of(self, settings: Settings) -> str:
         """Return the name of the command's cluster: that of the settings, `--cluster` included, or the only one."""
-        configured = sorted(settings.clusters)
-        if settings.cluster is None:
-            if len(configured) == 1:
-                return configured[0]
-            named = f" (configured: {', '.join(configured)})" if configured else ""
-            raise ConfigurationError(f"choose a cluster with --cluster NAME{named}")
-        return self.checked_cluster(settings, settings.cluster)
+        return cluster_of(settings, "--cluster NAME")
 
     def cluster_wanted(self, settings: Settings) -> str | None:
         """Return the cluster that `--cluster` or the settings choose; None means all clusters."""
-        return None if settings.cluster is None else self.checked_cluster(settings, settings.cluster)
-
-    def checked_cluster(self, settings: Settings, name: str) -> str:
-        """Refuse a cluster that is not configured; a client whose settings name only the log may use any name."""
-        self.checked_name(name)
-        if settings.clusters and name not in settings.clusters:
-            raise ConfigurationError(
-                f"cluster {name} is not configured (configured: {', '.join(sorted(settings.clusters))}); "
-                f"add [clusters.{name}] to the settings file"
-            )
-        return name
-
-    def checked_name(self, name: str) -> str:
-        """Refuse what cannot be the name of a cluster."""
-        if not is_cluster_name(name):
-            raise ConfigurationError(
-                f"{name!r} is not the name of a cluster: use lower case letters, digits, '.', '_' and '-'"
-            )
-        return name
+        return None if settings.cluster is None else checked_cluster(settings, settings.cluster)
 
     @property
     def author(self) -> str:

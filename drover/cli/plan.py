@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -24,8 +24,10 @@ from drover.cli.model import (
     topics_named,
 )
 from drover.cli.output import output_option, print_document, say, write_text
-from drover.cli.parameters import DURATION, NAMES, RATE, SHARE, SIZE, NamedPath, brokers_argument
+from drover.cli.parameters import DURATION, NAMES, RATE, SIZE, NamedPath, brokers_argument
+from drover.cli.plan_explanation import explain_option, explained, explanation_document, print_explanation
 from drover.cli.plan_file import SavedProposal, lists_of, name_of, plan_file_type, proposal_json, read_plans
+from drover.cli.plan_limits import limit_options, limits_of
 from drover.cli.proposal import print_proposal
 from drover.cli.submission import connect, make_request, write_options_of_trial
 from drover.client.views.proposal_rows import (
@@ -38,12 +40,15 @@ from drover.client.views.proposal_rows import (
 from drover.events.commands import PartitionTarget
 from drover.planner import goals
 from drover.planner.assess import assess
-from drover.planner.goals import DEFAULT_LIMITS, Goal, Limits, SetReplicationFactor, TopicSpread
+from drover.planner.goals import DEFAULT_LIMITS, Goal, SetReplicationFactor, TopicSpread
 from drover.planner.judgement import broken, emptied
 from drover.planner.model import ClusterModel
 from drover.planner.proposal import Proposal
 from drover.planner.propose import propose
 from drover.planner.solving import filled_by, leaving_of
+
+if TYPE_CHECKING:
+    from drover.planner.explaining import Explanation
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -52,12 +57,8 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 judging_options = all_options(
     exclude_brokers_option,
     source_options,
-    click.option(
-        "--disk-limit",
-        type=SHARE,
-        metavar="PERCENT",
-        help="How full a disk may be at any moment.  [default: the setting planning.disk_limit, else 85%]",
-    ),
+    limit_options,
+    explain_option,
     click.option(
         "--out",
         type=NamedPath(dir_okay=False, allow_dash=True),
@@ -117,8 +118,8 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
     if options["apply_"]:
         _check_apply(options)
     model = read_model(invocation, source_of(options), with_log=True)
-    limits = Limits(
-        disk_limit=disk_limit_of(invocation, options),
+    limits = replace(
+        limits_of(invocation, options),
         topic_spread=TopicSpread(options["topic_spread"]),
         reorder_all=options["reordering"] == "all",
         include_internal=options["include_internal"],
@@ -142,16 +143,9 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
     if options["out"] is not None and not proposal.refused:
         save_proposal(options["out"], request, proposal, targets, model)
     if not options["apply_"]:
-        show(proposal, request, model, options)
+        show(proposal, request, model, options, explained(model, proposal, limits, request.leaving, options))
         raise click.exceptions.Exit(code_of(proposal, request, model))
     _apply(invocation, proposal, request, model, options)
-
-
-def disk_limit_of(invocation: Invocation, options: dict[str, Any]) -> float:
-    """Return the share of a disk that may be used: the option's, else the setting's; with `--model`, the default."""
-    if options["disk_limit"] is not None:
-        return float(options["disk_limit"])
-    return DEFAULT_LIMITS.disk_limit if options["model"] is not None else invocation.settings().planning.disk_limit
 
 
 def targets_of(proposal: Proposal) -> tuple[PartitionTarget, ...]:
@@ -180,7 +174,13 @@ def save_proposal(
     )
 
 
-def show(proposal: Proposal, request: Request, model: ClusterModel, options: dict[str, Any]) -> None:
+def show(
+    proposal: Proposal,
+    request: Request,
+    model: ClusterModel,
+    options: dict[str, Any],
+    explanation: "Explanation | None" = None,
+) -> None:
     """Print a proposal; if the plan file goes to standard output, only print the remarks, on standard error."""
     output = options["output"]
     if str(options["out"]) == "-":
@@ -189,8 +189,12 @@ def show(proposal: Proposal, request: Request, model: ClusterModel, options: dic
             say(line, err=True)
     elif output == "table":
         print_proposal(proposal, request, model)
+        if explanation is not None:
+            print_explanation(explanation)
     else:
         document = proposal_document(proposal, request, model)
+        if explanation is not None:
+            document["explained"] = explanation_document(explanation)
         print_document(document, document["moves"], output)
 
 
@@ -208,6 +212,8 @@ def _check_apply(options: dict[str, Any]) -> None:
         )
     if str(options["out"]) == "-":
         raise click.UsageError("--out - and --apply exclude each other: print the plan or submit it")
+    if options["explain"] is not None:
+        raise click.UsageError("--explain and --apply exclude each other: read the plan before you submit it")
     if not options["reason"]:
         raise click.UsageError("--apply needs --reason: it is kept in the log for ever")
     check_rate_of(options)
@@ -390,11 +396,13 @@ def check_plan(invocation: Invocation, files: Sequence[Path], options: dict[str,
     lists = lists_of(read_plans(files), name)
     source = source_of(options)
     model = read_model(invocation, source, with_log=True)
-    proposal = assess(model, lists, Limits(disk_limit=disk_limit_of(invocation, options)))
+    limits = limits_of(invocation, options)
+    proposal = assess(model, lists, limits)
     cluster = None if source.file is not None else invocation.cluster_of(invocation.settings())
     request = Request(f"check {name}", cluster, options["throttle"])
     if options["out"] is not None:
         drained = replace(request, leaving=emptied(proposal.brokers))
         save_proposal(options["out"], drained, proposal, targets_of(proposal), model)
-    show(proposal, request, model, options)
+    leaving = emptied(proposal.brokers)
+    show(proposal, request, model, options, explained(model, proposal, limits, leaving, options))
     raise click.exceptions.Exit(ExitCode.GUARDED if broken(proposal.unmet) else ExitCode.DONE)

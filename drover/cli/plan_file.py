@@ -14,9 +14,8 @@ from drover.cli.exits import ExitCode
 from drover.cli.output import listed, read_text, say
 from drover.cli.parameters import NamedPath
 from drover.errors import ConfigurationError
-from drover.events.bounds import MAX_PARTITIONS, visible
-from drover.events.codec import MAX_COMMAND_BYTES
-from drover.events.commands import Alter, PartitionTarget
+from drover.events.bounds import visible
+from drover.events.commands import PartitionTarget
 from drover.events.fields import Index, Replicas
 from drover.events.undecodable import UNDECODABLE
 from drover.events.words import fault_of_json, said_of
@@ -229,10 +228,6 @@ def _maps_in(text: str) -> Iterator[str]:
         yield text[line.end() : place]
 
 
-# Bytes of a command that are reserved for the fields other than `partitions`; the contract bounds these.
-ENVELOPE_BYTES = 64 * 1024
-
-
 @dataclass(frozen=True, slots=True)
 class PlanFile:
     """A plan from a file, and its proposal if `drover plan` has written the file.
@@ -337,40 +332,6 @@ def _check_entries(entries: Iterable[Entry], name: str, *, ignore_directories: b
                 f'{name}: {where} names a log directory, but Drover moves replicas between brokers only: write "any" '
                 "or leave out `log_dirs`"
             )
-
-
-def split(whole: Alter) -> tuple[Alter, ...]:
-    """Split a command that is too large for one message into several with the ids `id`, `id.2`, `id.3`.
-
-    All but the last say that more will follow, so that the plan does not end in between.
-    """
-    parts = _split(whole.partitions, MAX_COMMAND_BYTES - ENVELOPE_BYTES)
-    if len(parts) == 1:
-        return (whole,)
-    return tuple(
-        msgspec.structs.replace(
-            whole,
-            id=whole.id if number == 1 else f"{whole.id}.{number}",
-            partitions=part,
-            plan=whole.plan_name,
-            more=number < len(parts),
-        )
-        for number, part in enumerate(parts, start=1)
-    )
-
-
-def _split(targets: Sequence[PartitionTarget], room: int) -> list[tuple[PartitionTarget, ...]]:
-    parts: list[tuple[PartitionTarget, ...]] = []
-    part: list[PartitionTarget] = []
-    size = 0
-    for target in targets:
-        weight = len(msgspec.msgpack.encode(target))
-        if part and (size + weight > room or len(part) >= MAX_PARTITIONS):
-            parts.append(tuple(part))
-            part, size = [], 0
-        part.append(target)
-        size += weight
-    return [*parts, tuple(part)]
 
 
 plan_file_type = NamedPath(dir_okay=False, allow_dash=True)

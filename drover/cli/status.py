@@ -32,6 +32,7 @@ from drover.cli.output import (
 )
 from drover.cli.plan_file import stock_json
 from drover.cli.plans import ends_in, plans_under_way
+from drover.client.ends import APPEARS_WITHIN_S, PlanEnd
 from drover.client.live_view import View, look, watch
 from drover.client.transfers import FRESH_MS
 from drover.client.views.plan_end import Tally
@@ -44,7 +45,6 @@ from drover.client.views.waiting_rows import QueueRow
 from drover.journal.connection import LogConnection
 from drover.state.cluster import ClusterState
 from drover.state.phase import Phase
-from drover.state.plans import Plan
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -64,8 +64,6 @@ UNMANAGED_FIT = Fit(below=("what to do",), spare=("for", "replicas", "removing",
 QUEUE_FIT = Fit(below=("waits for",), spare=("target", "for", "plan", "id"), shown_by=SHOWN_BY)
 COLOURS = {"copying": "green", "pending": "dim"}
 PAUSE_S = 0.5
-# An accepted plan appears in the log within this time, even if a broker of the log lags.
-FOUND_WITHIN_S = 10.0
 # Lines of a live view outside the table: headings, notices, totals.
 OTHER_LINES = 8
 STOCK = "stock"
@@ -299,8 +297,9 @@ def follow_status(connection: LogConnection, choice: Choice, output: str) -> Non
             _show(watch(connection, choice.cluster, PAUSE_S), choice, output, lambda view: is_idle(view, choice))
         )
         return
-    end = PlanEnd(choice.cluster, choice.plan)
-    asyncio.run(_show(watch(connection, choice.cluster, PAUSE_S), choice, output, end))
+    end = _end_of(choice.plan)
+    ended = _by_views(end, choice.cluster)
+    asyncio.run(_show(watch(connection, choice.cluster, PAUSE_S), choice, output, ended))
     if not end.last:
         raise no_such_plan(choice.plan, choice.cluster, end.names)
 
@@ -325,9 +324,9 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
 
     Ctrl-C detaches. Raises `Failure` for a plan that ended so long ago that the state no longer has it.
     """
-    end = PlanEnd(cluster, plan)
+    end = _end_of(plan)
     try:
-        asyncio.run(_show(watch(connection, cluster, PAUSE_S), Choice(cluster, plan), output, end))
+        asyncio.run(_show(watch(connection, cluster, PAUSE_S), Choice(cluster, plan), output, _by_views(end, cluster)))
     except KeyboardInterrupt:
         say(
             f"Detached; plan {plan} goes on. "
@@ -353,34 +352,13 @@ def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str)
     return ExitCode.FAILED
 
 
-class PlanEnd:
-    """Detects in successive views that a plan has ended, in one cluster or in all that have it.
+def _end_of(plan: str) -> PlanEnd:
+    return PlanEnd(plan, time.monotonic() + APPEARS_WITHIN_S)
 
-    `last` holds the latest version of the plan, one per cluster, and `names` the plans that there are. The state only
-    forgets plans that have ended, so a plan that does not appear within `FOUND_WITHIN_S` ended long ago; until then a
-    broker of the log may lag.
-    """
 
-    def __init__(self, cluster: str | None, plan: str) -> None:
-        self.last: list[Plan] = []
-        self.names: frozenset[str] = frozenset()
-        self._cluster = cluster
-        self._plan = plan
-        self._deadline_s = time.monotonic() + FOUND_WITHIN_S
-
-    def __call__(self, view: View) -> bool:
-        """Whether the plan has ended by this view."""
-        plans = self._plans(view)
-        self.names = frozenset(name for state, _, _ in clusters_of(view, self._cluster) for name in state.plans)
-        if not plans:
-            return bool(self.last) or time.monotonic() > self._deadline_s
-        self.last = plans
-        return all(plan.is_idle and not plan.more for plan in plans)
-
-    def _plans(self, view: View) -> list[Plan]:
-        return [
-            state.plans[self._plan] for state, _, _ in clusters_of(view, self._cluster) if self._plan in state.plans
-        ]
+def _by_views(end: PlanEnd, cluster: str | None) -> Callable[[View], bool]:
+    """Return a function that says whether the plan has ended by a view, in this cluster or in all that have it."""
+    return lambda view: end.see((state for state, _, _ in clusters_of(view, cluster)), time.monotonic())
 
 
 async def _show(views: AsyncGenerator[View, None], choice: Choice, output: str, ended: Callable[[View], bool]) -> None:

@@ -14,10 +14,11 @@ from drover.cli.invocation import Invocation, all_options, author_option, common
 from drover.cli.model import Source, open_driver, read_model
 from drover.cli.output import read_text, say
 from drover.cli.parameters import BROKERS, NamedPath
-from drover.cli.plan_file import parse_plan, split
-from drover.cli.submission import Request, new_id, send
+from drover.cli.plan_file import parse_plan
+from drover.cli.submission import Request, send
 from drover.cli.throttle import find_throttles
 from drover.client import stock_tool as sentences
+from drover.client.commands import new_id, split
 from drover.client.history import fold_cluster
 from drover.client.stock_generate import generate, topics_to_move
 from drover.client.stock_tool import Lists

@@ -1,12 +1,10 @@
 """Sending commands, their recorded outcomes, and the questions before a change that cannot be taken back."""
 
 import asyncio
-import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, TypedDict, TypeVar
 
 import click
@@ -19,11 +17,10 @@ from drover.cli.output import console, listed, output_option, plural, print_docu
 from drover.cli.parameters import DURATION
 from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
 from drover.client.client import Client
+from drover.client.commands import fault_of_command, new_id
 from drover.client.history import fold_cluster
 from drover.client.views.answer_rows import answer_row
 from drover.errors import AppendUnknownError
-from drover.events.bounds import visible
-from drover.events.codec import Malformed, decode_command, encode_command
 from drover.events.commands import Command
 from drover.events.partitions import TopicPartition
 from drover.events.records import Outcome
@@ -150,11 +147,6 @@ write_options = _options(reason_required=True)
 write_options_of_trial = _options(reason_required=False)
 
 
-def new_id(kind: str) -> str:
-    """Return a unique id that contains the kind of command and the time."""
-    return f"{kind}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
-
-
 def make_request(invocation: Invocation, kind: str, cluster: str, options: dict[str, Any]) -> Request:
     """Return the request that the options of a writing command describe."""
     return Request(
@@ -170,19 +162,9 @@ def make_request(invocation: Invocation, kind: str, cluster: str, options: dict[
 
 def checked(command: AnyCommandType) -> AnyCommandType:
     """Refuse a command that a worker would find malformed, before it is sent."""
-    try:
-        payload = encode_command(command)
-    except OverflowError:
-        # The number is too large for MessagePack; reading it as JSON gives an error with the field and its bounds.
-        payload = encode_command(command, as_json=True)
-    except UnicodeEncodeError as error:
-        # The command line had bytes that are not UTF-8, for instance from a terminal with Latin-1.
-        raise click.UsageError(
-            f"this is not a valid command: '{visible(str(error.object))}' is not UTF-8 text"
-        ) from None
-    read = decode_command(payload)
-    if isinstance(read, Malformed):
-        raise click.UsageError(f"this is not a valid command: {read.detail}")
+    fault = fault_of_command(command)
+    if fault is not None:
+        raise click.UsageError(f"this is not a valid command: {fault}")
     return command
 
 

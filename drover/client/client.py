@@ -1,9 +1,15 @@
-"""Sending commands and awaiting their outcomes; decides nothing and never writes the event log."""
+"""Send commands, await their outcomes and the end of what they began, and read the log.
+
+It decides nothing and never writes the event log.
+"""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+import os
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,26 +17,38 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from drover.client.answers import Answer, Answers, OutcomeMissingError, Ownership, Sent, ownership_of
-from drover.client.history import warn_unused
-from drover.client.live_view import signs_of_life
-from drover.errors import ConfigurationError, CorruptLogError, DroverError
-from drover.events.bounds import fault_of
-from drover.events.codec import (
-    CONTENT_TYPE_HEADER,
-    MAX_COMMAND_BYTES,
-    MSGPACK_CONTENT_TYPE,
-    decode_record,
-    encode_command,
+from drover.client.commands import check_types, payload_of, topic_of
+from drover.client.ends import APPEARS_WITHIN_S, MoveEnds, NotEndedError, PlanEnd
+from drover.client.history import (
+    FoldedLog,
+    ValidRecord,
+    about,
+    fold_to_end,
+    follow_log,
+    open_log,
+    read_log,
+    read_to_end,
+    warn_unused,
 )
-from drover.events.commands import TYPES_BY_TOPIC, Command
-from drover.events.topics import TopicNames, shard_of
+from drover.client.live_view import signs_of_life
+from drover.client.time_travel import Ended, Point, travel_in
+from drover.client.undo import undo_in
+from drover.errors import ConfigurationError, CorruptLogError, DroverError, UnknownPlanError
+from drover.events.codec import CONTENT_TYPE_HEADER, MAX_COMMAND_BYTES, MSGPACK_CONTENT_TYPE, decode_record
+from drover.events.commands import Alter, Command
+from drover.events.topics import shard_of
 from drover.fold.log import Folded, RecordVerdict, ShardFold
 from drover.journal.access import could_not_connect, unreachable
 from drover.journal.client_shutdown import stop_client
 from drover.journal.connection import LogConnection
+from drover.journal.port import Following
 from drover.journal.reader import LogReader, LogRecord, count_partitions
 from drover.journal.silent_brokers import go_round_silent_brokers, saying_who_is_silent
 from drover.journal.snapshots import load_snapshots
+from drover.settings.clusters import cluster_of
+from drover.settings.sources import load_settings
+from drover.state.cluster import ClusterState
+from drover.state.plans import Plan
 from drover.time_limits import time_limit
 
 REQUEST_TIMEOUT_MS = 10_000
@@ -39,6 +57,8 @@ WRITE_TIMEOUT_MS = 30_000
 HEARING_S = 5.0
 # Most commands are decided in less than a second; a user is told why a command takes longer.
 NOTICE_S = 2.0
+# How often a plan that has not appeared in the log yet is looked for.
+LOOK_S = 0.5
 CLIENT_ID = "drover-client"
 
 
@@ -85,17 +105,44 @@ class _Watch:
 
 
 class Client:
-    """A connection that sends commands and awaits their outcomes; an async context manager.
+    """A connection that sends commands and reads the log; an async context manager.
 
-    Outcomes can be awaited without entering the context. Raises `LogUnavailableError` if the log's Kafka does not
-    answer, `ConfigurationError` for topics that are not set up correctly and for commands that no worker would accept,
-    and `RuntimeError` for sending outside of the context, or entering it twice.
+    `cluster` is the one that the log is read of where a method is given no other. Only sending needs the context.
+
+    Raises `LogUnavailableError` if the log's Kafka does not answer, `ConfigurationError` for topics that are not set up
+    correctly and for commands that no worker would accept, `TypeError` for what is no command, `RuntimeError` for
+    sending outside of the context, or entering it twice, and `CorruptLogError` for a log that is damaged.
     """
 
-    def __init__(self, connection: LogConnection) -> None:
+    # How long a plan that is waited for may be missing in the log, since one of its brokers may lag.
+    appears_within_s = APPEARS_WITHIN_S
+
+    def __init__(self, connection: LogConnection, cluster: str | None = None) -> None:
         self.connection = connection
+        self._cluster = cluster
         self._producer: Any = None
         self._shards: dict[str, int] = {}
+
+    @classmethod
+    def from_settings(cls, config: str | os.PathLike[str] | None = None, *, cluster: str | None = None) -> "Client":
+        """Return a client with the settings that the command line would use, not connected yet.
+
+        `config` is the settings file, in place of the one that the command line finds. `cluster` chooses among several.
+        Raises `ConfigurationError` for settings that are wrong.
+        """
+        settings = load_settings(
+            None if config is None else Path(config), {} if cluster is None else {"cluster": cluster}
+        )
+        is_clear = settings.cluster is not None or len(settings.clusters) == 1
+        name = cluster_of(settings, 'cluster="NAME"') if is_clear else None
+        return Client(settings.log.connection(), name)
+
+    @property
+    def cluster(self) -> str:
+        """The cluster of this client. Raises `ConfigurationError` if none was chosen among several."""
+        if self._cluster is None:
+            raise ConfigurationError('choose a cluster with cluster="NAME"')
+        return self._cluster
 
     async def __aenter__(self) -> Self:
         """Connect."""
@@ -140,6 +187,7 @@ class Client:
 
         Safe to repeat with the same ids. Raises `LogUnavailableError` unless every command is known to be durable.
         """
+        check_types(commands)
         producer = self._producer
         if producer is None:
             raise RuntimeError("this client is not connected: send within `async with Client(...) as client`")
@@ -163,6 +211,15 @@ class Client:
             Sent(command, topic, shard, metadata.offset)
             for (command, _, topic, shard), metadata in zip(addressed, written, strict=True)
         )
+
+    async def send(self, command: Command, timeout_s: float | None = None) -> Answer:
+        """Write a command and await its recorded outcome; safe to repeat with the same id. See `outcomes`."""
+        (answer,) = await self.send_all([command], timeout_s)
+        return answer
+
+    async def send_all(self, commands: Sequence[Command], timeout_s: float | None = None) -> tuple[Answer, ...]:
+        """Write commands of one cluster and await their recorded outcomes, in the order of the commands."""
+        return await self.outcomes(await self.submit_all(commands), timeout_s)
 
     async def outcomes(
         self,
@@ -189,6 +246,124 @@ class Client:
         watch = _Watch(Answers(sent), sent[0].command.cluster)
         async with self._telling(watch, shard, on_waiting):
             return await self._outcomes(sent, shard, watch, timeout_s)
+
+    async def wait_for_plan(self, plan: str, *, cluster: str | None = None, timeout_s: float | None = None) -> Plan:
+        """Wait until a plan has ended, and return it with the number of its moves by their end.
+
+        A plan ends when no move is left and no further command for it was announced. Returns at once for a plan that
+        has ended. Raises `UnknownPlanError` for a plan that the log's state does not have, and `NotEndedError` after
+        `timeout_s` seconds.
+        """
+        name = cluster or self.cluster
+        end, log = PlanEnd(plan, time.monotonic() + self.appears_within_s), FoldedLog({})
+        try:
+            async with self._reader(timeout_s) as reader:
+                log = await fold_to_end(reader, self.connection, name)
+                while not end.see([log.cluster(name)], time.monotonic()) and not end.last:
+                    await asyncio.sleep(LOOK_S)
+                    await read_to_end(reader, self.connection, log)
+                async with aclosing(follow_log(reader, self.connection, log)) as following:
+                    while not end.see([log.cluster(name)], time.monotonic()):
+                        await anext(following)
+        except TimeoutError as error:
+            _refuse_damage(log)
+            raise NotEndedError(
+                f"plan {plan} has not ended within {timeout_s} s", next(iter(end.last), None)
+            ) from error
+        if not end.last:
+            raise UnknownPlanError(f"there is no plan {plan} in {name}, or it ended long ago: see `drover history`")
+        return end.last[0]
+
+    async def wait_for_moves(self, answer: Answer, timeout_s: float | None = None) -> tuple[Ended, ...]:
+        """Wait until each partition that a command has accepted has ended, and return how, in the outcome's order.
+
+        After an alter, these are the moves of its plan; after a cancel, the moves that it has cancelled. A partition
+        for which nothing was left to do is left out. Raises `NotEndedError` after `timeout_s` seconds.
+        """
+        ends, log = MoveEnds(answer), FoldedLog({})
+        try:
+            async with self._reader(timeout_s) as reader:
+                log = await self._log_after(reader, answer.shard, answer.offset - 1)
+                topic = self.connection.topics.events
+                async with aclosing(reader.follow(topic, log.positions)) as following:
+                    while not ends.is_over:
+                        for record in await anext(following):
+                            # One by one, since the ends are judged by the state right after each record.
+                            for valid in log.take((record,)):
+                                ends.see(valid, log.cluster(answer.outcome.cluster))
+        except TimeoutError as error:
+            _refuse_damage(log)
+            ended = ends.ended()
+            message = f"{len(ended)} of {len(answer.outcome.accepted)} moves have ended within {timeout_s} s"
+            raise NotEndedError(message, ended=ended) from error
+        return ends.ended()
+
+    async def replay(
+        self, *, after: int | None = None, cluster: str | None = None
+    ) -> AsyncGenerator[ValidRecord, None]:
+        """Yield every valid record about a cluster up to the log's present end, from the first or after an offset.
+
+        A record holds the outcomes and events of this cluster only. Offsets are those of the cluster's shard.
+        """
+        name = cluster or self.cluster
+        async with self._reader() as reader:
+            if after is None:
+                log = await open_log(reader, self.connection, name)
+            else:
+                log = await self._log_after(reader, name, after)
+            async with aclosing(read_log(reader, self.connection, log)) as reading:
+                async for records in reading:
+                    for record in about(name, records):
+                        yield record
+
+    async def follow(
+        self, *, after: int | None = None, cluster: str | None = None
+    ) -> AsyncGenerator[ValidRecord, None]:
+        """Yield every new valid record about a cluster, for ever; with an offset, first those that follow it.
+
+        To go on where a program has ended, keep the offset of the last record, and give it as `after`. See `replay`.
+        """
+        name = cluster or self.cluster
+        async with self._reader() as reader:
+            if after is None:
+                log = await fold_to_end(reader, self.connection, name)
+            else:
+                log = await self._log_after(reader, name, after)
+            async with aclosing(follow_log(reader, self.connection, log)) as following:
+                async for records in following:
+                    for record in about(name, records):
+                        yield record
+
+    async def state(self, at: Point | None = None, *, cluster: str | None = None) -> ClusterState:
+        """Return the state of a cluster by the log: now, after an offset, or at a time of the log.
+
+        It is empty if the log had no entry for the cluster.
+        """
+        name, point = cluster or self.cluster, at or Point()
+        async with self._reader() as reader:
+            travelled = await travel_in(reader, self.connection, name, [point])
+        return travelled.reached[point].state.clusters.get(name) or ClusterState(name)
+
+    async def undo(self, plan: str, *, id: str, by: str, reason: str, cluster: str | None = None) -> Alter:  # noqa: A002 - the field's name
+        """Return the command that takes back the completed moves of a plan, as `drover alter --undo` does.
+
+        It is a new plan of its own. Send it as it is, or with other fields by `msgspec.structs.replace`; `split` it if
+        it may be large. Raises `NothingToUndoError` if there is no such plan, or if it has completed no move.
+        """
+        name = cluster or self.cluster
+        async with self._reader() as reader:
+            undone = await undo_in(reader, self.connection, name, plan)
+        return undone.command(id=id, by=by, reason=reason)
+
+    def _reader(self, timeout_s: float | None = None) -> AbstractAsyncContextManager[Following]:
+        """Return a reader to open; `TimeoutError` where what is done with it takes longer."""
+        return LogReader(self.connection) if timeout_s is None else _limited(self.connection, timeout_s)
+
+    async def _log_after(self, reader: Following, shard: int | str, offset: int) -> FoldedLog:
+        """Fold a shard, or a cluster's shard, up to and with an offset."""
+        point = Point(offset=offset)
+        fold = (await travel_in(reader, self.connection, shard, [point])).reached[point]
+        return FoldedLog({fold.shard: fold})
 
     async def _outcomes(
         self, sent: Sequence[Sent], shard: int, watch: "_Watch", timeout_s: float | None
@@ -310,6 +485,18 @@ class Client:
         return self._shards[topic]
 
 
+@asynccontextmanager
+async def _limited(connection: LogConnection, timeout_s: float) -> AsyncIterator[LogReader]:
+    async with time_limit(timeout_s), LogReader(connection) as reader:
+        yield reader
+
+
+def _refuse_damage(log: FoldedLog) -> None:
+    """Raise `CorruptLogError` if the log stands still because it is damaged."""
+    for detail in log.damaged.values():
+        raise CorruptLogError(f"{detail}; see docs/recovery.md")
+
+
 async def _write(producer: Any, topic: str, shard: int, cluster: str, payload: bytes) -> asyncio.Future[Any]:
     acknowledged: asyncio.Future[Any] = await producer.send(
         topic,
@@ -325,24 +512,3 @@ def _places(addressed: Sequence[tuple[Command, bytes, str, int]]) -> tuple[str, 
     """Return the topic of the first command and its partitions, for the error if the write fails."""
     topics = [topic for _, _, topic, _ in addressed]
     return topics[0] if topics else "", tuple({shard for _, _, topic, shard in addressed if topic == topics[0]})
-
-
-def payload_of(command: Command) -> bytes:
-    """Encode a command; `ConfigurationError` for one that no worker would read."""
-    fault = fault_of(command)
-    if fault is not None:
-        raise ConfigurationError(f"no worker would accept the command {command.id}: {fault}")
-    payload = encode_command(command)
-    if len(payload) > MAX_COMMAND_BYTES:
-        raise ConfigurationError(
-            f"the command {command.id} has {len(payload)} bytes, but only {MAX_COMMAND_BYTES} are allowed: split it"
-        )
-    return payload
-
-
-def topic_of(command: Command, topics: TopicNames) -> str:
-    """Return the topic for commands of this type."""
-    for topic, types in zip(topics.commands, TYPES_BY_TOPIC, strict=True):
-        if isinstance(command, types):
-            return topic
-    raise AssertionError(f"{type(command).__name__} is not a command")

@@ -1,15 +1,19 @@
 """Read and fold the shards of the event log, and yield their valid batches."""
 
+import dataclasses
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
 from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from drover.errors import CorruptLogError
 from drover.events.records import Batch
 from drover.events.topics import shard_of
 from drover.fold.log import Folded, RecordVerdict, ShardFold
 from drover.journal.connection import LogConnection
+from drover.journal.port import Following
 from drover.journal.reader import LogReader, LogRecord
 from drover.journal.snapshots import load_snapshots
 from drover.state.cluster import ClusterState
@@ -95,7 +99,16 @@ def _valid(shard: int, folded: Folded) -> ValidRecord | None:
     return ValidRecord(shard, folded.offset, record)
 
 
-async def open_log(reader: LogReader, connection: LogConnection, cluster: str | None = None) -> FoldedLog:
+def about(cluster: str, records: Iterable[ValidRecord]) -> Iterator[ValidRecord]:
+    """Yield the records that say anything about a cluster, with its outcomes and events only."""
+    for record in records:
+        outcomes = tuple(outcome for outcome in record.batch.outcomes if outcome.cluster == cluster)
+        events = tuple(event for event in record.batch.events if event.cluster == cluster)
+        if outcomes or events:
+            yield dataclasses.replace(record, batch=replace(record.batch, outcomes=outcomes, events=events))
+
+
+async def open_log(reader: Following, connection: LogConnection, cluster: str | None = None) -> FoldedLog:
     """Return empty folds of every shard, or of a cluster's shard."""
     shards = await reader.partitions(connection.topics.events)
     wanted = range(shards) if cluster is None else (shard_of(cluster, shards),)
@@ -103,7 +116,7 @@ async def open_log(reader: LogReader, connection: LogConnection, cluster: str | 
 
 
 async def read_log(
-    reader: LogReader, connection: LogConnection, log: FoldedLog
+    reader: Following, connection: LogConnection, log: FoldedLog
 ) -> AsyncGenerator[list[ValidRecord], None]:
     """Fold the log up to its current end; yield the valid batches, in the order of each shard."""
     async for records in reader.read(connection.topics.events, log.positions):
@@ -111,28 +124,29 @@ async def read_log(
 
 
 async def follow_log(
-    reader: LogReader, connection: LogConnection, log: FoldedLog
+    reader: Following, connection: LogConnection, log: FoldedLog
 ) -> AsyncGenerator[list[ValidRecord], None]:
     """Follow the log from the position of `log`, for ever; yield the valid batches."""
     async for records in reader.follow(connection.topics.events, log.positions):
         yield log.take(records)
 
 
-async def fold_to_end(reader: LogReader, connection: LogConnection, cluster: str | None = None) -> FoldedLog:
+async def fold_to_end(reader: Following, connection: LogConnection, cluster: str | None = None) -> FoldedLog:
     """Fold every shard, or a cluster's shard, to its current end, from a snapshot if there is a good one."""
     log = await open_log(reader, connection, cluster)
     log.folds.update(await load_snapshots(reader, connection.topics, log.folds.keys(), warn_unused))
     if any(log.positions.values()):
-        await _read_to_end(reader, connection, log)
+        await read_to_end(reader, connection, log)
         if not log.damaged:
             return log
         # Snapshot and log disagree, or the log is damaged: a fold from the first record shows which.
         _log.warning("snapshots are not used: %s", "; ".join(log.damaged.values()))
         log = await open_log(reader, connection, cluster)
-    return await _read_to_end(reader, connection, log)
+    return await read_to_end(reader, connection, log)
 
 
-async def _read_to_end(reader: LogReader, connection: LogConnection, log: FoldedLog) -> FoldedLog:
+async def read_to_end(reader: Following, connection: LogConnection, log: FoldedLog) -> FoldedLog:
+    """Fold the log up to its current end, and return it."""
     async for _ in read_log(reader, connection, log):
         pass
     return log

@@ -10,15 +10,18 @@ import msgspec
 from drover.client.history import warn_unused
 from drover.errors import ConfigurationError
 from drover.events.partitions import TopicPartition
+from drover.events.reassignments import ReassignmentCompleted
 from drover.events.records import Batch
 from drover.events.topics import shard_of
 from drover.events.undecodable import UNDECODABLE
 from drover.fold.log import RecordVerdict, ShardFold
 from drover.fold.plans import Ending
 from drover.journal.connection import LogConnection
+from drover.journal.port import Following
 from drover.journal.reader import LogReader
 from drover.journal.snapshots import load_snapshots
 
+COMPLETED = str(ReassignmentCompleted.__struct_config__.tag)
 _log = logging.getLogger(__name__)
 
 
@@ -47,13 +50,18 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A reassignment that ended: how (the event's tag), and where in the log."""
+    """The end of a reassignment: `how` is the tag of the event, `offset` and `at_ms` its place in the log."""
 
     cluster: str
     partition: TopicPartition
     how: str
     offset: int
     at_ms: int
+
+    @property
+    def is_completed(self) -> bool:
+        """Whether the partition has reached its target."""
+        return self.how == COMPLETED
 
 
 class _Glance(msgspec.Struct, frozen=True):
@@ -135,30 +143,35 @@ async def travel(connection: LogConnection, shard: int | str, points: Sequence[P
 
     Stops reading after the last point. Raises `ConfigurationError` for a shard or an offset that the log does not have.
     """
-    events = connection.topics.events
     async with LogReader(connection) as reader:
-        shards = await reader.partitions(events)
-        number = _shard_number(shard, shards)
-        end = (await reader.end_offsets(events, (number,)))[number]
-        for point in points:
-            if point.offset is not None and point.offset >= end:
-                raise ConfigurationError(f"shard {number} of the log has offsets 0 to {end - 1}, not {point.offset}")
-        fold = (await load_snapshots(reader, connection.topics, (number,), warn_unused)).get(number)
-        if fold is not None and not any(point.is_behind(fold) for point in points):
-            travelled = await _travel(reader, events, Travel(fold, points))
-            if travelled.fold.damage is None:
-                return travelled
-            # Snapshot and log disagree, or the log is damaged: a fold from the first record shows which.
-            warn_unused(number, travelled.fold.damage.detail)
-        travelled = await _travel(reader, events, Travel(ShardFold(number, shards), points))
-        if travelled.fold.damage is not None:
-            _log.warning(
-                "shard %d is shown up to the damage, see docs/recovery.md: %s", number, travelled.fold.damage.detail
-            )
-        return travelled
+        return await travel_in(reader, connection, shard, points)
 
 
-async def _travel(reader: LogReader, topic: str, travelling: Travel) -> Travel:
+async def travel_in(reader: Following, connection: LogConnection, shard: int | str, points: Sequence[Point]) -> Travel:
+    """Fold a shard up to these points with an open reader; see `travel`."""
+    events = connection.topics.events
+    shards = await reader.partitions(events)
+    number = _shard_number(shard, shards)
+    end = (await reader.end_offsets(events, (number,)))[number]
+    for point in points:
+        if point.offset is not None and point.offset >= end:
+            raise ConfigurationError(f"shard {number} of the log has offsets 0 to {end - 1}, not {point.offset}")
+    fold = (await load_snapshots(reader, connection.topics, (number,), warn_unused)).get(number)
+    if fold is not None and not any(point.is_behind(fold) for point in points):
+        travelled = await _travel(reader, events, Travel(fold, points))
+        if travelled.fold.damage is None:
+            return travelled
+        # Snapshot and log disagree, or the log is damaged: a fold from the first record shows which.
+        warn_unused(number, travelled.fold.damage.detail)
+    travelled = await _travel(reader, events, Travel(ShardFold(number, shards), points))
+    if travelled.fold.damage is not None:
+        _log.warning(
+            "shard %d is shown up to the damage, see docs/recovery.md: %s", number, travelled.fold.damage.detail
+        )
+    return travelled
+
+
+async def _travel(reader: Following, topic: str, travelling: Travel) -> Travel:
     """Fold until every point is reached, or the log ends."""
     async with aclosing(reader.read(topic, {travelling.fold.shard: travelling.fold.position})) as reading:
         async for records in reading:

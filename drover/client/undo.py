@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 
 from drover.client.history import ValidRecord, open_log, read_log
 from drover.errors import NothingToUndoError
-from drover.events.commands import PartitionTarget
+from drover.events.commands import Alter, PartitionTarget
 from drover.events.partitions import TopicPartition
 from drover.events.plans import PlanOpened
 from drover.events.reassignments import ReassignmentAdopted, ReassignmentCompleted, ReassignmentCreated
 from drover.events.records import AnyEvent
 from drover.journal.connection import LogConnection
+from drover.journal.port import Following
 from drover.journal.reader import LogReader
 
 
@@ -112,12 +113,25 @@ class Undo:
             )
         return targets
 
+    def command(self, *, id: str, by: str, reason: str) -> Alter:  # noqa: A002 - the field's name
+        """Return the inverse as a command; see `targets`.
+
+        An undo can only ask for lists of the past: brokers that were unregistered since are dropped from them.
+        """
+        targets = self.targets()
+        return Alter(id=id, cluster=self.cluster, by=by, reason=reason, partitions=targets, drops_unregistered=True)
+
 
 async def read_undo(connection: LogConnection, cluster: str, plan: str) -> Undo:
     """Read the completed moves of a plan from the log, up to its current end."""
-    undo = Undo(cluster, plan)
     async with LogReader(connection) as reader:
-        log = await open_log(reader, connection, cluster)
-        async for records in read_log(reader, connection, log):
-            undo.see(records)
+        return await undo_in(reader, connection, cluster, plan)
+
+
+async def undo_in(reader: Following, connection: LogConnection, cluster: str, plan: str) -> Undo:
+    """Read the completed moves of a plan with an open reader."""
+    undo = Undo(cluster, plan)
+    log = await open_log(reader, connection, cluster)
+    async for records in read_log(reader, connection, log):
+        undo.see(records)
     return undo

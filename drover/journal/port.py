@@ -40,6 +40,18 @@ class Reading(Protocol):
         ...
 
 
+class Following(Reading, Protocol):
+    """A connection that also follows topics; see `LogReader`."""
+
+    async def partitions(self, topic: str) -> int:
+        """Return a topic's number of partitions. Raises `ConfigurationError` if it does not exist."""
+        ...
+
+    def follow(self, topic: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
+        """Read these shards from these offsets for ever, waiting for new records."""
+        ...
+
+
 class Sending(Protocol):
     """A producer with a connection of its own, so that large records do not delay decisions."""
 

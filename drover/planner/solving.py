@@ -52,7 +52,7 @@ def solve(layout: Layout, goal: Goal, budget: Budget) -> Solution:
     """Change the layout so that it reaches the goal as far as it can."""
     solution = Solution()
     measures = measures_of(layout.model)
-    if measures.has_rates:
+    if measures.has_rates or layout.limits.asks_for_bands:
         _solve_by_load(layout, goal, budget, solution, measures)
     else:
         _solve_by_count(layout, goal, budget, solution)
@@ -97,7 +97,7 @@ def _solve_by_load(layout: Layout, goal: Goal, budget: Budget, solution: Solutio
     """Reach a goal by every load that is known."""
     # numpy costs start-up time, and few commands need it.
     from drover.planner.levelling import Reorders  # noqa: PLC0415
-    from drover.planner.weighing import level_all, level_copies, level_orders, spare  # noqa: PLC0415
+    from drover.planner.weighing import level_all, level_copies, level_orders, spare, spare_copies  # noqa: PLC0415
 
     match goal:
         case Drain() | Evacuate():
@@ -107,11 +107,13 @@ def _solve_by_load(layout: Layout, goal: Goal, budget: Budget, solution: Solutio
         case Heal():
             heal(layout, solution, budget, goal)
             level_copies(layout, solution, budget, measures, solution.partitions, reorders=Reorders.NONE)
+            spare_copies(layout, solution, budget, measures, reorders=Reorders.NONE)
         case Replace(_, replacement):
             replace(layout, solution, budget, replacement)
             level_copies(
                 layout, solution, budget, measures, solution.partitions, fixed=(replacement,), reorders=Reorders.NONE
             )
+            spare_copies(layout, solution, budget, measures)
         case Add(brokers):
             layout.receive_only(brokers)
             level_all(layout, solution, budget, measures, filling=True)
@@ -122,7 +124,9 @@ def _solve_by_load(layout: Layout, goal: Goal, budget: Budget, solution: Solutio
         case SetReplicationFactor(topics, factor):
             set_replication_factor(layout, solution, budget, frozenset(topics), factor)
             level_copies(layout, solution, budget, measures, solution.partitions, reorders=Reorders.NONE)
+            spare_copies(layout, solution, budget, measures)
         case Spread():
             spread(layout, solution, budget)
+            spare_copies(layout, solution, budget, measures)
         case Leaders():
             level_orders(layout, solution, budget, measures)

@@ -1,6 +1,6 @@
 """Tools for tests with Drover: whole installations, in memory or on a real local cluster, and pytest fixtures.
 
-docs/testing-with-drover.md shows them. The names below are imported on their first use, since pytest imports this
+docs/testing-your-tools.md shows them. The names below are imported on their first use, since pytest imports this
 package for its plugin in every run.
 """
 

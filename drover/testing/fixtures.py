@@ -1,4 +1,4 @@
-"""Fixtures for tests with pytest-asyncio; docs/testing-with-drover.md shows how they are used.
+"""Fixtures for tests with pytest-asyncio; docs/testing-your-tools.md shows how they are used.
 
 Override those that end in `_settings` in a `conftest.py` or a test file. Fixtures import the rest of Drover only when a
 test uses them, since every run of pytest in an environment that has Drover imports this module.

@@ -1,17 +1,19 @@
 """A whole Drover in this process: model clusters, a log in memory, and workers, in virtual time.
 
-docs/testing-with-drover.md shows how tests are written with it.
+docs/testing-your-tools.md shows how tests are written with it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from drover.client.answers import Answer, Answers, OutcomeMissingError, Ownership, Sent, ownership_of
-from drover.client.client import Client, payload_of, topic_of
+from drover.client.client import Client
+from drover.client.commands import check_types, payload_of, topic_of
 from drover.errors import DroverError
 from drover.events.codec import CONTENT_TYPE_HEADER, MSGPACK_CONTENT_TYPE
 from drover.events.commands import Command
@@ -19,9 +21,11 @@ from drover.events.partitions import TopicPartition
 from drover.events.records import AnyEvent, Outcome
 from drover.events.topics import DEFAULT_SHARDS, shard_of
 from drover.facts import PartitionFacts
+from drover.journal.port import Following
+from drover.journal.reader import LogRecord
 from drover.settings.settings import ClusterSettings, LogSettings, Settings, WorkerSettings
 from drover.state.cluster import ClusterState
-from drover.testing.memory_journal import StoredRecord
+from drover.testing.memory_journal import MemoryReader, StoredRecord
 from drover.testing.memory_log import MemoryLog
 from drover.testing.model import ClusterModel
 from drover.testing.model_worker import EndedError, ModelGroup, ModelWorker
@@ -70,13 +74,16 @@ class ModelSettings:
 
 
 class ModelClient(Client):
-    """The client of a model installation; waiting for outcomes lets the installation's time pass.
+    """The client of a model installation; whatever waits for a record lets the installation's time pass.
 
     It is connected from the start, and may be entered as the real client is.
     """
 
+    appears_within_s = 0.0
+
     def __init__(self, installation: "ModelInstallation") -> None:
-        super().__init__(installation.settings.log.connection())
+        clusters = tuple(installation.settings.clusters)
+        super().__init__(installation.settings.log.connection(), clusters[0] if len(clusters) == 1 else None)
         self._installation = installation
 
     async def __aenter__(self) -> Self:
@@ -88,6 +95,7 @@ class ModelClient(Client):
 
     async def submit_all(self, commands: Sequence[Command]) -> tuple[Sent, ...]:
         """Write commands in this order; see `Client.submit_all`. No time passes."""
+        check_types(commands)
         payloads = [payload_of(command) for command in commands]
 
         async def write() -> tuple[Sent, ...]:
@@ -128,11 +136,49 @@ class ModelClient(Client):
             raise OutcomeMissingError(answers.missing(), answers.found(), ownership) from error
         return answers.found()
 
+    def _reader(self, timeout_s: float | None = None) -> AbstractAsyncContextManager[Following]:
+        return nullcontext(_ModelReader(self._installation, PATIENCE_S if timeout_s is None else timeout_s))
+
     def _write(self, command: Command, payload: bytes) -> Sent:
         topic, shard = topic_of(command, self.connection.topics), self._installation.shard_of(command.cluster)
         headers = ((CONTENT_TYPE_HEADER, MSGPACK_CONTENT_TYPE.encode()),)
         record = StoredRecord(payload, command.cluster.encode(), headers)
         return Sent(command, topic, shard, self._installation.group.broker.put(topic, shard, record))
+
+
+class _ModelReader(MemoryReader):
+    """A reader of the log in memory; following it lets the installation's time pass, at most `timeout_s` in all."""
+
+    def __init__(self, installation: "ModelInstallation", timeout_s: float) -> None:
+        super().__init__(installation.group.broker, installation.group.shards)
+        self._installation = installation
+        self._deadline_ms = installation.now_ms + 1000 * timeout_s
+
+    async def partitions(self, topic: str) -> int:
+        """Return the number of shards."""
+        return (await self.partition_counts([topic]))[topic]
+
+    async def follow(self, topic: str, start: Mapping[int, int]) -> AsyncGenerator[tuple[LogRecord, ...], None]:
+        """Yield the records from these offsets on, and let time pass until there are more; `TimeoutError` if none."""
+        positions = dict(start)
+        while True:
+            ends = await self.end_offsets(topic, positions)
+            if all(ends[shard] <= position for shard, position in positions.items()):
+                await self._installation.until(partial(self._has_grown, topic, ends), timeout_s=self._rest_s())
+                continue
+            async for records in self.read(topic, positions):
+                if records:
+                    positions[records[-1].shard] = records[-1].offset + 1
+                    yield records
+            # An end may lie behind the marker of a transaction, which is no record.
+            positions = {shard: max(position, ends[shard]) for shard, position in positions.items()}
+
+    def _has_grown(self, topic: str, ends: Mapping[int, int]) -> bool:
+        partitions = self._installation.group.broker.partitions
+        return any(len(partitions[topic, shard]) > end for shard, end in ends.items())
+
+    def _rest_s(self) -> float:
+        return max(0.0, (self._deadline_ms - self._installation.now_ms) / 1000)
 
 
 class ModelProcess:

@@ -188,7 +188,7 @@ def test_a_cluster_that_is_not_there_is_told_soon_with_1(tmp_path: Path, monkeyp
     config = tmp_path / "drover.toml"
     config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n')
     shown = CliRunner().invoke(cli, ["describe", "--config", str(config)], prog_name="drover")
-    assert "Drover cannot connect to any broker of 127.0.0.1:1" in shown.stderr
+    assert "no bootstrap server can be reached (127.0.0.1:1: Connection refused)" in shown.stderr
     assert (shown.exit_code, shown.stdout) == (1, "")
 
 
@@ -201,7 +201,7 @@ def test_a_cluster_that_is_not_there_is_told_soon_with_1(tmp_path: Path, monkeyp
         (["--broker", "one"], "there is no broker one"),
         (["--rack", "z"], "there is no rack z; there are: a, b, c"),
         (["--rack", "--topic"], "choose one of --topic, --broker and --rack"),
-        (["--ingest", "5s"], "choose one"),
+        (["--load", "5s"], "choose one"),
         (["--save", "/no/such/directory/file"], "the cluster model /no/such/directory/file cannot be written"),
     ],
 )

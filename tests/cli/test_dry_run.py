@@ -53,7 +53,7 @@ def model_in(tmp_path: Path) -> ClusterModel:
 
 
 def cost(command: Alter, accepted: Targets, model: ClusterModel, state: ClusterState | None = None) -> Estimate:
-    return estimate([command], accepted, state or ClusterState("prod"), model, DEFAULT_LIMITS.disk_limit)
+    return estimate([command], accepted, state or ClusterState("prod"), model, DEFAULT_LIMITS)
 
 
 def test_an_estimate_tells_copies_and_the_least_time_at_the_throttle(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from drover.events.leadership import ListedBroker
 from drover.fold.evolve import apply
 from drover.inventory import Inventory, RegisteredBroker
 from drover.planner.model import Broker, ClusterModel, LogDir, Partition
-from drover.settings.settings import LogSettings, Settings
+from drover.settings.settings import ClusterSettings, LogSettings, Settings
 from drover.state.cluster import ClusterState
 from drover.state.scheduling import HeldBroker
 
@@ -145,7 +145,8 @@ async def test_a_broker_that_does_not_answer_is_named(
         return Inventory("kafka", 0, brokers, {}, {}), None
 
     monkeypatch.setattr(model, "_look", look)
-    await live_model(Settings(LogSettings("nowhere:1")), ClusterState("prod"), Source())
+    settings = Settings(LogSettings("nowhere:1"), {"prod": ClusterSettings("nowhere:1")})
+    await live_model(settings, ClusterState("prod"), Source())
     assert capsys.readouterr().err.strip() == (
         "broker 3 of cluster prod has not answered in time: its directories and the sizes of its replicas are unknown."
     )

@@ -227,7 +227,13 @@ def test_a_goal_that_makes_no_sense_here_ends_with_2_and_writes_nothing(
         (("drain", "3", "--exclude-topics", "x*"), "no topic of the cluster is called x*"),
         (("drain", "3", "--exclude-topics", "a,,b"), "has an empty name"),
         (("drain", "3", "--apply", "--reason", "x"), "--apply needs a live cluster, and --model is a file"),
-        (("drain", "3", "--ingest", "5s"), "choose one"),
+        (("drain", "3", "--load", "5s"), "choose one"),
+        (("balance", "--band", "5%"), "write network-in=5%, or all=10%,12% for above and below"),
+        (("balance", "--band", "memory=5%"), "memory is no load"),
+        (("balance", "--band", "disk=5%,100%"), "give less than 100% below"),
+        (("balance", "--limit", "leaders=50%"), "leaders is only compared with the mean"),
+        (("balance", "--limit", "70%"), "write network-in=70%"),
+        (("balance", "--explain", "rack", "3"), "'rack' is not 'broker'"),
         (("nonsense",), "No such command 'nonsense'"),
     ],
     ids=lambda case: " ".join(case) if isinstance(case, tuple) else "",
@@ -598,3 +604,44 @@ def test_a_cordoned_broker_gets_nothing_and_is_named(tmp_path: Path) -> None:
     refused = propose(model, "add", "6")
     assert "broker 6 is cordoned: cordoned.log.dirs names all of its log directories" in refused.stdout
     assert refused.exit_code == ExitCode.USAGE
+
+
+def test_a_band_that_cannot_be_met_ends_with_4(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model.json", *(partition("t", number, 1 + number % 2) for number in range(5)))
+    assert propose(model, "balance", "--exclude-brokers", "3,4,5,6").exit_code == ExitCode.DONE
+    shown = propose(model, "balance", "--exclude-brokers", "3,4,5,6", "--band", "disk=1%")
+    assert shown.exit_code == ExitCode.GUARDED
+    assert "broker 1 stays overloaded, in shares of what is fair: disk 1.20 (overloaded)" in shown.stdout
+
+
+def loaded_model(file: Path) -> str:
+    """Two brokers with rates and capacities, one of which has everything."""
+    able = {"network_in_bytes_per_s": 1e6, "network_out_bytes_per_s": 1e6, "cores": 4}
+    rates = {"write_bytes_per_s": 2e5, "read_bytes_per_s": 1e5}
+    brokers = (broker(1, "a", **able), broker(2, "b", **able))
+    return write_model(file, *(partition("t", number, 1, **rates) for number in range(5)), brokers=brokers)
+
+
+def test_an_explanation_shows_where_a_broker_stands_and_what_stands_in_the_way(tmp_path: Path) -> None:
+    model = loaded_model(tmp_path / "model.json")
+    shown = propose(model, "balance", "--exclude-topics", "t", "--explain", "broker", "1")
+    assert shown.exit_code == ExitCode.GUARDED
+    assert "Broker 1, in shares of what is fair for it:" in shown.stdout
+    assert "Of 5 replicas that no plan may change:\n  5 topic t is excluded" in shown.stdout
+    document = json.loads(propose(model, "balance", "--explain", "broker", "2", "-o", "json").stdout)["explained"]
+    assert {each["load"] for each in document["standings"]} >= {"disk", "network-in", "leaders"}
+    none = propose(model, "drain", "1", "--explain", "broker", "1")
+    assert "Broker 1 has no fair share, and gets nothing: broker 1 is being emptied." in none.stdout
+    wrong = propose(model, "balance", "--explain", "broker", "7")
+    assert (wrong.exit_code, "there is no broker 7; there are 1, 2" in wrong.stderr) == (2, True)
+
+
+def test_a_plan_of_another_tool_is_judged_by_load_and_by_every_limit(tmp_path: Path) -> None:
+    model, plan = loaded_model(tmp_path / "model.json"), tmp_path / "plan.json"
+    lists = [{"topic": "t", "partition": number, "replicas": [2]} for number in range(5)]
+    plan.write_text(json.dumps({"version": 1, "partitions": lists}))
+    shown = run("plan", "check", str(plan), "--model", model)
+    assert shown.exit_code == ExitCode.GUARDED
+    assert "of the fair share" in shown.stdout
+    assert "broker 2 would bear 100% of what it can bear of network-in, and the limit is 80%" in shown.stdout
+    assert run("plan", "check", str(plan), "--model", model, "--limit", "network-in=100%").exit_code == ExitCode.DONE

@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from drover.cli.exits import ExitCode
 from drover.cli.main import cli
-from drover.cli.plan_file import parse_plan, split
+from drover.cli.plan_file import parse_plan
+from drover.client.commands import split
 from drover.errors import ConfigurationError
 from drover.events.bounds import MAX_PARTITIONS
 from drover.events.codec import MAX_COMMAND_BYTES, encode_command

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from drover.client import Client, OutcomeMissingError, Sent, fold_shards
+from drover.client import Client, OutcomeMissingError, Sent
+from drover.client.history import fold_shards
 from drover.client.time_travel import Point, travel
 from drover.events.commands import Freeze
 from drover.events.topics import TopicNames, shard_of

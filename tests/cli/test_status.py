@@ -124,7 +124,7 @@ def replace_plan(view: View, plan: Plan) -> View:
 
 def test_a_plan_that_was_forgotten_is_not_followed_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """For 7 days a command that is sent again is a repetition; of its plan, 10,000 later ones leave nothing."""
-    monkeypatch.setattr(status, "FOUND_WITHIN_S", 0.1, raising=False)
+    monkeypatch.setattr(status, "APPEARS_WITHIN_S", 0.1)
     monkeypatch.setattr(status, "watch", _Endless(is_seen=False).watch)
     with pytest.raises(Failure, match="drover history --cluster prod --plan p"):
         followed("json")
@@ -148,7 +148,7 @@ def test_the_status_of_a_plan_is_followed_until_the_plan_has_ended(
 
 
 def test_the_status_of_a_plan_that_is_not_there_is_not_followed_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status, "FOUND_WITHIN_S", 0.1)
+    monkeypatch.setattr(status, "APPEARS_WITHIN_S", 0.1)
     monkeypatch.setattr(status, "watch", _Endless(is_seen=False).watch)
     with pytest.raises(Failure, match="there is no plan elsewhere in prod"):
         follow_status(LogConnection("kafka:9092"), Choice(CLUSTER, "elsewhere"), "table")

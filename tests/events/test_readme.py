@@ -93,7 +93,7 @@ def test_the_example_is_such_a_message(name: str) -> None:
     assert set(json.loads(example)) <= known
 
 
-@pytest.mark.parametrize("language", ["sh", "java", "go"])
+@pytest.mark.parametrize("language", ["sh", "python", "js", "java", "go"])
 def test_every_language_sends_the_same_command(language: str) -> None:
     text = README.read_text(encoding="utf-8").split("\n## From other languages\n")[1].split("\n## ")[0]
     (example,) = re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import urllib.request
-import venv
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,7 @@ import pytest
 from drover.extras import LIBRARIES
 from drover.local import local_cluster
 from drover.local.layout import WORKER
-from tests.architecture.repository import ROOT
-from tests.docker.packages import UV, build, site_of, uv
+from tests.docker.packages import UV, site_of
 
 pytestmark = pytest.mark.story
 
@@ -32,20 +30,6 @@ for name in names:
         importlib.import_module(name)
 print(len(names))
 """
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment that holds the wheel with its dependencies, in the versions of the lock."""
-    home = tmp_path_factory.mktemp("empty")
-    where = home / "environment"
-    venv.create(where, with_pip=False)
-    locked = home / "locked.txt"
-    uv("export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--output-file", str(locked))
-    python = str(where / "bin" / "python")
-    uv("pip", "install", "--quiet", "--python", python, "--require-hashes", "--compile-bytecode", "-r", str(locked))
-    uv("pip", "install", "--quiet", "--python", python, str(build(ROOT, home / "dist", "--wheel")))
-    return where
 
 
 def variables(environment: Path) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The programs in events/README.md, run as they are printed: what they send is a command where its shard reads it.
 
-Java if a JDK is installed, the shell's if there is kcat. What they and Go's send is decoded by
+Python in any case, Java if a JDK is installed, the shell's if there is kcat, and JavaScript if the variable
+`DROVER_TEST_NODE_MODULES` names a folder with its client. What they and Go's send is decoded by
 `tests/events/test_readme.py` in any case; compiling Go's client would take minutes.
 """
 
@@ -9,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from drover.local import LocalCluster
 from tests.integration.support import installation
 
 pytestmark = [pytest.mark.cluster, pytest.mark.story]
+NODE_MODULES = "DROVER_TEST_NODE_MODULES"
 README = Path(__file__).parents[2] / "events" / "README.md"
 
 
@@ -58,11 +61,23 @@ def in_java(directory: Path, text: str) -> None:
     run(directory, "java", "SendAlter", CLASSPATH=libraries)
 
 
+def in_python(directory: Path, text: str) -> None:
+    run(directory, sys.executable, "-c", text)
+
+
+def in_javascript(directory: Path, text: str) -> None:
+    (directory / "node_modules").symlink_to(os.environ[NODE_MODULES])
+    (directory / "send.mjs").write_text(text, encoding="utf-8")
+    run(directory, "node", "send.mjs")
+
+
 async def test_the_programs_of_other_languages_send_a_command_to_its_shard(
     local_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     known = {
         "sh": (in_shell, bool(shutil.which("kcat"))),
+        "python": (in_python, True),
+        "js": (in_javascript, NODE_MODULES in os.environ),
         "java": (in_java, bool(shutil.which("javac"))),
     }
     programs = {language: program for language, (program, is_there) in known.items() if is_there}
@@ -71,7 +86,8 @@ async def test_the_programs_of_other_languages_send_a_command_to_its_shard(
         for language, program in programs.items():
             text = example(language)
             assert ("kafka-1:9092" in text, "drover.alter" in text) == (True, True)
-            text = text.replace("kafka-1:9092", local_cluster.bootstrap).replace("drover.alter", topic)
+            server = local_cluster.bootstrap.split(",")[0]
+            text = text.replace("kafka-1:9092", server).replace("drover.alter", topic)
             await asyncio.to_thread(program, tmp_path, text)
         async with LogReader(made.connection) as reader:
             shards = range(DEFAULT_SHARDS)

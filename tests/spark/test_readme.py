@@ -41,7 +41,7 @@ def test_the_command_line_shows_every_table_that_sqlite_keeps() -> None:
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_a_section_of_an_audit_is_documented_column_by_column_with_its_units(name: str) -> None:
-    parts = re.split(r"^#### (.*)$", README.split("\n## Tables\n", maxsplit=1)[0], flags=re.MULTILINE)
+    parts = re.split(r"^### (.*)$", README.split("\n## Tables\n", maxsplit=1)[0], flags=re.MULTILINE)
     text = dict(zip(parts[1::2], parts[2::2], strict=True))[f"`{name}`"]
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+?) \| (.+?) \|$", text, flags=re.MULTILINE)
     assert rows == [(one.name, one.kind, one.unit, one.meaning) for one in SECTIONS[name].columns]

@@ -1,28 +1,20 @@
-"""The examples of docs/testing-with-drover.md, run as files of a project outside the repository."""
+"""The settings of docs/testing-your-tools.md, and runs of pytest in projects outside the repository.
+
+The page's examples run from the installed wheel: tests/install/test_documented_programs.py.
+"""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import drover.testing
-from tests.architecture.repository import ROOT
-
-FILE = re.compile(r"```python\n# (\w+\.py)\n(.*?)```", re.DOTALL)
+from tests.testing.pages import programs
 
 
-def examples() -> dict[str, str]:
-    """The files that the page shows, by name."""
-    return dict(FILE.findall((ROOT / "docs" / "testing-with-drover.md").read_text(encoding="utf-8")))
-
-
-def run_pytest(directory: Path, *files: str, options: tuple[str, ...] = ()) -> str:
-    """Write these files of the page to a project of its own, run its tests, and return what pytest prints."""
-    for name in files:
-        (directory / name).write_text(examples()[name], encoding="utf-8")
+def run_pytest(directory: Path, *, conftest: str = "", options: tuple[str, ...] = ()) -> str:
+    """Run the tests in a directory, and return what pytest prints."""
+    (directory / "conftest.py").write_text(conftest, encoding="utf-8")
     done = subprocess.run(
         (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options),
         cwd=directory,
@@ -37,11 +29,8 @@ def run_pytest(directory: Path, *files: str, options: tuple[str, ...] = ()) -> s
     return done.stdout
 
 
-def test_the_example_on_model_clusters_passes(tmp_path: Path) -> None:
-    assert "3 passed" in run_pytest(tmp_path, "test_evacuation.py")
-
-
 def test_the_settings_are_those_that_a_project_overrides(tmp_path: Path) -> None:
+    settings = programs("testing-your-tools.md")["conftest.py"]
     (tmp_path / "test_settings.py").write_text(
         "async def test_settings(drover_model, drover_local_settings, drover_local_cluster_settings):\n"
         "    assert sorted(drover_model.cluster.brokers) == [1, 2, 3, 4, 5, 6]\n"
@@ -49,13 +38,7 @@ def test_the_settings_are_those_that_a_project_overrides(tmp_path: Path) -> None
         "    assert drover_local_settings.limits == {'max_moves_per_broker': 2}\n"
         "    assert drover_local_cluster_settings.racks == 2\n"
     )
-    assert "1 passed" in run_pytest(tmp_path, "conftest.py", options=("-o", "asyncio_mode=auto"))
-
-
-@pytest.mark.cluster
-@pytest.mark.story
-def test_the_example_on_real_brokers_passes(tmp_path: Path) -> None:
-    assert "1 passed" in run_pytest(tmp_path, "test_on_kafka.py", "conftest.py")
+    assert "1 passed" in run_pytest(tmp_path, conftest=settings, options=("-o", "asyncio_mode=auto"))
 
 
 def test_a_run_of_pytest_that_uses_no_fixture_imports_none_of_what_they_need(tmp_path: Path) -> None:

@@ -13,11 +13,12 @@ import msgspec
 from msgspec import Meta
 
 from drover.cli.capacity_file import parse_capacities
-from drover.cli.help import completing
+from drover.cli.help import completing, did_you_mean
 from drover.cli.invocation import Invocation, all_options
 from drover.cli.output import listed, plural, read_text, say
 from drover.cli.parameters import BROKERS, DURATION, NamedPath
 from drover.client.history import fold_cluster
+from drover.cluster.reach import check_reachable
 from drover.cluster_model import Knowledge, Look, MeasuredRates, hidden_topics, model_of, rates_between
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.events.fields import BrokerId, Index
@@ -259,7 +260,9 @@ def topics_matching(patterns: Iterable[str], model: ClusterModel) -> tuple[str, 
     for pattern in patterns:
         matching = fnmatch.filter(topics, pattern)
         if not matching:
-            raise ConfigurationError(f"no topic of the cluster is called {pattern}")
+            raise ConfigurationError(
+                f"no topic of the cluster is called {pattern}. {did_you_mean(pattern, topics)}".rstrip()
+            )
         selected += matching
     return tuple(dict.fromkeys(selected))
 
@@ -347,12 +350,16 @@ async def _look_at_loads(driver: "KafkaDriver") -> Look:
 
 @asynccontextmanager
 async def open_driver(settings: Settings, cluster: str, timeout_ms: int) -> AsyncIterator["KafkaDriver"]:
-    """Open a driver for a configured cluster. Raises `ConfigurationError` for any other cluster."""
+    """Open a driver for a configured cluster.
+
+    Raises `ConfigurationError` for any other cluster, and `ClusterUnavailableError` soon if nobody listens there.
+    """
     from drover.cluster.kafka import KafkaDriver  # noqa: PLC0415 - the Kafka client costs start-up time
 
     if cluster not in settings.clusters:
         raise ConfigurationError(f"cluster {cluster} is not configured: add [clusters.{cluster}] to the settings file")
     configured = settings.clusters[cluster]
+    await check_reachable(configured.bootstrap)
     options = configured.security.client_options(f"clusters.{cluster}.security")
     driver = KafkaDriver(cluster, configured.bootstrap, options, call_timeout_ms=timeout_ms)
     try:

@@ -138,7 +138,7 @@ class ShardHost:
         records = await self._snapshots.replay(self.log)
         for shard in self.shards:
             if shard.fold.position == 0:
-                raise ConfigurationError(f"shard {shard.number} has no first record: run `drover topics init`")
+                raise ConfigurationError(f"shard {shard.number} has no first record: run `drover log init`")
         _log.info("the log was replayed", records=records, seconds=round(monotonic() - began, 2))
         self.is_replayed = True
         self._tasks = [

@@ -130,7 +130,7 @@ def main() -> None:
         terminal = Terminal(Path(name), console)
         terminal.run("local", "up")
         try:
-            terminal.run("topics", "init")
+            terminal.run("log", "init")
             terminal.run("local", "seed", "orders", f"--partitions={PARTITIONS}", f"--megabytes={MEGABYTES}")
             (terminal.directory / "plan.json").write_text(json.dumps(PLAN), encoding="utf-8")
             with terminal.in_background("worker", "--listen", "127.0.0.1:0"):

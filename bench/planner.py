@@ -20,11 +20,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.planner_clusters import Description, Judgement, Sizes, describe, judge, read
-from bench.planner_loads import LoadSizes, describe_loads, judge_loads
+from bench.planner_loads import FULL, LoadSizes, describe_loads, judge_loads
 from bench.results import AtMost, Benchmark, Row, check, say
 from bench.rig import REPOSITORY
 from drover.cli.model import parse_model
 from drover.planner.goals import Add, Balance, Drain, Goal, Limits
+from drover.planner.loads import Load
 from drover.planner.propose import propose
 
 REFUSED = 2
@@ -101,7 +102,7 @@ def _load_rows(case: LoadCase) -> list[Row]:
         each["alive"] = each["id"] not in case.dead
     model = parse_model(json.dumps(description), case.name)
     begun = time.process_time()
-    proposal = propose(model, case.goal, Limits(reorder_all=True))
+    proposal = propose(model, case.goal, Limits(reorder_all=True, limits={Load.DISK: FULL}))
     seconds = time.process_time() - begun
     targets = {(topic, number): after for topic, number, after in proposal.targets}
     verdict = judge_loads(description, targets, case.dead)

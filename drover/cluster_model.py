@@ -6,11 +6,31 @@ from dataclasses import dataclass, field, replace
 
 from drover.events.partitions import TopicPartition
 from drover.facts import PartitionFacts
-from drover.inventory import Inventory, LogDirectory, RegisteredBroker
+from drover.inventory import Inventory, LogDirectory, Positions, RegisteredBroker
 from drover.planner.disks import DiskRemark, closed_by_disks
 from drover.planner.model import Broker, ClusterModel, LogDir, Partition
 
 Rates = Mapping[TopicPartition, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A look at a cluster, of which two give rates: its inventory, and how far producers and consumers have come."""
+
+    inventory: Inventory
+    positions: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRates:
+    """Bytes per second by partition: what producers write, and what the members of groups read.
+
+    `unread` says in sentences why nothing is known of what is read.
+    """
+
+    written: Rates
+    read: Rates
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +41,9 @@ class Knowledge:
     `moving` are the partitions that Drover is moving or will move by its log; a new plan leaves them alone, as it does
     the brokers that are `held`. `dead` brokers count as dead whatever the cluster shows. `destinations` are the brokers
     that are to get a replica of a moving partition, so that the bytes still to be copied are planned for only once;
-    `targets` are the lists at which Drover's moves end. `rates` are bytes appended per second. `demoted` are brokers
-    that should not lead, by topic; brokers that should lead nothing are in `demoted_everywhere`. `emptied` and `filled`
-    are the brokers that open plans empty and fill, with the plan's name and author.
+    `targets` are the lists at which Drover's moves end. `rates` are what is written and read per second. `demoted` are
+    brokers that should not lead, by topic; brokers that should lead nothing are in `demoted_everywhere`. `emptied` and
+    `filled` are the brokers that open plans empty and fill, with the plan's name and author.
     """
 
     excluded: Collection[int] = frozenset()
@@ -33,28 +53,84 @@ class Knowledge:
     moving: Collection[TopicPartition] = frozenset()
     destinations: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
     targets: Mapping[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
-    rates: Rates | None = None
+    rates: MeasuredRates | None = None
     demoted: Mapping[str, Collection[int]] = field(default_factory=dict)
     demoted_everywhere: Collection[int] = frozenset()
     emptied: Mapping[int, str] = field(default_factory=dict)
     filled: Mapping[int, str] = field(default_factory=dict)
 
 
-def rates_between(earlier: Inventory, later: Inventory) -> dict[TopicPartition, float]:
-    """Return the bytes per second that were appended between two observations, by the leaders' sizes on disk.
+def rates_between(earlier: Look, later: Look) -> MeasuredRates:
+    """Return what is written to each partition and read from it between two looks.
 
-    A partition whose leader has deleted segments meanwhile may count as idle. A partition without a leader, or missing
-    from one of the observations, is left out.
+    What is written is by the growth of the leader's log; where segments were deleted meanwhile, by the new offsets, at
+    the mean bytes of an offset. What is read is by the offsets that groups have committed, at the bytes of those that
+    were written meanwhile, or else at that mean: consumers that commit nothing are not seen. A partition without a
+    leader, or missing from one of the looks, is left out.
     """
-    elapsed_s = (later.seen_ms - earlier.seen_ms) / 1000
-    assert elapsed_s > 0, "the second observation is later"
-    rates: dict[TopicPartition, float] = {}
-    for partition, facts in later.partitions.items():
-        before = _leaders_bytes(earlier, partition, facts.leader)
-        after = _leaders_bytes(later, partition, facts.leader)
-        if before is not None and after is not None:
-            rates[partition] = max(0, after - before) / elapsed_s
-    return rates
+    assert later.inventory.seen_ms > earlier.inventory.seen_ms, "the second look is later"
+    unread = tuple(dict.fromkeys((*earlier.positions.unread, *later.positions.unread)))
+    written: dict[TopicPartition, float] = {}
+    read: dict[TopicPartition, float] = {}
+    for partition in later.inventory.partitions:
+        rate = _written(partition, earlier, later)
+        if rate is not None:
+            written[partition] = rate
+        if not unread and (rate := _read(partition, earlier, later)) is not None:
+            read[partition] = rate
+    return MeasuredRates(written, read, unread)
+
+
+def _written(partition: TopicPartition, earlier: Look, later: Look) -> float | None:
+    grown, offsets = _grown(partition, earlier, later), _offsets_written(partition, earlier, later)
+    if grown is None:
+        return None
+    if earlier.positions.begins.get(partition) == later.positions.begins.get(partition) or offsets is None:
+        return max(0, grown) / _elapsed_s(earlier.inventory.seen_ms, later.inventory.seen_ms)
+    return offsets * (_mean_bytes(partition, later) or 0.0) / _elapsed_positions_s(earlier, later)
+
+
+def _read(partition: TopicPartition, earlier: Look, later: Look) -> float | None:
+    """Return what groups read; None if they have read something whose size nobody knows."""
+    before, after = earlier.positions.committed, later.positions.committed
+    offsets = sum(
+        max(0, committed[partition] - before[group][partition])
+        for group, committed in after.items()
+        if partition in committed and partition in before.get(group, {})
+    )
+    if not offsets:
+        return 0.0
+    grown, new = _grown(partition, earlier, later), _offsets_written(partition, earlier, later)
+    is_whole = earlier.positions.begins.get(partition) == later.positions.begins.get(partition)
+    each = grown / new if grown and grown > 0 and new and is_whole else _mean_bytes(partition, later)
+    return None if each is None else offsets * each / _elapsed_positions_s(earlier, later)
+
+
+def _grown(partition: TopicPartition, earlier: Look, later: Look) -> int | None:
+    leader = later.inventory.partitions[partition].leader
+    before = _leaders_bytes(earlier.inventory, partition, leader)
+    after = _leaders_bytes(later.inventory, partition, leader)
+    return None if before is None or after is None else after - before
+
+
+def _offsets_written(partition: TopicPartition, earlier: Look, later: Look) -> int | None:
+    before, after = earlier.positions.ends.get(partition), later.positions.ends.get(partition)
+    return None if before is None or after is None else max(0, after - before)
+
+
+def _mean_bytes(partition: TopicPartition, look: Look) -> float | None:
+    """Return the mean bytes of an offset on the leader's disks; None if there is none."""
+    begin, end = look.positions.begins.get(partition), look.positions.ends.get(partition)
+    size = _leaders_bytes(look.inventory, partition, look.inventory.partitions[partition].leader)
+    return size / (end - begin) if size is not None and begin is not None and end is not None and end > begin else None
+
+
+def _elapsed_positions_s(earlier: Look, later: Look) -> float:
+    return _elapsed_s(earlier.positions.seen_ms, later.positions.seen_ms)
+
+
+def _elapsed_s(began_ms: int, ended_ms: int) -> float:
+    return max(1, ended_ms - began_ms) / 1000
 
 
 def hidden_topics(inventory: Inventory) -> tuple[str, ...]:
@@ -148,7 +224,8 @@ def _partition(key: TopicPartition, facts: PartitionFacts, inventory: Inventory,
         leader=facts.leader,
         isr=facts.isr,
         size_bytes=_size(key, facts, inventory),
-        write_bytes_per_s=None if knowledge.rates is None else knowledge.rates.get(key),
+        write_bytes_per_s=None if knowledge.rates is None else knowledge.rates.written.get(key),
+        read_bytes_per_s=None if knowledge.rates is None else knowledge.rates.read.get(key),
         internal=key.topic in inventory.internal_topics or key.topic in knowledge.own_topics,
         moving=facts.move is not None or key in knowledge.moving,
         topic_id=facts.topic_id,

@@ -90,6 +90,23 @@ class Inventory:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """How far producers and consumers have come: offsets by partition, asked of the leaders.
+
+    `seen_ms` is the observer's monotonic clock when the answers were there. `begins` are the first offsets on the
+    leaders' disks, `ends` the next ones that are written; a partition whose leader did not answer is in neither.
+    `committed` are the committed offsets of each group. `unread` says in sentences what keeps groups from being read,
+    in which case nobody knows what is read.
+    """
+
+    seen_ms: int
+    begins: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+    committed: Mapping[str, Mapping[TopicPartition, int]]
+    unread: tuple[str, ...] = ()
+
+
 def named_brokers(
     registered: Mapping[int, RegisteredBroker], partitions: Mapping[TopicPartition, PartitionFacts]
 ) -> dict[int, RegisteredBroker]:

@@ -105,7 +105,7 @@ async def _serve(settings: Settings, cluster: str | None) -> None:
     projection = Projection(settings, metrics, cluster)
     host, port = settings.zookeeper.address
     live = (Check("loop", ok=True, detail="runs, since it answers"),)
-    remedy = "`zookeeper.listen` or `drover project --listen`"
+    remedy = "`zookeeper.listen` or `drover zookeeper run --listen`"
     async with HealthServer(
         host, port, live=lambda: live, ready=projection.checks, metrics=metrics, remedy=remedy
     ) as server:

@@ -201,7 +201,7 @@ class ClusterWriter:
             if looks > LEAST_LOOKS and time.monotonic() >= deadline_s:
                 raise ConfigurationError(
                     f"{self.tree.base} follows a log up to {place}, this log ends before: is it another one? If it is "
-                    "the right one, make the tree anew with `drover project rebuild`"
+                    "the right one, make the tree anew with `drover zookeeper rebuild`"
                 )
             await self._wait(self._times.follow_s)
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from drover.cli.exits import ExitCode
+from drover.cli.help import PLANS, drover_command, plan_option
 from drover.cli.invocation import Invocation, all_options, pass_invocation
 from drover.cli.output import console, listed, plural, print_document, say, table
 from drover.cli.parameters import RATE, check_rate
@@ -40,33 +41,38 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 # The options of a plan.
 alter_options = all_options(
-    click.option("--plan", metavar="NAME", help="The plan's name; several commands may share it.  [default: the id]"),
-    click.option("--throttle", type=RATE, metavar="RATE", help="Per broker: 10MB/s, 50MiB, or bytes per second."),
-    click.option(
+    plan_option(
+        "--plan",
+        shell_complete=PLANS,
+        metavar="NAME",
+        help="The plan's name; several commands may share it.  [default: the id]",
+    ),
+    plan_option("--throttle", type=RATE, metavar="RATE", help="Per broker: 10MB/s, 50MiB, or bytes per second."),
+    plan_option(
         "--throttle-may-rise-to",
         type=RATE,
         metavar="RATE",
         help="Drover may raise the throttle up to this rate while copies cannot keep up with the writes.",
     ),
-    click.option("--force", is_flag=True, help="Accept a throttle below 1 kB/s or above 100 GB/s."),
-    click.option(
+    plan_option("--force", is_flag=True, help="Accept a throttle below 1 kB/s or above 100 GB/s."),
+    plan_option(
         "--priority",
         type=click.Choice([priority.value for priority in Priority]),
         help="The plan's share of free slots: ten times that of the next lower priority.  [default: normal]",
     ),
-    click.option(
+    plan_option(
         "--windows",
         metavar="TEXT",
         help='When steps of the plan may begin: "mon-fri 22:00-05:00 Europe/Berlin".  [default: at any time]',
     ),
-    click.option(
+    plan_option(
         "--stepping",
         type=click.Choice([stepping.value for stepping in Stepping]),
         help="How partitions get to their targets (KIP-435): grow adds replicas in steps and drops the old ones at the "
         "end; swap drops in each step as many as it adds; single does it in one call.  [default: the cluster's]",
     ),
-    click.option("--queue", is_flag=True, help="Queue behind everything that was accepted before (KIP-236)."),
-    click.option("--follow", is_flag=True, help="Show the plan's progress until it ends."),
+    plan_option("--queue", is_flag=True, help="Queue behind everything that was accepted before (KIP-236)."),
+    plan_option("--follow", is_flag=True, help="Show the plan's progress until it ends."),
 )
 
 
@@ -168,9 +174,14 @@ def _target_cells(target: PartitionTarget) -> tuple[str, str, str]:
     return str(target.key), replicas, asserted
 
 
-@click.command()
+@drover_command(
+    example="drover alter plan.json --plan friday --throttle 50MB/s --reason 'drain broker 3' --follow\n"
+    "drover alter --undo friday --reason 'latency is worse'"
+)
 @click.argument("files", metavar="[PLAN.json]...", nargs=-1, type=plan_file_type)
-@click.option("--undo", metavar="PLAN", help="Instead of a file: undo what this plan has completed.")
+@click.option(
+    "--undo", shell_complete=PLANS, metavar="PLAN", help="Instead of a file: undo what this plan has completed."
+)
 @click.option(
     "--plan-hash", metavar="HASH", help="Refuse if the cluster has changed since `drover plan` made this plan."
 )

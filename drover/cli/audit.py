@@ -13,6 +13,7 @@ import msgspec
 
 from drover import __version__
 from drover.cli.exits import ExitCode, Failure
+from drover.cli.help import PLANS, TOPICS, drover_group
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import at_least, console, duration, output_option, plural, print_document, say, table, timestamp
 from drover.cli.parameters import MOMENT, NamedPath
@@ -98,15 +99,15 @@ async def compare_trees(settings: Settings, only: str | None, shards: int, broke
     return compared
 
 
-@click.group(invoke_without_command=True)
+@drover_group(invoke_without_command=True, example="drover audit --since 30d --plan friday")
 @click.option("--since", "since_ms", type=MOMENT, help="From this time on: 2h, 2026-10-01 or 2026-10-01T15:04Z.")
 @click.option("--until", "until_ms", type=MOMENT, help="Up to this time, written the same way.")
 @click.option("--offsets", metavar="SHARD:FIRST-LAST,...", help="These records, as an earlier audit printed them.")
-@click.option("--plan", metavar="NAME", help="Only this plan.")
-@click.option("--topic", metavar="T", help="Only this topic's partitions.")
+@click.option("--plan", shell_complete=PLANS, metavar="NAME", help="Only this plan.")
+@click.option("--topic", shell_complete=TOPICS, metavar="T", help="Only this topic's partitions.")
 @click.option("--by", metavar="WHO", help="Only commands of this person or program.")
 @click.option("--section", type=click.Choice(tuple(SECTIONS)), help="Only this section; for table, json and csv.")
-@click.option("--to", "to", type=NamedPath(), help="File for html, directory for csv and parquet.")
+@click.option("--out", type=NamedPath(), help="File for html, directory for csv and parquet.")
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True, help="How to print.")
 @common_options
 @pass_invocation
@@ -145,28 +146,28 @@ def audit(context: click.Context, /, invocation: Invocation, **asked: Any) -> No
     try:
         _show(report, log, asked, {name: value for name, value in named.items() if value is not None})
     except OSError as error:
-        raise Failure(f"{asked['to']} cannot be written: {error}") from error
+        raise Failure(f"{asked['out']} cannot be written: {error}") from error
 
 
 def _check(asked: dict[str, Any]) -> None:
     """Refuse contradictory options before anything is started."""
-    output, to, section = asked["output"], asked["to"], asked["section"]
+    output, out, section = asked["output"], asked["out"], asked["section"]
     if asked["offsets"] is not None and (asked["since_ms"] is not None or asked["until_ms"] is not None):
         raise click.UsageError("--offsets excludes --since and --until: give either the records or the times")
     if None not in {asked["since_ms"], asked["until_ms"]} and asked["since_ms"] > asked["until_ms"]:
         raise click.UsageError("--since is later than --until")
-    if output == "parquet" and to is None:
-        raise click.UsageError("-o parquet writes a file for each section: name a directory with --to")
-    if output == "csv" and (to is None) == (section is None):
+    if output == "parquet" and out is None:
+        raise click.UsageError("-o parquet writes a file for each section: name a directory with --out")
+    if output == "csv" and (out is None) == (section is None):
         raise click.UsageError(
-            "-o csv prints one section, named with --section, or writes all to a directory with --to"
+            "-o csv prints one section, named with --section, or writes all to a directory with --out"
         )
-    if to is not None and output in {"table", "json"}:
-        raise click.UsageError(f"--to goes with -o html, csv and parquet; -o {output} prints")
+    if out is not None and output in {"table", "json"}:
+        raise click.UsageError(f"--out goes with -o html, csv and parquet; -o {output} prints")
     if section is not None and output in {"parquet", "html"}:
         raise click.UsageError(f"--section goes with -o table, json and csv; -o {output} has all")
-    if to is not None:
-        _check_writable(to, is_directory=output != "html")
+    if out is not None:
+        _check_writable(out, is_directory=output != "html")
 
 
 def _check_writable(to: Path, *, is_directory: bool) -> None:
@@ -176,7 +177,7 @@ def _check_writable(to: Path, *, is_directory: bool) -> None:
     except OSError as error:  # the user may not search a directory above it
         obstacle = str(error)
     if obstacle is not None:
-        raise click.BadParameter(f"{to} cannot be written: {obstacle}", param_hint="--to")
+        raise click.BadParameter(f"{to} cannot be written: {obstacle}", param_hint="--out")
 
 
 def _obstacle(place: Path, *, is_directory: bool) -> str | None:
@@ -235,18 +236,18 @@ async def _bounds(connection: LogConnection) -> tuple[dict[int, int], dict[int, 
 
 
 def _show(report: "Report", log: "Log", asked: dict[str, Any], named: dict[str, str]) -> None:
-    output, to, section = asked["output"], asked["to"], asked["section"]
+    output, out, section = asked["output"], asked["out"], asked["section"]
     match output:
         case "table":
             print_report(report, section)
         case "json":
             print_json(report, section)
-        case "csv" if to is None:
+        case "csv" if out is None:
             print_csv(report, section)
         case "html":
-            write_page(report, _made(log, asked, named), to)
+            write_page(report, _made(log, asked, named), out)
         case _:
-            write_files(report, output, to)
+            write_files(report, output, out)
 
 
 def _made(log: "Log", asked: dict[str, Any], named: dict[str, str]) -> "Made":
@@ -265,7 +266,7 @@ def _made(log: "Log", asked: dict[str, Any], named: dict[str, str]) -> "Made":
     )
 
 
-@audit.command()
+@audit.command(example="drover audit verify")
 @output_option
 @common_options
 @pass_invocation
@@ -290,7 +291,7 @@ def verify(invocation: Invocation, output: str) -> None:
     print_verification(verification, trees, output)
     if settings.zookeeper.hosts is not None and not settings.zookeeper.project:
         say(
-            "ZooKeeper was not compared because zookeeper.project is not true; `drover project verify` compares it.",
+            "ZooKeeper was not compared because zookeeper.project is not true; `drover zookeeper verify` compares it.",
             err=True,
         )
     if broken:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import click
 
 from drover.cli.exits import ExitCode, Failure
+from drover.cli.help import BROKERS, drover_group
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.model import CALL_TIMEOUT_MS, open_driver
 from drover.cli.output import amount, console, listed, output_option, plural, print_document, say, table, timestamp
@@ -41,12 +42,12 @@ at_option = click.option(
 PAUSE_S = 0.5
 
 
-@click.group()
+@drover_group()
 def broker() -> None:
     """Report that a broker failed or returned, drain its leaders or hold it."""
 
 
-@broker.command()
+@broker.command(example="drover broker failed 3 --at 10m --reason 'rack power'")
 @broker_argument
 @at_option
 @write_options
@@ -62,7 +63,7 @@ def failed(invocation: Invocation, number: int, at: tuple[int, bool] | None, **o
     )
 
 
-@broker.command()
+@broker.command(example="drover broker returned 3 --reason 'power is back'")
 @broker_argument
 @at_option
 @write_options
@@ -75,7 +76,11 @@ def returned(invocation: Invocation, number: int, at: tuple[int, bool] | None, *
     )
 
 
-@broker.command(name="drain-leaders")
+@broker.command(
+    name="drain-leaders",
+    example="drover broker drain-leaders 3 --for 2h --reason 'restart'\n"
+    "drover broker drain-leaders 3 --undo --reason 'restarted'",
+)
 @broker_argument
 @click.option("--undo", is_flag=True, help="Let the broker lead its partitions again.")
 @click.option("--for", "for_s", type=DURATION, metavar="TIME", help="End the drain after this time: 2h.")
@@ -119,7 +124,7 @@ def _milliseconds(at: tuple[int, bool] | None, id_: str | None) -> int:
     return at_ms
 
 
-@broker.command()
+@broker.command(example="drover broker hold 3 --as destination --reason 'disk is nearly full'")
 @broker_argument
 @click.option(
     "--as",
@@ -136,7 +141,7 @@ def hold(invocation: Invocation, number: int, role: str, **options: Any) -> None
     send_one(invocation, "hold", options, lambda envelope: HoldBroker(**envelope, broker=number, role=HoldRole(role)))
 
 
-@broker.command()
+@broker.command(example="drover broker release 3 --reason 'new disk'")
 @broker_argument
 @write_options
 @pass_invocation
@@ -245,12 +250,12 @@ def _why_unfinished(state: ClusterState, broker: int, progress: Waiting) -> str:
     )
 
 
-@click.group()
+@drover_group()
 def heal() -> None:
-    """Show and control the healing of brokers that stay away."""
+    """Replace brokers that stay away in every replica list, by themselves or at once; show and control it."""
 
 
-@heal.command()
+@heal.command(example="drover heal status")
 @output_option
 @common_options
 @pass_invocation
@@ -274,8 +279,8 @@ def status(invocation: Invocation, output: str) -> None:
         say(line)
 
 
-@heal.command()
-@click.argument("number", metavar="[N]", type=BROKER, required=False)
+@heal.command(example="drover heal plan 3")
+@click.argument("number", shell_complete=BROKERS, metavar="[N]", type=BROKER, required=False)
 @output_option
 @common_options
 @pass_invocation
@@ -313,7 +318,7 @@ def plan(invocation: Invocation, number: int | None, output: str) -> None:
         say(f"{partition.topic}:{partition.partition} stays, {partition.why.value}: {partition.detail}")
 
 
-@heal.command()
+@heal.command(example="drover heal start 3 --reason 'it will not come back'")
 @broker_argument
 @write_options
 @pass_invocation
@@ -322,7 +327,7 @@ def start(invocation: Invocation, number: int, **options: Any) -> None:
     _send_heal(invocation, "start", number, options)
 
 
-@heal.command()
+@heal.command(example="drover heal skip 3 --reason 'back within the hour'")
 @broker_argument
 @write_options
 @pass_invocation
@@ -331,8 +336,8 @@ def skip(invocation: Invocation, number: int, **options: Any) -> None:
     _send_heal(invocation, "skip", number, options)
 
 
-@heal.command()
-@click.argument("number", metavar="[N]", type=BROKER, required=False)
+@heal.command(example="drover heal stop 3 --rollback --reason 'it is back'")
+@click.argument("number", shell_complete=BROKERS, metavar="[N]", type=BROKER, required=False)
 @click.option("--rollback", is_flag=True, help="Also roll the running chunk back.")
 @write_options
 @pass_invocation

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from drover.cli.exits import ExitCode
+from drover.cli.help import drover_group
 from drover.cli.invocation import DEFAULT_CLUSTER, Invocation, all_options, common_options, pass_invocation
 from drover.cli.output import console, output_option, print_document, say, table
 from drover.cli.parameters import NamedPath
@@ -38,26 +39,28 @@ bootstrap = {bootstrap}
 """
 
 
-@click.group()
+@drover_group()
 def config() -> None:
     """Make, check and show the settings."""
 
 
-@config.command(name="init")
-@click.option("--to", type=NamedPath(dir_okay=False), metavar="FILE", help=f"The file to make.  [default: {FILE_NAME}]")
+@config.command(name="init", example="drover config init --bootstrap-server kafka-1:9092 --cluster prod")
+@click.option(
+    "--out", type=NamedPath(dir_okay=False), metavar="FILE", help=f"The file to make.  [default: {FILE_NAME}]"
+)
 @click.option("--context", metavar="NAME", help="Make the file of a context instead; see `drover context`.")
 @common_options
 @pass_invocation
-def init(invocation: Invocation, to: Path | None, context: str | None) -> None:
+def init(invocation: Invocation, out: Path | None, context: str | None) -> None:
     """Write a settings file to begin with; an existing one is left alone.
 
     With --bootstrap-server and --command-config it connects as they say, passwords included, so that only you may read
     it: `drover config init --bootstrap-server kafka-1:9093 --command-config client.properties --cluster prod`.
     """
-    if to is not None and context is not None:
-        raise click.UsageError("--to and --context exclude each other: choose one")
+    if out is not None and context is not None:
+        raise click.UsageError("--out and --context exclude each other: choose one")
     cluster = invocation.cluster_of_flags() or {"bootstrap": EXAMPLE_BOOTSTRAP}
-    file = context_file(context) if context is not None else to or Path(FILE_NAME)
+    file = context_file(context) if context is not None else out or Path(FILE_NAME)
     name = checked_name(invocation.cluster or context or DEFAULT_CLUSTER)
     _write_new(file, settings_text(name, cluster))
     say(f"Wrote {file}.")
@@ -85,7 +88,7 @@ def _write_new(file: Path, text: str) -> None:
         stream.write(text)
 
 
-@config.command()
+@config.command(example="drover config check")
 @common_options
 @pass_invocation
 def check(invocation: Invocation) -> None:
@@ -124,7 +127,7 @@ def _connections_text(settings: Settings) -> str:
     return f"clusters {names}; the log at {settings.log.bootstrap}"
 
 
-@config.command()
+@config.command(example="drover config show --origin")
 @click.option("--origin", is_flag=True, help="Also say where each value comes from.")
 @output_option
 @common_options
@@ -161,7 +164,7 @@ def _shown(value: Any) -> str:
     return "-" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
-@click.group()
+@drover_group()
 def context() -> None:
     """Choose among several settings files; `drover config init --context NAME` makes one."""
 
@@ -172,7 +175,7 @@ use_options = all_options(
 )
 
 
-@context.command()
+@context.command(example="drover context use prod")
 @use_options
 def use(name: str | None, *, nothing: bool) -> None:
     """Use the context NAME for every command from now on: `drover context use prod`.
@@ -187,7 +190,7 @@ def use(name: str | None, *, nothing: bool) -> None:
         say(f"{CONFIG_VARIABLE} is set and wins: unset it.", err=True)
 
 
-@context.command(name="list")
+@context.command(name="list", example="drover context list")
 @output_option
 def list_(output: str) -> None:
     """List the contexts; a star marks the one in use."""
@@ -207,7 +210,7 @@ def list_(output: str) -> None:
     )
 
 
-@context.command(name="show")
+@context.command(name="show", example="drover context show")
 def show_context() -> None:
     """Show which settings file commands use here, and why; exit code 1 if there is none."""
     in_use, file = context_in_use(), find_file(None)

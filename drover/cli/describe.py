@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from drover.cli.help import BROKERS, TOPICS, drover_command
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.model import read_model, save_model, source_of, source_options, topics_matching
 from drover.cli.output import (
@@ -47,12 +48,18 @@ from drover.unreachable import unreachable_sentence
 EVERY = ""
 
 
-@click.command()
+@drover_command(example="drover describe --topic 'orders*'")
 @click.option(
-    "--topic", is_flag=False, flag_value=EVERY, metavar="[NAME]", help="By topic; or the partitions of NAME (* and ?)."
+    "--topic",
+    shell_complete=TOPICS,
+    is_flag=False,
+    flag_value=EVERY,
+    metavar="[NAME]",
+    help="By topic; or the partitions of NAME (* and ?).",
 )
 @click.option(
     "--broker",
+    shell_complete=BROKERS,
     is_flag=False,
     flag_value=EVERY,
     metavar="[ID]",
@@ -170,7 +177,7 @@ def _rows(
 RIGHT = frozenset(
     {
         "partition", "partitions", "replicas", "leaders", "preferred", "out of sync", "bytes", "disk", "free",
-        "written", "offline", "under-replicated", "moving", "not spread", "led elsewhere", "size", "alive",
+        "written", "read", "offline", "under-replicated", "moving", "not spread", "led elsewhere", "size", "alive",
     }
 )  # fmt: skip
 
@@ -244,6 +251,7 @@ def _broker_cells(row: BrokerRow) -> tuple[str, ...]:
         _amount(row.disk_total_bytes),
         _amount(row.disk_free_bytes),
         _rate(row.ingest_bytes_per_s),
+        _rate(row.read_bytes_per_s),
     )
 
 
@@ -267,6 +275,7 @@ def _topic_cells(row: TopicRow) -> tuple[str, ...]:
         listed(row.replication_factors),
         amount(row.bytes),
         _rate(row.ingest_bytes_per_s),
+        _rate(row.read_bytes_per_s),
         _count(row.offline),
         _count(row.under_replicated),
         _count(row.moving),
@@ -287,6 +296,7 @@ def _partition_cells(row: PartitionRow) -> tuple[str, ...]:
         ", ".join(rack or "-" for rack in row.racks) if any(row.racks) else "",
         _amount(row.size_bytes),
         _rate(row.ingest_bytes_per_s),
+        _rate(row.read_bytes_per_s),
         "; ".join(row.notes),
     )
 
@@ -294,9 +304,9 @@ def _partition_cells(row: PartitionRow) -> tuple[str, ...]:
 _TABLES: dict[type[Row], tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]], Fit]] = {
     BrokerRow: (
         ("broker", "rack", "state", "replicas", "leaders", "preferred", "out of sync", "bytes", "disk", "free",
-         "written"),
+         "written", "read"),
         _broker_cells,
-        Fit(spare=("written", "preferred", "leaders", "disk", "replicas", "rack", "free", "bytes")),
+        Fit(spare=("read", "written", "preferred", "leaders", "disk", "replicas", "rack", "free", "bytes")),
     ),
     RackRow: (
         ("rack", "brokers", "alive", "replicas", "leaders", "preferred", "bytes", "free"),
@@ -304,16 +314,19 @@ _TABLES: dict[type[Row], tuple[tuple[str, ...], Callable[[Any], tuple[str, ...]]
         Fit(prose=("brokers",), spare=("preferred", "leaders", "replicas", "free", "bytes")),
     ),
     TopicRow: (
-        ("topic", "partitions", "replication factor", "bytes", "written", "offline", "under-replicated", "moving",
-         "not spread", "led elsewhere"),
+        ("topic", "partitions", "replication factor", "bytes", "written", "read", "offline", "under-replicated",
+         "moving", "not spread", "led elsewhere"),
         _topic_cells,
-        Fit(spare=("written", "replication factor", "led elsewhere", "not spread", "bytes", "moving", "partitions")),
+        Fit(
+            spare=("read", "written", "replication factor", "led elsewhere", "not spread", "bytes", "moving",
+                   "partitions")
+        ),
     ),
     PartitionRow: (
         ("partition", "replicas", "target", "adding", "removing", "leader", "in sync", "racks", "size", "written",
-         "notes"),
+         "read", "notes"),
         _partition_cells,
-        Fit(below=("notes",), spare=("written", "racks", "size", "removing", "adding", "in sync", "leader")),
+        Fit(below=("notes",), spare=("read", "written", "racks", "size", "removing", "adding", "in sync", "leader")),
     ),
 }  # fmt: skip
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from drover.cli.exits import ExitCode
+from drover.cli.help import drover_command
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import Fit, console, output_option, print_document, say, table
 from drover.cli.throttle import find_throttles
@@ -33,7 +34,7 @@ _FAULTS = (ClusterError, ConfigurationError, LogUnavailableError, CorruptLogErro
 Result = TypeVar("Result")
 
 
-@click.command()
+@drover_command(example="drover doctor --cluster prod")
 @click.option(
     "--part",
     type=click.Choice([part.value for part in Part]),

@@ -71,17 +71,14 @@ class Estimate:
 
 
 def estimate(
-    commands: Sequence[Alter], accepted: Targets, state: ClusterState, model: ClusterModel, disk_limit: float
+    commands: Sequence[Alter], accepted: Targets, state: ClusterState, model: ClusterModel, limits: PlanningLimits
 ) -> Estimate:
-    """Estimate the cost of the accepted partitions of one plan; `commands` are all commands of the plan.
-
-    `disk_limit` is the share of a disk that may be used at any moment.
-    """
+    """Estimate the cost of the accepted partitions of one plan; `commands` are all commands of the plan."""
     existing = model.partition_by_name.keys()
     lists = {
         (key.topic, key.partition): after for key, after in accepted.items() if (key.topic, key.partition) in existing
     }
-    proposal = assess(model, lists, PlanningLimits(disk_limit=disk_limit))
+    proposal = assess(model, lists, limits)
     throttle = commands[0].throttle_bytes_per_second or state.rate_of(commands[0].plan_name)
     return Estimate(len(lists), proposal, model, throttle)
 
@@ -182,7 +179,7 @@ async def _tried(settings: Settings, commands: Sequence[Alter]) -> Tried:
     if not accepted:
         return Tried(decisions)
     model = await live_model(settings, state, Source())
-    cost = estimate(commands, accepted, state, model, settings.planning.disk_limit)
+    cost = estimate(commands, accepted, state, model, settings.planning.planner_limits)
     # A cluster that has never been used answers the worker before it decides.
     waiting = None if state.kafka_cluster_id is None else plan_waits(state, commands[0].plan_name)
     return Tried(decisions, cost, waiting)

@@ -6,6 +6,7 @@ import time
 import click
 
 from drover.cli.exits import ExitCode, Failure
+from drover.cli.help import drover_command
 from drover.cli.invocation import Invocation, pass_invocation, settings_options
 from drover.cli.output import say
 from drover.cli.spark import directory_of
@@ -19,8 +20,8 @@ ANSWERS_WITHIN_S = 2.0
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - it is looked up here, not listened on
 
 
-@click.command()
-@click.argument("process", type=click.Choice(("worker", "project", "web", "spark")))
+@drover_command(example="drover healthcheck worker")
+@click.argument("process", type=click.Choice(("worker", "zookeeper", "web", "spark")))
 @settings_options
 @pass_invocation
 def healthcheck(invocation: Invocation, process: str) -> None:
@@ -35,7 +36,7 @@ def healthcheck(invocation: Invocation, process: str) -> None:
     else:
         addresses = {
             "worker": settings.worker.address,
-            "project": settings.zookeeper.address,
+            "zookeeper": settings.zookeeper.address,
             "web": settings.web.address,
         }
         answer = _answer_of(*addresses[process])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from drover.cli.help import PLANS, TOPICS, drover_command
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import (
     Fit,
@@ -94,10 +95,10 @@ def place_text(fold: ShardFold) -> str:
 HISTORY_FIT = Fit(below=("detail", "reason"), spare=("log", "cluster", "plan", "by", "time"))
 
 
-@click.command()
-@click.option("--topic", metavar="T", help="Only this topic's partitions.")
+@drover_command(example="drover history --plan friday\ndrover history --diff -2h -0s")
+@click.option("--topic", shell_complete=TOPICS, metavar="T", help="Only this topic's partitions.")
 @click.option("--partition", type=PARTITION, metavar="T:P", help="Only this partition.")
-@click.option("--plan", metavar="NAME", help="Only this plan.")
+@click.option("--plan", shell_complete=PLANS, metavar="NAME", help="Only this plan.")
 @click.option("--id", "id_", metavar="ID", help="Only the command with this id.")
 @click.option("--since", "since_ms", type=MOMENT, help="2h for the last two hours, 2026-10-01 or 2026-10-01T15:04Z.")
 @click.option(
@@ -221,7 +222,7 @@ def _text(value: Any, *, brief: bool = False) -> str:
             return str(value)
 
 
-@click.command()
+@drover_command(example="drover state --at -2h")
 @click.option("--at", "point", type=PLACE, help="An offset, -2h, or a time such as 2026-11-20T15:04Z.  [now]")
 @click.option("--shard", type=click.IntRange(min=0), help="Every cluster of this shard, instead of one cluster.")
 @click.option(

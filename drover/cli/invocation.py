@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from drover.cli.help import CLUSTERS, connection_option, sending_option
 from drover.cli.parameters import NamedPath
 from drover.client.history import fold_cluster
 from drover.errors import ConfigurationError
@@ -135,21 +136,21 @@ def all_options(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorat
 
 # The options that every command takes, before or after its name.
 settings_options = all_options(
-    click.option(
+    connection_option(
         "--config",
         type=NamedPath(dir_okay=False),
         expose_value=False,
         callback=_keep,
         help="The settings file.  [default: $DROVER_CONFIG, the context in use, ./drover.toml]",
     ),
-    click.option(
+    connection_option(
         "--bootstrap-server",
         expose_value=False,
         callback=_keep,
         metavar="HOST:PORT,...",
         help="Brokers of the cluster, which also holds the log, instead of a settings file.",
     ),
-    click.option(
+    connection_option(
         "--command-config",
         type=NamedPath(dir_okay=False),
         expose_value=False,
@@ -157,20 +158,21 @@ settings_options = all_options(
         metavar="FILE",
         help="How to connect to them, as properties of Kafka's Java clients: client.properties.",
     ),
-    click.option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show tracebacks and logs."),
+    connection_option("--debug", is_flag=True, expose_value=False, callback=_keep, help="Show tracebacks and logs."),
 )
 # The options of every command about a cluster.
 common_options = all_options(
     settings_options,
-    click.option(
+    connection_option(
         "--cluster",
         expose_value=False,
         callback=_keep,
         metavar="NAME",
+        shell_complete=CLUSTERS,
         help="The cluster, if several are configured.  [default: $DROVER_CLUSTER]",
     ),
 )
-author_option = click.option(
+author_option = sending_option(
     "--by", expose_value=False, callback=_keep, metavar="WHO", help="The author of the command.  [default: user@host]"
 )
 

@@ -1,10 +1,11 @@
-"""`drover leaders` and `drover blacklist`: brokers that should not lead, leader balance and counts (KIP-491)."""
+"""`drover leaders`: brokers that should not lead, leader balance and counts (KIP-491)."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from drover.cli.help import TOPICS, drover_group
 from drover.cli.invocation import Invocation, common_options, pass_invocation, state_now
 from drover.cli.output import console, listed, output_option, plural, print_document, say, styled, table, timestamp
 from drover.cli.parameters import DURATION, broker_argument, brokers_argument
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 topic_option = click.option(
-    "--topic", "topics", metavar="TOPIC", multiple=True, help="Only this topic; may be repeated."
+    "--topic", "topics", shell_complete=TOPICS, metavar="TOPIC", multiple=True, help="Only this topic; may be repeated."
 )
 COLUMNS = ("broker", "leads", "preferred", "should not lead since", "by", "until", "topics", "reason")
 
 
-@click.group()
+@drover_group()
 def leaders() -> None:
     """Move leaders off brokers and back, balance and show them."""
 
 
-@leaders.command()
+@leaders.command(example="drover leaders demote 3 --for 2h --reason 'slow disk'")
 @broker_argument
 @topic_option
 @click.option("--for", "for_s", type=DURATION, metavar="TIME", help="Restore the broker after this time: 2h.")
@@ -58,7 +59,7 @@ def demote(
     )
 
 
-@leaders.command()
+@leaders.command(example="drover leaders restore 3 --reason 'new disk'")
 @broker_argument
 @topic_option
 @write_options
@@ -68,7 +69,7 @@ def restore(invocation: Invocation, number: int, topics: tuple[str, ...], **opti
     send_one(invocation, "restore", options, lambda envelope: Restore(**envelope, broker=number, topics=topics or None))
 
 
-@leaders.command()
+@leaders.command(example="drover leaders balance --topic orders --reason 'after the restart'")
 @topic_option
 @write_options
 @pass_invocation
@@ -77,7 +78,7 @@ def balance(invocation: Invocation, topics: tuple[str, ...], **options: Any) -> 
     send_one(invocation, "balance", options, lambda envelope: BalanceLeaders(**envelope, topics=topics or None))
 
 
-@leaders.command()
+@leaders.command(example="drover leaders show")
 @output_option
 @common_options
 @pass_invocation
@@ -139,12 +140,12 @@ def _list_cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
     return f"{row['topic']}:{row['partition']}", detail, timestamp(row["since_ms"])
 
 
-@click.group()
+@leaders.group()
 def blacklist() -> None:
-    """Set, clear or show the list of brokers that should not lead."""
+    """Set, clear or show the whole list of brokers that should not lead (KIP-491)."""
 
 
-@blacklist.command(name="set")
+@blacklist.command(name="set", example="drover leaders blacklist set 1 3 --reason 'slow disks'")
 @brokers_argument("N...")
 @write_options
 @pass_invocation
@@ -153,7 +154,7 @@ def set_(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> No
     _send_list(invocation, brokers, options)
 
 
-@blacklist.command()
+@blacklist.command(example="drover leaders blacklist clear --reason 'new disks'")
 @write_options
 @pass_invocation
 def clear(invocation: Invocation, **options: Any) -> None:
@@ -167,7 +168,7 @@ def _send_list(invocation: Invocation, brokers: tuple[int, ...], options: dict[s
     send_one(invocation, "blacklist", options, lambda envelope: Blacklist(**envelope, brokers=brokers))
 
 
-@blacklist.command(name="show")
+@blacklist.command(name="show", example="drover leaders blacklist show")
 @output_option
 @common_options
 @pass_invocation

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from drover.cli.help import PLANS, drover_group
 from drover.cli.invocation import Invocation, common_options, pass_invocation, state_now
 from drover.cli.output import Fit, console, output_option, print_document, table, timestamp
 from drover.cli.parameters import Parsed, parse_duration, parse_rate, parse_size
@@ -56,12 +57,12 @@ def parse_assignment(text: str) -> tuple[str, LimitValue]:
 ASSIGNMENT = Parsed("name=value", parse_assignment)
 
 
-@click.group()
+@drover_group()
 def limits() -> None:
     """Show and change how much may move at a time."""
 
 
-@limits.command()
+@limits.command(example="drover limits show")
 @output_option
 @common_options
 @pass_invocation
@@ -86,9 +87,14 @@ def show(invocation: Invocation, output: str) -> None:
     console().print(table(("limit", "in force", "set by", "settings"), cells, right=("in force", "settings"), fit=fit))
 
 
-@limits.command(name="set")
+@limits.command(name="set", example="drover limits set max_moves_per_broker=10 --reason 'new disks'")
 @click.argument("values", metavar="NAME=VALUE...", nargs=-1, required=True, type=ASSIGNMENT)
-@click.option("--plan", metavar="NAME", help='The plan whose windows are set, and nothing else; windows="" for none.')
+@click.option(
+    "--plan",
+    shell_complete=PLANS,
+    metavar="NAME",
+    help='The plan whose windows are set, and nothing else; windows="" for none.',
+)
 @write_options
 @pass_invocation
 def set_(
@@ -106,7 +112,7 @@ def set_(
     send_one(invocation, "limits", options, lambda envelope: ChangeLimits(**envelope, values=given, plan=plan))
 
 
-@limits.command()
+@limits.command(example="drover limits reset max_moves_per_broker --reason 'as before'")
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Every limit that a command has set.")
 @write_options

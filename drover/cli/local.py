@@ -17,6 +17,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from drover.cli.help import drover_command, drover_group
 from drover.cli.output import output_option, print_document, say
 from drover.cli.parameters import NamedPath
 from drover.client.history import FoldedLog, fold_shards
@@ -53,7 +54,7 @@ MANAGED = "local"
 LOOK_EVERY_S = 2.0
 
 
-@click.group()
+@drover_group()
 def local() -> None:
     """Run a real Kafka cluster and a ZooKeeper on this machine.
 
@@ -61,7 +62,7 @@ def local() -> None:
     """
 
 
-@local.command()
+@local.command(example="drover local up --brokers 5")
 @click.option("--brokers", type=int, help="How many brokers, at least 3.  [default: 4]")
 @click.option("--racks", type=int, help="How many racks to spread them over.  [default: 3]")
 @click.option("--secure", is_flag=True, help="With TLS, a password for every client, and ACLs.")
@@ -121,15 +122,15 @@ def _first_steps(cluster: LocalCluster) -> list[str]:
         return shlex.quote(str(cluster.config_of(user)))
 
     if not cluster.spec.secure:
-        return [f"export DROVER_CONFIG={config(WORKER)}", "drover topics init"]
+        return [f"export DROVER_CONFIG={config(WORKER)}", "drover log init"]
     return [
-        f"drover topics init --config {config(ADMIN)}",
+        f"drover log init --config {config(ADMIN)}",
         f"drover worker --config {config(WORKER)}",
         f"export DROVER_CONFIG={config(OPERATOR)}",
     ]
 
 
-@local.command()
+@local.command(example="drover local down --keep")
 @click.option("--keep", is_flag=True, help="Keep data and ports for the next `up`.")
 @directory_option
 def down(directory: Path, *, keep: bool) -> None:
@@ -140,7 +141,7 @@ def down(directory: Path, *, keep: bool) -> None:
     say(f"The cluster in {cluster.directory} is down{note}." if was_there else f"Nothing runs in {cluster.directory}.")
 
 
-@local.command()
+@local.command(example="drover local status")
 @output_option
 @directory_option
 def status(output: str, directory: Path) -> None:
@@ -153,7 +154,7 @@ def status(output: str, directory: Path) -> None:
     print_document(document, document["brokers"], output)
 
 
-@local.command()
+@local.command(example="drover local kill 3")
 @node_argument
 @directory_option
 def kill(node: str, directory: Path) -> None:
@@ -162,7 +163,7 @@ def kill(node: str, directory: Path) -> None:
     say(f"Node {node} is dead.")
 
 
-@local.command()
+@local.command(example="drover local pause 3")
 @node_argument
 @directory_option
 def pause(node: str, directory: Path) -> None:
@@ -171,7 +172,7 @@ def pause(node: str, directory: Path) -> None:
     say(f"Node {node} is paused.")
 
 
-@local.command()
+@local.command(example="drover local resume 3")
 @node_argument
 @directory_option
 def resume(node: str, directory: Path) -> None:
@@ -182,7 +183,7 @@ def resume(node: str, directory: Path) -> None:
     say(f"Node {node} serves.")
 
 
-@local.command()
+@local.command(example="drover local start 3")
 @node_argument
 @click.option(
     "--kafka",
@@ -198,7 +199,7 @@ def start(node: str, directory: Path, kafka: str | None) -> None:
     say(f"Node {node} serves." if started else f"Node {node} was already running and serves.")
 
 
-@local.command()
+@local.command(example="drover local logs 3 -n 50")
 @node_argument
 @click.option("-n", "--lines", type=click.IntRange(min=1), help="How many lines to print, from the end.")
 @directory_option
@@ -211,7 +212,7 @@ def logs(node: str, lines: int | None, directory: Path) -> None:
         say(line)
 
 
-@local.command()
+@local.command(example="drover local seed orders --partitions 6 --megabytes 30")
 @click.argument("topic")
 @click.option("--partitions", type=click.IntRange(1, 1000), default=4, show_default=True, help="How many partitions.")
 @click.option("--replicas", type=click.IntRange(min=1), default=3, show_default=True, help="How many replicas of each.")
@@ -322,7 +323,7 @@ class Stage:
         )
 
 
-@click.command()
+@drover_command(example="drover demo --web")
 @click.option("--web", "with_page", is_flag=True, help="Serve the page, and keep everything running until Ctrl-C.")
 def demo(*, with_page: bool) -> None:
     """Watch moves, a rollback and a takeover on a real Kafka; takes about a minute and leaves nothing behind."""
@@ -347,7 +348,7 @@ async def _play(*, with_page: bool) -> None:
         console.print(f"[bold]Starting a real Kafka: {BROKERS} brokers, a controller and a ZooKeeper.[/bold]")
         async with local_cluster(directory / "cluster", brokers=BROKERS, racks=3) as cluster:
             stage = Stage(console, directory, _shorten_sessions(cluster, directory))
-            await stage.run("topics", "init")
+            await stage.run("log", "init")
             size = ("--partitions", str(PARTITIONS), "--megabytes", str(MEGABYTES))
             await stage.run("local", "seed", TOPIC, *size, "--dir", str(cluster.directory))
             async with page(stage, shown=with_page):
@@ -515,6 +516,6 @@ _AFTERWORD = f"""
 
 [bold]What to try next[/bold]
   drover local up && export DROVER_CONFIG=.local/cluster/drover.toml
-  drover topics init && drover worker &
+  drover log init && drover worker &
   drover local seed payments --partitions 12 && drover alter --help
   (plan {PLAN} is gone with its cluster: everything was shut down)"""

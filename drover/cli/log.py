@@ -1,4 +1,4 @@
-"""`drover replay`, `drover recover` and `drover dead-letters`: check the log, resume it, list unreadable commands."""
+"""`drover log`, `drover replay` and `drover dead-letters`: create, check, resume and replay the log."""
 
 import asyncio
 import time
@@ -8,13 +8,16 @@ from typing import Any
 import click
 
 from drover.cli.exits import ExitCode
+from drover.cli.help import drover_command, drover_group
 from drover.cli.invocation import Invocation, author_option, common_options, pass_invocation, settings_options
 from drover.cli.output import console, output_option, plural, print_document, say, table, timestamp
 from drover.cli.submission import confirmed
 from drover.client.history import ValidRecord, open_log
 from drover.client.snapshot_check import SnapshotCheck
 from drover.client.views.dead_letter_rows import DeadLetter, dead_letter
+from drover.events.topics import DEFAULT_SHARDS
 from drover.fold.log import ShardFold
+from drover.journal import topics as own_topics
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
 from drover.journal.snapshots import stored_snapshots
@@ -60,7 +63,46 @@ class ShardReplay:
         self.state_hash = fold.state.hash().hex()
 
 
-@click.command()
+@drover_group()
+def log() -> None:
+    """Create and check the log and Drover's other topics, and let a damaged log go on."""
+
+
+@log.command(example="drover log init")
+@click.option(
+    "--shards",
+    type=click.IntRange(min=1, max=1000),
+    default=DEFAULT_SHARDS,
+    show_default=True,
+    help="The number of shards; it is fixed for ever once the log has begun.",
+)
+@settings_options
+@pass_invocation
+def init(invocation: Invocation, shards: int) -> None:
+    """Create missing topics and begin every shard of the log; harmless if repeated."""
+    created = asyncio.run(own_topics.init(invocation.settings().log.connection(), shards))
+    say(f"Created {', '.join(created)}." if created else "Every topic already exists.")
+
+
+@log.command(example="drover log check")
+@output_option
+@settings_options
+@pass_invocation
+def check(invocation: Invocation, output: str) -> None:
+    """Compare every topic with Drover's needs; if one differs, print the remedy and end with exit code 1."""
+    findings = asyncio.run(own_topics.check(invocation.settings().log.connection()))
+    if output != "table":
+        rows = [asdict(finding) for finding in findings]
+        print_document({"findings": rows}, rows, output)
+    else:
+        for finding in findings:
+            say(str(finding))
+        if not findings:
+            say("Every topic is configured as Drover needs it.")
+    raise click.exceptions.Exit(ExitCode.FAILED if findings else ExitCode.DONE)
+
+
+@drover_command(example="drover replay --verify")
 @click.option("--verify", is_flag=True, help="Also check the snapshots, and print what was verified.")
 @output_option
 @common_options
@@ -152,7 +194,7 @@ def replay_cells(shard: ShardReplay) -> tuple[str, ...]:
     )
 
 
-@click.command()
+@log.command(example="drover log recover 3\ndrover log recover 3 --after 1729")
 @click.argument("shard", type=click.IntRange(min=0))
 @click.option(
     "--after",
@@ -180,11 +222,11 @@ def recover(invocation: Invocation, shard: int, offset: int | None, *, yes: bool
         return
     say(_damage_text(fold))
     if offset is None:
-        say(f"Let it go on from there with: drover recover {shard} --after {fold.damage.offset}")
+        say(f"Let it go on from there with: drover log recover {shard} --after {fold.damage.offset}")
         return
     if not (yes or confirmed("Shall every reader ignore these records for ever?")):
         raise click.UsageError("nothing was written")
-    asyncio.run(resume_shard(connection, fold, offset, f"{invocation.author}, drover recover"))
+    asyncio.run(resume_shard(connection, fold, offset, f"{invocation.author}, drover log recover"))
     say(f"Shard {shard} goes on with the state from before offset {offset}; a worker takes it within a minute.")
 
 
@@ -195,12 +237,12 @@ def _damage_text(fold: ShardFold) -> str:
     return f"{fold.damage.detail}.\nThe state before it was {until}; {plural(behind, 'record')} follow it."
 
 
-@click.group()
+@drover_group()
 def dead_letters() -> None:
     """Show the records that could not be read as commands."""
 
 
-@dead_letters.command(name="list")
+@dead_letters.command(name="list", example="drover dead-letters list")
 @output_option
 @settings_options
 @pass_invocation

@@ -8,82 +8,99 @@ from io import TextIOWrapper
 import click
 
 from drover.cli.exits import NO_ROOM, ExitCode, directory_gone, failure_of, unwritable
+from drover.cli.help import DroverGroup
 from drover.cli.invocation import Invocation, author_option, common_options
 from drover.cli.output import say
 from drover.errors import DroverError
 
-COMMANDS = {
-    "local": ("drover.cli.local:local", "Run a real Kafka cluster on this machine."),
-    "config": ("drover.cli.config:config", "Make, check and show the settings."),
-    "context": ("drover.cli.config:context", "Choose among several settings files."),
-    "doctor": ("drover.cli.doctor:doctor", "Check connections, ACLs, topics, clocks and more, with remedies."),
-    "topics": ("drover.cli.setup:topics", "Create and check Drover's own topics."),
-    "acls": ("drover.cli.setup:acls", "Print the ACLs that Drover needs."),
-    "worker": ("drover.cli.services:worker", "Run a worker."),
-    "project": ("drover.cli.services:project", "Write the state to ZooKeeper."),
-    "healthcheck": ("drover.cli.healthcheck:healthcheck", "Say whether a process of Drover on this machine is alive."),
-    "describe": ("drover.cli.describe:describe", "Show replicas, leaders, sizes, disks and balance."),
-    "plan": ("drover.cli.plan:plan", "Propose moves: drain, add, replace, balance and more."),
-    "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan."),
-    "cancel": ("drover.cli.moves:cancel", "Roll moves back, or stop them."),
-    "throttle": (
-        "drover.cli.throttle:throttle",
-        "Set throttles of plans and of the cluster; delete leftover throttles.",
-    ),
-    "throttles": ("drover.cli.throttle:throttles", "Show every throttle, and whose it is."),
-    "limits": ("drover.cli.limits:limits", "Show and change how much may move at a time."),
-    "repair": ("drover.cli.moves:repair", "End moves that can never end by themselves."),
-    "pause": ("drover.cli.moves:pause", "Begin no further step of a plan."),
-    "resume": ("drover.cli.moves:resume", "Let steps of a paused plan begin again."),
-    "freeze": ("drover.cli.moves:freeze", "Start nothing new."),
-    "unfreeze": ("drover.cli.moves:unfreeze", "Allow new work to start again."),
-    "blacklist": ("drover.cli.leaders:blacklist", "Set or show the brokers that should not lead."),
-    "leaders": ("drover.cli.leaders:leaders", "Move leaders off brokers and back, balance and show them."),
-    "broker": ("drover.cli.brokers:broker", "Report that a broker failed or returned, drain its leaders or hold it."),
-    "heal": ("drover.cli.brokers:heal", "Show and control the healing of brokers that stay away."),
-    "status": ("drover.cli.status:status", "Show what is moving, its progress, and why it waits."),
-    "web": ("drover.cli.services:web", "Serve the page: every move, its history, and why it waits."),
-    "history": ("drover.cli.history:history", "Show who asked for what, why, and what happened."),
-    "state": ("drover.cli.history:state", "Show a cluster's state now or at any time of the log."),
-    "progress": ("drover.cli.spark:progress", "Show the progress tables that the Spark job keeps."),
-    "spark": ("drover.cli.spark:spark", "Keep the progress tables, with Spark."),
-    "audit": ("drover.cli.audit:audit", "Show what was asked for, done, refused and undone, and verify the log."),
-    "replay": ("drover.cli.log:replay", "Replay the log from its first record."),
-    "recover": ("drover.cli.log:recover", "Let a shard go on whose log is damaged."),
-    "schema": ("drover.cli.setup:schema", "Print the wire contract as JSON Schema."),
-    "demo": ("drover.cli.local:demo", "Watch moves, a rollback and a takeover on a real Kafka."),
-    "kafka-reassign-partitions": (
-        "drover.cli.stock_tool:kafka_reassign_partitions",
-        "Do what the flags of Kafka's own tool ask for.",
-    ),
-    "dead-letters": ("drover.cli.log:dead_letters", "Show the records that could not be read as commands."),
+# Each command as `module:object` with its line of help, under the heading of its section.
+SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Look": {
+        "status": ("drover.cli.status:status", "Show what is moving, its progress, and why it waits."),
+        "describe": ("drover.cli.describe:describe", "Show replicas, leaders, sizes, disks and balance."),
+        "progress": ("drover.cli.spark:progress", "Show the progress tables that the Spark job keeps."),
+        "web": ("drover.cli.services:web", "Serve the page: every move, its history, and why it waits."),
+    },
+    "Plan and move": {
+        "plan": ("drover.cli.plan:plan", "Propose moves: drain, add, replace, balance and more."),
+        "alter": ("drover.cli.alter:alter", "Move partitions to the replicas of a plan, or undo one."),
+        "throttle": (
+            "drover.cli.throttle:throttle",
+            "Show every throttle and whose it is; set them; delete those left over.",
+        ),
+        "limits": ("drover.cli.limits:limits", "Show and change how much may move at a time."),
+        "kafka-reassign-partitions": (
+            "drover.cli.stock_tool:kafka_reassign_partitions",
+            "Do what the flags of Kafka's own tool ask for.",
+        ),
+    },
+    "Stop and wait": {
+        "cancel": ("drover.cli.moves:cancel", "Roll moves back, or stop them."),
+        "pause": ("drover.cli.moves:pause", "Begin no further step of a plan."),
+        "resume": ("drover.cli.moves:resume", "Let steps of a paused plan begin again."),
+        "freeze": ("drover.cli.moves:freeze", "Start nothing new on the cluster."),
+        "unfreeze": ("drover.cli.moves:unfreeze", "Allow new work to start again."),
+        "repair": ("drover.cli.moves:repair", "End moves that Kafka can never end by itself."),
+    },
+    "Leaders and brokers": {
+        "leaders": ("drover.cli.leaders:leaders", "Move leaders off brokers and back, balance and show them."),
+        "broker": (
+            "drover.cli.brokers:broker",
+            "Report that a broker failed or returned, drain its leaders or hold it.",
+        ),
+        "heal": ("drover.cli.brokers:heal", "Replace brokers that stay away: show and control it."),
+    },
+    "Past": {
+        "history": ("drover.cli.history:history", "Show who asked for what, why, and what happened."),
+        "state": ("drover.cli.history:state", "Show a cluster's state now or at any time of the log."),
+        "audit": ("drover.cli.audit:audit", "Show what was asked for, done, refused and undone, and verify the log."),
+        "replay": ("drover.cli.log:replay", "Replay the log from its first record."),
+        "dead-letters": ("drover.cli.log:dead_letters", "Show the records that could not be read as commands."),
+    },
+    "Run and set up": {
+        "demo": ("drover.cli.local:demo", "Watch moves, a rollback and a takeover on a real Kafka."),
+        "local": ("drover.cli.local:local", "Run a real Kafka cluster on this machine."),
+        "config": ("drover.cli.config:config", "Make, check and show the settings."),
+        "context": ("drover.cli.config:context", "Choose among several settings files."),
+        "doctor": ("drover.cli.doctor:doctor", "Check connections, ACLs, topics, clocks and more, with remedies."),
+        "acls": ("drover.cli.setup:acls", "Print the ACLs that Drover needs."),
+        "log": ("drover.cli.log:log", "Create and check Drover's topics; let a damaged log go on."),
+        "worker": ("drover.cli.services:worker", "Run a worker."),
+        "zookeeper": ("drover.cli.services:zookeeper", "Show the state in ZooKeeper; check and rebuild it there."),
+        "spark": ("drover.cli.spark:spark", "Keep the progress tables, with Spark."),
+        "healthcheck": (
+            "drover.cli.healthcheck:healthcheck",
+            "Say whether a process of Drover on this machine is alive.",
+        ),
+        "schema": ("drover.cli.setup:schema", "Print the wire contract as JSON Schema."),
+        "completion": ("drover.cli.completion:completion", "Print the completion of commands for your shell."),
+    },
 }
+COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 
-class LazyGroup(click.Group):
-    """A group that imports its commands on first use; each is given as `module:object` with its line of help."""
+class LazyGroup(DroverGroup):
+    """The group of all commands, which imports a command when it is needed."""
 
-    def __init__(self, *, lazy: Mapping[str, tuple[str, str]], **options: object) -> None:
-        super().__init__(**options)  # type: ignore[arg-type]  # click's own keyword arguments, passed through
-        self._lazy = lazy
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the commands in the order of help."""
+        return list(COMMANDS)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order in which they were given."""
-        return [*self._lazy, *super().list_commands(ctx)]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         """Import the command."""
-        if cmd_name not in self._lazy:
-            return super().get_command(ctx, cmd_name)
-        module, _, name = self._lazy[cmd_name][0].partition(":")
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
         command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command), f"{module}:{name} is not a command"
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in self._lazy.items()])
+        """List the commands by section, without importing them."""
+        widest = max(map(len, COMMANDS))
+        for heading, lines in SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), text) for name, (_, text) in lines.items()])
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the command; a fault of the world becomes one line and an exit code."""
@@ -105,11 +122,18 @@ class LazyGroup(click.Group):
 
 # Commands that are not about one managed cluster.
 WITHOUT_CLUSTER = frozenset(
-    {"local", "context", "topics", "acls", "worker", "spark", "demo", "dead-letters", "healthcheck"}
+    {"local", "context", "log", "acls", "worker", "spark", "demo", "dead-letters", "healthcheck", "completion"}
 )
 
 
-@click.group(cls=LazyGroup, lazy=COMMANDS)
+@click.group(
+    cls=LazyGroup,
+    # Subcommands inherit it.
+    context_settings={"help_option_names": ["-h", "--help"]},
+    example="drover plan drain 3 --out plan.json\n"
+    "drover alter plan.json --plan friday --reason 'broker 3 leaves'\n"
+    "drover status --plan friday --follow",
+)
 @common_options
 @author_option
 @click.version_option(package_name="kafka-drover", message="%(prog)s %(version)s")

@@ -6,26 +6,31 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import click
 import msgspec
 from msgspec import Meta
 
+from drover.cli.capacity_file import parse_capacities
+from drover.cli.help import completing
 from drover.cli.invocation import Invocation, all_options
 from drover.cli.output import listed, plural, read_text, say
 from drover.cli.parameters import BROKERS, DURATION, NamedPath
 from drover.client.history import fold_cluster
-from drover.cluster.port import ClusterDriver
-from drover.cluster_model import Knowledge, Rates, hidden_topics, model_of, rates_between
+from drover.cluster_model import Knowledge, Look, MeasuredRates, hidden_topics, model_of, rates_between
 from drover.errors import ConfigurationError, LogUnavailableError
 from drover.events.fields import BrokerId, Index
 from drover.events.undecodable import UNDECODABLE
 from drover.inventory import Inventory
+from drover.planner.capacities import Capacities, with_capacities
 from drover.planner.model import Broker, ClusterModel, Partition
 from drover.settings.settings import Settings
 from drover.state.cluster import ClusterState
 from drover.state.destinations import destinations, targets
+
+if TYPE_CHECKING:
+    from drover.cluster.kafka import KafkaDriver
 
 VERSION = 1
 Bytes = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -168,11 +173,21 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Options of the model: a file instead of the live cluster, excluded brokers, seconds between two reads."""
+    """Options of the model: a file instead of the live cluster, excluded brokers, seconds between two looks.
+
+    `capacity_file` says what brokers can bear, and wins over settings and the model's file.
+    """
 
     file: Path | None = None
     exclude_brokers: frozenset[int] = frozenset()
-    ingest_s: float | None = None
+    load_s: float | None = None
+    capacity_file: Path | None = None
+
+    def capacities(self) -> Capacities:
+        """Read the capacity file, if there is one. Raises `ConfigurationError`."""
+        if self.capacity_file is None:
+            return Capacities()
+        return parse_capacities(read_text(self.capacity_file, "capacity file"), str(self.capacity_file))
 
 
 source_options = all_options(
@@ -183,23 +198,36 @@ source_options = all_options(
         help="Read the cluster from a file of `drover describe --save` instead of contacting it.",
     ),
     click.option(
+        "--load",
         "--ingest",
+        "load",
         type=DURATION,
         metavar="DURATION",
-        help="Read the cluster twice, this far apart, to measure the write rate of each partition.",
+        help="Look twice, this far apart, to measure what is written to each partition and read from it.",
+    ),
+    click.option(
+        "--capacity",
+        type=NamedPath(dir_okay=False, allow_dash=True),
+        metavar="FILE",
+        help="What brokers can bear, in the form of Cruise Control's capacity.json; wins over the settings.",
     ),
 )
 exclude_brokers_option = click.option(
-    "--exclude-brokers", type=BROKERS, multiple=True, metavar="ID,ID", help="Brokers that must not receive replicas."
+    "--exclude-brokers",
+    shell_complete=completing("brokers"),
+    type=BROKERS,
+    multiple=True,
+    metavar="ID,ID",
+    help="Brokers that must not receive replicas.",
 )
 
 
 def source_of(options: dict[str, Any]) -> Source:
     """Return the source that a command's options describe."""
     excluded = frozenset(broker for given in options.get("exclude_brokers", ()) for broker in given)
-    source = Source(options["model"], excluded, options["ingest"])
-    if source.file is not None and source.ingest_s is not None:
-        raise click.UsageError("--ingest measures a live cluster, and --model reads a file: choose one")
+    source = Source(options["model"], excluded, options["load"], options["capacity"])
+    if source.file is not None and source.load_s is not None:
+        raise click.UsageError("--load measures a live cluster, and --model reads a file: choose one")
     return source
 
 
@@ -213,7 +241,7 @@ def read_model(invocation: Invocation, source: Source, *, with_log: bool) -> Clu
     if source.file is not None:
         model = parse_model(read_text(source.file, "cluster model"), str(source.file))
         _check_known(source.exclude_brokers, model)
-        return _excluding(model, source.exclude_brokers)
+        return with_capacities(_excluding(model, source.exclude_brokers), source.capacities())
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
     model = asyncio.run(_model_of(settings, cluster, source, with_log=with_log))
@@ -258,7 +286,7 @@ async def live_model(settings: Settings, state: ClusterState, source: Source) ->
     The state is older than the reading, and may have changed since.
     """
     knowledge = knowledge_of(state)
-    inventory, rates = await _look(settings, state.name, source.ingest_s)
+    inventory, rates = await _look(settings, state.name, source.load_s)
     silent = [broker.broker for broker in inventory.brokers.values() if broker.is_alive and broker.directories is None]
     if silent:
         say(
@@ -273,10 +301,12 @@ async def live_model(settings: Settings, state: ClusterState, source: Source) ->
             "just deleted, or the user lacks the ACL to describe them. They are left out of the plan.",
             err=True,
         )
-    return model_of(
+    model = model_of(
         inventory,
         replace(knowledge, excluded=source.exclude_brokers, own_topics=settings.log.topics.own, rates=rates),
     )
+    capacities = source.capacities().over(settings.clusters[state.name].capacity.capacities)
+    return with_capacities(model, capacities)
 
 
 def knowledge_of(state: ClusterState) -> Knowledge:
@@ -293,21 +323,30 @@ def knowledge_of(state: ClusterState) -> Knowledge:
     )
 
 
-async def _look(settings: Settings, cluster: str, ingest_s: float | None) -> tuple[Inventory, Rates | None]:
+async def _look(settings: Settings, cluster: str, load_s: float | None) -> tuple[Inventory, MeasuredRates | None]:
     # A short timeout to connect reports an absent cluster soon; reading a large one may take longer.
     async with open_driver(settings, cluster, CONNECT_TIMEOUT_MS) as driver:
         await driver.identify()
     async with open_driver(settings, cluster, CALL_TIMEOUT_MS) as driver:
-        first = await driver.inventory()
-        if ingest_s is None:
-            return first, None
-        await asyncio.sleep(ingest_s)
-        second = await driver.inventory()
-        return second, rates_between(first, second)
+        if load_s is None:
+            return await driver.inventory(), None
+        earlier = await _look_at_loads(driver)
+        await asyncio.sleep(load_s)
+        later = await _look_at_loads(driver)
+        rates = rates_between(earlier, later)
+        for why in rates.unread:
+            say(f"What consumers read is unknown, because {why}.", err=True)
+        return later.inventory, rates
+
+
+async def _look_at_loads(driver: "KafkaDriver") -> Look:
+    inventory = await driver.inventory()
+    leaders = {key: facts.leader for key, facts in inventory.partitions.items() if facts.leader is not None}
+    return Look(inventory, await driver.positions(leaders))
 
 
 @asynccontextmanager
-async def open_driver(settings: Settings, cluster: str, timeout_ms: int) -> AsyncIterator[ClusterDriver]:
+async def open_driver(settings: Settings, cluster: str, timeout_ms: int) -> AsyncIterator["KafkaDriver"]:
     """Open a driver for a configured cluster. Raises `ConfigurationError` for any other cluster."""
     from drover.cluster.kafka import KafkaDriver  # noqa: PLC0415 - the Kafka client costs start-up time
 

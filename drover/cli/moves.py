@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import click
 
+from drover.cli.help import PLANS, TOPICS, drover_command
 from drover.cli.invocation import Invocation, pass_invocation, state_now
 from drover.cli.output import console, listed, plural, say, table
 from drover.cli.parameters import PARTITION
@@ -32,12 +33,22 @@ from drover.journal.connection import LogConnection
 SHOWN_LISTS = 20
 
 
-@click.command()
+@drover_command(
+    example="drover cancel --rollback --plan friday --reason 'latency alarm'\n"
+    "drover cancel --stop --partition orders:3 --reason 'far enough'"
+)
 @click.option("--rollback", is_flag=True, help="Restore the original replicas in their order.")
 @click.option("--stop", is_flag=True, help="Stop where they are, and keep the replicas that are in sync.")
 @click.option("--partition", "partitions", multiple=True, type=PARTITION, metavar="T:P", help="May be repeated.")
-@click.option("--topic", "topics", multiple=True, metavar="T", help="Every move of a topic; may be repeated.")
-@click.option("--plan", metavar="NAME", help="Every move of a plan, which is then closed.")
+@click.option(
+    "--topic",
+    "topics",
+    shell_complete=TOPICS,
+    multiple=True,
+    metavar="T",
+    help="Every move of a topic; may be repeated.",
+)
+@click.option("--plan", shell_complete=PLANS, metavar="NAME", help="Every move of a plan, which is then closed.")
 @click.option("--queued", metavar="ID", help="The queued partitions of the alter command with this id.")
 @click.option("--all", "everything", is_flag=True, help="Every move of the cluster; asks first.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -134,8 +145,8 @@ def _ask_cancel(connection: LogConnection, cluster: str, mode: str) -> None:
         raise click.UsageError("nothing was cancelled")
 
 
-@click.command()
-@click.argument("plan")
+@drover_command(example="drover pause friday --reason 'business hours'")
+@click.argument("plan", shell_complete=PLANS)
 @write_options
 @pass_invocation
 def pause(invocation: Invocation, plan: str, **options: Any) -> None:
@@ -143,8 +154,8 @@ def pause(invocation: Invocation, plan: str, **options: Any) -> None:
     send_one(invocation, "pause", options, lambda envelope: PausePlan(**envelope, plan=plan))
 
 
-@click.command()
-@click.argument("plan")
+@drover_command(example="drover resume friday --reason 'night'")
+@click.argument("plan", shell_complete=PLANS)
 @write_options
 @pass_invocation
 def resume(invocation: Invocation, plan: str, **options: Any) -> None:
@@ -152,7 +163,7 @@ def resume(invocation: Invocation, plan: str, **options: Any) -> None:
     send_one(invocation, "resume", options, lambda envelope: ResumePlan(**envelope, plan=plan))
 
 
-@click.command()
+@drover_command(example="drover repair --partition orders:3 --reason 'listed since yesterday'")
 @click.option(
     "--partition",
     "partitions",
@@ -166,13 +177,14 @@ def resume(invocation: Invocation, plan: str, **options: Any) -> None:
 def repair(invocation: Invocation, partitions: tuple[TopicPartition, ...], **options: Any) -> None:
     """End moves in which a broker is both being added and being removed, whoever started them.
 
-    Kafka never ends such a move by itself; `drover status` names them.
+    Kafka never ends such a move by itself; `drover status` names them. To go back to the original replicas, use
+    `drover cancel --rollback`; to replace a broker that is gone, `drover heal start`.
     """
     named = tuple(PartitionName(key.topic, key.partition) for key in dict.fromkeys(partitions))
     send_one(invocation, "repair", options, lambda envelope: Repair(**envelope, partitions=named or None))
 
 
-@click.command()
+@drover_command(example="drover freeze --reason 'upgrade of the brokers'")
 @write_options
 @pass_invocation
 def freeze(invocation: Invocation, **options: Any) -> None:
@@ -180,7 +192,7 @@ def freeze(invocation: Invocation, **options: Any) -> None:
     send_one(invocation, "freeze", options, lambda envelope: Freeze(**envelope))
 
 
-@click.command()
+@drover_command(example="drover unfreeze --reason 'upgrade is done'")
 @click.option("--all", "everything", is_flag=True, help="End everyone's freezes, not only your own.")
 @write_options
 @pass_invocation

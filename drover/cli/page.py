@@ -95,7 +95,7 @@ class Reviewer:
         if plan.throttle:
             parse_rate(plan.throttle)
         model = await live_model(self.settings, state, Source())
-        limits = Limits(disk_limit=self.settings.planning.disk_limit)
+        limits = self.settings.planning.planner_limits
         judged, _thread = in_daemon_thread("review", partial(judge, model, state.name, plan, limits))
         document = await judged
         for move in document["moves"]:

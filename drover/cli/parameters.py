@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from drover.cli.help import completing
 from drover.events.partitions import TopicPartition
 from drover.settings.addresses import parse_address
 
@@ -207,13 +208,21 @@ MOMENT = Parsed("when", _parse_ms)
 # A time in ms since the epoch, and whether it is absolute, so that a retry means the same time.
 SIGHTING = Parsed("when", _parse_sighting)
 BROKER = click.IntRange(min=0, max=MAX_BROKER)
-broker_argument = click.argument("number", metavar="N", type=BROKER)
+broker_argument = click.argument("number", metavar="N", type=BROKER, shell_complete=completing("brokers"))
 
 
 def brokers_argument(metavar: str) -> Callable[[Decorated], Decorated]:
     """Add the argument `brokers`: ids as people write them, `1 4`, `1,4` or `1, 4`."""
     listed = Parsed("brokers", lambda text: parse_brokers(text.removesuffix(",")))
-    return click.argument("brokers", type=listed, nargs=-1, required=True, metavar=metavar, callback=_flattened)
+    return click.argument(
+        "brokers",
+        type=listed,
+        nargs=-1,
+        required=True,
+        metavar=metavar,
+        shell_complete=completing("brokers"),
+        callback=_flattened,
+    )
 
 
 def _flattened(_: click.Context, __: click.Parameter, value: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from drover.cli.alter import alter_options, check_rate_of, make_commands, submit
 from drover.cli.exits import ExitCode, Failure
+from drover.cli.help import BROKERS, TOPICS, drover_group
 from drover.cli.invocation import Invocation, all_options, common_options, pass_invocation
 from drover.cli.model import (
     exclude_brokers_option,
@@ -23,8 +24,10 @@ from drover.cli.model import (
     topics_named,
 )
 from drover.cli.output import output_option, print_document, say, write_text
-from drover.cli.parameters import DURATION, NAMES, RATE, SHARE, SIZE, NamedPath, brokers_argument
+from drover.cli.parameters import DURATION, NAMES, RATE, SIZE, NamedPath, brokers_argument
+from drover.cli.plan_explanation import explain_option, explained, explanation_document, print_explanation
 from drover.cli.plan_file import SavedProposal, lists_of, name_of, plan_file_type, proposal_json, read_plans
+from drover.cli.plan_limits import limit_options, limits_of
 from drover.cli.proposal import print_proposal
 from drover.cli.submission import connect, make_request, write_options_of_trial
 from drover.client.views.proposal_rows import (
@@ -37,12 +40,15 @@ from drover.client.views.proposal_rows import (
 from drover.events.commands import PartitionTarget
 from drover.planner import goals
 from drover.planner.assess import assess
-from drover.planner.goals import DEFAULT_LIMITS, Goal, Limits, SetReplicationFactor, TopicSpread
+from drover.planner.goals import DEFAULT_LIMITS, Goal, SetReplicationFactor, TopicSpread
 from drover.planner.judgement import broken, emptied
 from drover.planner.model import ClusterModel
 from drover.planner.proposal import Proposal
 from drover.planner.propose import propose
 from drover.planner.solving import filled_by, leaving_of
+
+if TYPE_CHECKING:
+    from drover.planner.explaining import Explanation
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -51,14 +57,10 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 judging_options = all_options(
     exclude_brokers_option,
     source_options,
+    limit_options,
+    explain_option,
     click.option(
-        "--disk-limit",
-        type=SHARE,
-        metavar="PERCENT",
-        help="How full a disk may be at any moment.  [default: the setting planning.disk_limit, else 85%]",
-    ),
-    click.option(
-        "--to",
+        "--out",
         type=NamedPath(dir_okay=False, allow_dash=True),
         metavar="FILE",
         help="Write the plan for `drover alter`, in the format of kafka-reassign-partitions.",
@@ -71,6 +73,7 @@ planning_options = all_options(
     judging_options,
     click.option(
         "--exclude-topics",
+        shell_complete=TOPICS,
         type=NAMES,
         multiple=True,
         metavar="NAME,NAME",
@@ -115,8 +118,8 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
     if options["apply_"]:
         _check_apply(options)
     model = read_model(invocation, source_of(options), with_log=True)
-    limits = Limits(
-        disk_limit=disk_limit_of(invocation, options),
+    limits = replace(
+        limits_of(invocation, options),
         topic_spread=TopicSpread(options["topic_spread"]),
         reorder_all=options["reordering"] == "all",
         include_internal=options["include_internal"],
@@ -137,19 +140,12 @@ def plan_goal(invocation: Invocation, asked: str, goal: Goal, options: dict[str,
         topics=frozenset(named),
     )
     targets = targets_of(proposal)
-    if options["to"] is not None and not proposal.refused:
-        save_proposal(options["to"], request, proposal, targets, model)
+    if options["out"] is not None and not proposal.refused:
+        save_proposal(options["out"], request, proposal, targets, model)
     if not options["apply_"]:
-        show(proposal, request, model, options)
+        show(proposal, request, model, options, explained(model, proposal, limits, request.leaving, options))
         raise click.exceptions.Exit(code_of(proposal, request, model))
     _apply(invocation, proposal, request, model, options)
-
-
-def disk_limit_of(invocation: Invocation, options: dict[str, Any]) -> float:
-    """Return the share of a disk that may be used: the option's, else the setting's; with `--model`, the default."""
-    if options["disk_limit"] is not None:
-        return float(options["disk_limit"])
-    return DEFAULT_LIMITS.disk_limit if options["model"] is not None else invocation.settings().planning.disk_limit
 
 
 def targets_of(proposal: Proposal) -> tuple[PartitionTarget, ...]:
@@ -178,17 +174,27 @@ def save_proposal(
     )
 
 
-def show(proposal: Proposal, request: Request, model: ClusterModel, options: dict[str, Any]) -> None:
+def show(
+    proposal: Proposal,
+    request: Request,
+    model: ClusterModel,
+    options: dict[str, Any],
+    explanation: "Explanation | None" = None,
+) -> None:
     """Print a proposal; if the plan file goes to standard output, only print the remarks, on standard error."""
     output = options["output"]
-    if str(options["to"]) == "-":
+    if str(options["out"]) == "-":
         remarks = (remark.text for remark in directory_remarks(proposal, model))
         for line in (*unmet_lines(proposal, request, model), *remarks):
             say(line, err=True)
     elif output == "table":
         print_proposal(proposal, request, model)
+        if explanation is not None:
+            print_explanation(explanation)
     else:
         document = proposal_document(proposal, request, model)
+        if explanation is not None:
+            document["explained"] = explanation_document(explanation)
         print_document(document, document["moves"], output)
 
 
@@ -202,10 +208,12 @@ def code_of(proposal: Proposal, request: Request, model: ClusterModel) -> ExitCo
 def _check_apply(options: dict[str, Any]) -> None:
     if options["model"] is not None:
         raise click.UsageError(
-            "--apply needs a live cluster, and --model is a file: write the plan with --to, then use drover alter"
+            "--apply needs a live cluster, and --model is a file: write the plan with --out, then use drover alter"
         )
-    if str(options["to"]) == "-":
-        raise click.UsageError("--to - and --apply exclude each other: print the plan or submit it")
+    if str(options["out"]) == "-":
+        raise click.UsageError("--out - and --apply exclude each other: print the plan or submit it")
+    if options["explain"] is not None:
+        raise click.UsageError("--explain and --apply exclude each other: read the plan before you submit it")
     if not options["reason"]:
         raise click.UsageError("--apply needs --reason: it is kept in the log for ever")
     check_rate_of(options)
@@ -270,7 +278,7 @@ def stopping(time_limit_s: float) -> Iterator[Stop]:
         signal.signal(signal.SIGINT, before)
 
 
-@click.group()
+@drover_group()
 def plan() -> None:
     """Propose the moves that reach a goal: the fewest bytes first, then the best balance.
 
@@ -278,7 +286,10 @@ def plan() -> None:
     """
 
 
-@plan.command()
+@plan.command(
+    example="drover plan drain 3 --out plan.json\n"
+    "drover plan drain 3 --throttle 50MB/s --apply --reason 'broker 3 leaves'"
+)
 @brokers_argument("BROKER...")
 @planning_options
 @pass_invocation
@@ -287,7 +298,7 @@ def drain(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> N
     plan_goal(invocation, _said("drain", *brokers), goals.Drain(brokers), options)
 
 
-@plan.command()
+@plan.command(example="drover plan add 7,8 --out plan.json")
 @brokers_argument("BROKER...")
 @planning_options
 @pass_invocation
@@ -296,11 +307,12 @@ def add(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> Non
     plan_goal(invocation, _said("add", *brokers), goals.Add(brokers), options)
 
 
-@plan.command(name="replace")
-@click.argument("broker", type=click.IntRange(min=0), metavar="BROKER")
+@plan.command(name="replace", example="drover plan replace 3 --with 7 --out plan.json")
+@click.argument("broker", shell_complete=BROKERS, type=click.IntRange(min=0), metavar="BROKER")
 @click.option(
     "--with",
     "replacement",
+    shell_complete=BROKERS,
     type=click.IntRange(min=0),
     required=True,
     metavar="BROKER",
@@ -313,7 +325,7 @@ def replace_broker(invocation: Invocation, broker: int, replacement: int, **opti
     plan_goal(invocation, _said("replace", broker, "with", replacement), goals.Replace(broker, replacement), options)
 
 
-@plan.command()
+@plan.command(example="drover plan balance --max-bytes 500GB --out plan.json")
 @click.option("--max-bytes", type=SIZE, metavar="SIZE", help="The most bytes to copy: 500GB, 2TiB.")
 @click.option("--max-moves", type=click.IntRange(min=0), metavar="N", help="The most replicas to copy.")
 @planning_options
@@ -323,8 +335,8 @@ def balance(invocation: Invocation, max_bytes: int | None, max_moves: int | None
     plan_goal(invocation, "balance", goals.Balance(max_bytes, max_moves), options)
 
 
-@plan.command(name="set-rf")
-@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True, type=NAMES)
+@plan.command(name="set-rf", example="drover plan set-rf 'orders*' 3 --out plan.json")
+@click.argument("topics", shell_complete=TOPICS, metavar="TOPIC...", nargs=-1, required=True, type=NAMES)
 @click.argument("factor", type=click.IntRange(min=1), metavar="REPLICAS")
 @planning_options
 @pass_invocation
@@ -334,7 +346,7 @@ def set_rf(invocation: Invocation, topics: tuple[tuple[str, ...], ...], factor: 
     plan_goal(invocation, _said("set-rf", *named, factor), goals.SetReplicationFactor(named, factor), options)
 
 
-@plan.command()
+@plan.command(example="drover plan evacuate rack-a --out plan.json")
 @click.argument("rack", metavar="RACK")
 @planning_options
 @pass_invocation
@@ -343,7 +355,7 @@ def evacuate(invocation: Invocation, rack: str, **options: Any) -> None:
     plan_goal(invocation, _said("evacuate", rack), goals.Evacuate(rack), options)
 
 
-@plan.command()
+@plan.command(example="drover plan spread --out plan.json")
 @planning_options
 @pass_invocation
 def spread(invocation: Invocation, **options: Any) -> None:
@@ -351,7 +363,7 @@ def spread(invocation: Invocation, **options: Any) -> None:
     plan_goal(invocation, "spread", goals.Spread(), options)
 
 
-@plan.command()
+@plan.command(example="drover plan leaders --out plan.json")
 @planning_options
 @pass_invocation
 def leaders(invocation: Invocation, **options: Any) -> None:
@@ -359,7 +371,7 @@ def leaders(invocation: Invocation, **options: Any) -> None:
     plan_goal(invocation, "leaders", goals.Leaders(), options)
 
 
-@plan.command()
+@plan.command(example="drover plan check reassignment.json")
 @click.argument("files", metavar="PLAN.json...", nargs=-1, required=True, type=plan_file_type)
 @click.option("--throttle", type=RATE, metavar="RATE", help="Also estimate the least time at this rate.")
 @judging_options
@@ -384,11 +396,13 @@ def check_plan(invocation: Invocation, files: Sequence[Path], options: dict[str,
     lists = lists_of(read_plans(files), name)
     source = source_of(options)
     model = read_model(invocation, source, with_log=True)
-    proposal = assess(model, lists, Limits(disk_limit=disk_limit_of(invocation, options)))
+    limits = limits_of(invocation, options)
+    proposal = assess(model, lists, limits)
     cluster = None if source.file is not None else invocation.cluster_of(invocation.settings())
     request = Request(f"check {name}", cluster, options["throttle"])
-    if options["to"] is not None:
+    if options["out"] is not None:
         drained = replace(request, leaving=emptied(proposal.brokers))
-        save_proposal(options["to"], drained, proposal, targets_of(proposal), model)
-    show(proposal, request, model, options)
+        save_proposal(options["out"], drained, proposal, targets_of(proposal), model)
+    leaving = emptied(proposal.brokers)
+    show(proposal, request, model, options, explained(model, proposal, limits, leaving, options))
     raise click.exceptions.Exit(ExitCode.GUARDED if broken(proposal.unmet) else ExitCode.DONE)

@@ -47,7 +47,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SavedProposal(msgspec.Struct, frozen=True):
-    """The part of a plan file that `drover plan --to` adds: the goal, the plan's hash, and the inputs of the hash.
+    """The part of a plan file that `drover plan --out` adds: the goal, the plan's hash, and the inputs of the hash.
 
     `empties` and `fills` are the brokers that the plan empties and fills.
     """
@@ -212,7 +212,7 @@ def _json_in(text: str, name: str) -> str:
     if len(maps) > 1:
         raise ConfigurationError(
             f"{name} holds {len(maps)} JSON documents, and a plan is a single one: save the plan alone in a file. "
-            "`drover plan --to` writes such a file"
+            "`drover plan --out` writes such a file"
         )
     return maps[0] if maps else text
 
@@ -251,7 +251,7 @@ def parse_plan(text: str, name: str, *, ignore_directories: bool = False) -> Pla
 
     Of that output, the proposed block counts; other text around the plan is ignored. Three extensions of the stock
     format are read: `replicas` may be null, which stops that partition's move; `original_replicas` (KIP-236) asserts
-    the current list; and `proposal` is the part that `drover plan --to` adds. Also reads Cruise Control's JSON and the
+    the current list; and `proposal` is the part that `drover plan --out` adds. Also reads Cruise Control's JSON and the
     output of `drover plan -o json`, which may have no partitions. With `ignore_directories`, `log_dirs` may name
     directories; the stock tool of Kafka 4.3 prints them in its rollback files. Raises `ConfigurationError` that names
     the file and the place; for documents that are easily mistaken for a plan, it says what they are.

@@ -68,7 +68,7 @@ def _print_moves(rows: Sequence[MoveRow]) -> None:
     ]
     console().print(table(("partition", "replicas", "new replicas", "bytes", "why"), lines, right=("bytes",)))
     if len(rows) > SHOWN_MOVES:
-        say(f"... and {len(rows) - SHOWN_MOVES:,} more: -o jsonl prints all, --to FILE writes them.")
+        say(f"... and {len(rows) - SHOWN_MOVES:,} more: -o jsonl prints all, --out FILE writes them.")
     say()
 
 

@@ -1,4 +1,4 @@
-"""`drover worker`, `drover project` and `drover web`: the processes that run until a signal stops them."""
+"""`drover worker`, `drover zookeeper` and `drover web`: the processes that run until a signal stops them."""
 
 import asyncio
 import signal
@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from drover.cli.exits import ExitCode
+from drover.cli.help import drover_command, drover_group
 from drover.cli.invocation import Invocation, common_options, pass_invocation, settings_options
 from drover.cli.output import output_option, plural, print_document, say
 from drover.cli.parameters import ADDRESS
@@ -17,7 +18,7 @@ from drover.settings.settings import Settings
 LOOPBACK_ADDRESSES = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
-@click.command()
+@drover_command(example="drover worker --name worker-1 --listen 127.0.0.1:8150")
 @click.option("--name", help="The owner's name in the log.  [default: host-pid]")
 @click.option("--group", help="The workers' consumer group.  [default: PREFIX-worker]")
 @click.option("--instance-id", help="Static membership: unique per worker, and the same after a restart.")
@@ -44,7 +45,12 @@ def worker(invocation: Invocation, **flags: Any) -> None:
     raise click.exceptions.Exit(serve(settings))
 
 
-@click.group(invoke_without_command=True)
+@drover_group()
+def zookeeper() -> None:
+    """Show the state of clusters in ZooKeeper, and check and rebuild what is shown there."""
+
+
+@zookeeper.command(example="drover zookeeper run --listen 127.0.0.1:8161")
 @click.option(
     "--listen",
     type=ADDRESS,
@@ -52,16 +58,13 @@ def worker(invocation: Invocation, **flags: Any) -> None:
     help="Where to serve /livez, /readyz and /metrics; port 0 picks one.",
 )
 @common_options
-@click.pass_context
 @pass_invocation
-def project(invocation: Invocation, context: click.Context, listen: str | None) -> None:
+def run(invocation: Invocation, listen: str | None) -> None:
     """Write the state of every cluster to ZooKeeper as it changes, until SIGTERM or Ctrl-C.
 
     Several processes may run; only one of them writes a cluster's tree at a time. Workers do the same with
     `zookeeper.project = true`.
     """
-    if context.invoked_subcommand is not None:
-        return
     settings = invocation.settings({"zookeeper": {"listen": listen}} if listen is not None else None)
     cluster = invocation.cluster_wanted(settings)
     from drover.projections.projection import serve_projection  # noqa: PLC0415 - kazoo is not loaded for a wrong flag
@@ -69,7 +72,7 @@ def project(invocation: Invocation, context: click.Context, listen: str | None) 
     raise click.exceptions.Exit(serve_projection(settings, cluster))
 
 
-@project.command()
+@zookeeper.command(example="drover zookeeper rebuild --cluster prod")
 @common_options
 @pass_invocation
 def rebuild(invocation: Invocation) -> None:
@@ -79,13 +82,13 @@ def rebuild(invocation: Invocation) -> None:
     """
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
-    from drover.projections.projection import rebuild_tree  # noqa: PLC0415 - see project
+    from drover.projections.projection import rebuild_tree  # noqa: PLC0415 - see run
 
     made = asyncio.run(rebuild_tree(settings, cluster))
     say(f"{cluster}: {plural(made.nodes, 'node')}, the log up to offset {made.offset}.{made.event_index}.")
 
 
-@project.command()
+@zookeeper.command(example="drover zookeeper verify --cluster prod")
 @output_option
 @common_options
 @pass_invocation
@@ -93,8 +96,8 @@ def verify(invocation: Invocation, output: str) -> None:
     """Compare a cluster's tree with the log, up to the tree's position; exit code 1 if they differ."""
     settings = invocation.settings()
     cluster = invocation.cluster_of(settings)
-    from drover.cli.audit import comparison_lines  # noqa: PLC0415 - see project
-    from drover.projections.projection import compare_tree  # noqa: PLC0415 - see project
+    from drover.cli.audit import comparison_lines  # noqa: PLC0415 - see run
+    from drover.projections.projection import compare_tree  # noqa: PLC0415 - see run
 
     comparison = asyncio.run(compare_tree(settings, cluster))
     if output != "table":
@@ -106,7 +109,7 @@ def verify(invocation: Invocation, output: str) -> None:
     raise click.exceptions.Exit(ExitCode.FAILED if comparison.differences else ExitCode.DONE)
 
 
-@click.command()
+@drover_command(example="drover web --listen 127.0.0.1:8155")
 @click.option("--listen", type=ADDRESS, metavar="HOST:PORT", help="Where to serve the page; port 0 picks one.")
 @settings_options
 @pass_invocation

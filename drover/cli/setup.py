@@ -1,66 +1,21 @@
-"""`drover topics`, `drover acls` and `drover schema`: Drover's own topics, the ACLs it needs, and its wire contract."""
+"""`drover acls` and `drover schema`: the ACLs that Drover needs, and its wire contract."""
 
-import asyncio
-from dataclasses import asdict
 from typing import Any
 
 import click
 import msgspec
 
 from drover import __version__
-from drover.cli.exits import ExitCode
+from drover.cli.help import drover_command
 from drover.cli.invocation import Invocation, pass_invocation, settings_options
 from drover.cli.output import output_option, print_document, say
 from drover.client.acls import Need, Part, Place, needs
 from drover.client.asyncapi import asyncapi
 from drover.client.schema import wire_schema
-from drover.events.topics import DEFAULT_SHARDS
-from drover.journal import topics as own_topics
 from drover.settings.settings import Settings
 
 
-@click.group()
-def topics() -> None:
-    """Create and check Drover's own topics."""
-
-
-@topics.command()
-@click.option(
-    "--shards",
-    type=click.IntRange(min=1, max=1000),
-    default=DEFAULT_SHARDS,
-    show_default=True,
-    help="The number of shards; it is fixed for ever once the log has begun.",
-)
-@settings_options
-@pass_invocation
-def init(invocation: Invocation, shards: int) -> None:
-    """Create missing topics and begin every shard of the log; harmless if repeated."""
-    log = invocation.settings().log
-    created = asyncio.run(own_topics.init(log.connection(), shards))
-    say(f"Created {', '.join(created)}." if created else "Every topic already exists.")
-
-
-@topics.command()
-@output_option
-@settings_options
-@pass_invocation
-def check(invocation: Invocation, output: str) -> None:
-    """Compare every topic with Drover's needs; if one differs, print the remedy and end with exit code 1."""
-    log = invocation.settings().log
-    findings = asyncio.run(own_topics.check(log.connection()))
-    if output != "table":
-        rows = [asdict(finding) for finding in findings]
-        print_document({"findings": rows}, rows, output)
-    else:
-        for finding in findings:
-            say(str(finding))
-        if not findings:
-            say("Every topic is configured as Drover needs it.")
-    raise click.exceptions.Exit(ExitCode.FAILED if findings else ExitCode.DONE)
-
-
-@click.command()
+@drover_command(example="drover acls --worker-user drover-worker --operator-user ana --setup-user admin")
 @click.option("--part", type=click.Choice([part.value for part in Part]), help="Only the ACLs of this part.")
 @click.option("--worker-user", metavar="USER", help="The user of the workers.  [default: the placeholder WORKER]")
 @click.option("--operator-user", metavar="USER", help="The user of the operators.  [default: the placeholder OPERATOR]")
@@ -71,7 +26,7 @@ def check(invocation: Invocation, output: str) -> None:
 def acls(invocation: Invocation, part: str | None, output: str, **users: Any) -> None:
     """Print the ACLs that Drover needs, as calls of Kafka's own tool; contacts no cluster.
 
-    `worker` is for `drover worker`, `setup` for `drover topics`, and `operator` for every other command. Name the users
+    `worker` is for `drover worker`, `setup` for `drover log`, and `operator` for every other command. Name the users
     with options: the settings hold your own user, who could write the log with the worker's ACLs.
     """
     settings = invocation.settings()
@@ -113,7 +68,7 @@ def _place_text(need: Need) -> str:
     return "the log's Kafka" if need.place is Place.LOG else "a managed cluster"
 
 
-@click.command()
+@drover_command(example="drover schema --asyncapi")
 @click.option("--asyncapi", "with_topics", is_flag=True, help="Print AsyncAPI 3 instead, which also has the topics.")
 @settings_options
 def schema(*, with_topics: bool) -> None:

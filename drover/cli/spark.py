@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from drover.cli.help import PLANS, drover_command, drover_group
 from drover.cli.invocation import Invocation, common_options, pass_invocation, settings_options
 from drover.cli.output import (
     Fit,
@@ -68,12 +69,12 @@ directory_option = click.option(
 )
 
 
-@click.group()
+@drover_group()
 def spark() -> None:
     """Keep tables of progress and metrics from the event log with Spark; no move depends on them."""
 
 
-@spark.command()
+@spark.command(example="drover spark run")
 @click.option("--master", help="Spark's master.  [default: that of spark-submit, else local[2]]")
 @directory_option
 @click.option("--history", is_flag=True, help="Also keep everything that has ended in Parquet files.")
@@ -98,7 +99,7 @@ def run(invocation: Invocation, master: str | None, directory: Path | None, *, h
     say("Stopped; a restarted job continues from here.", err=True)
 
 
-@spark.command()
+@spark.command(example="drover spark jars")
 def jars() -> None:
     """Print the files to pass to spark-submit with --jars, separated by commas; downloads them once."""
     from drover.jars import ensure  # noqa: PLC0415 - the other commands need it only with Spark
@@ -113,7 +114,7 @@ async def _check_topics(connection: LogConnection) -> None:
         counts = await reader.partition_counts(topics)
     absent = [topic for topic in topics if not counts[topic]]
     if absent:
-        raise ConfigurationError(f"there is no topic {' and no topic '.join(absent)}: run `drover topics init`")
+        raise ConfigurationError(f"there is no topic {' and no topic '.join(absent)}: run `drover log init`")
 
 
 def _job_options(settings: Settings, master: str | None, directory: Path | None, *, history: bool) -> "JobOptions":
@@ -151,9 +152,9 @@ TABLES = (
 )
 
 
-@click.command()
+@drover_command(example="drover progress")
 @click.option("--follow", is_flag=True, help="Keep showing until Ctrl-C, or with --plan until the plan has finished.")
-@click.option("--plan", help="Only this plan, even if it has finished.")
+@click.option("--plan", shell_complete=PLANS, help="Only this plan, even if it has finished.")
 @click.option(
     "--table", "one_table", type=click.Choice(TABLES), help="Show a whole table instead; see spark/README.md."
 )

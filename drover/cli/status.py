@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from drover.cli.exits import ExitCode, Failure
+from drover.cli.help import PLANS, TOPICS, drover_command
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import (
     FORMATS,
@@ -388,14 +389,14 @@ def _print_gone(row: StatusRow, output: str, *, beside: bool) -> None:
         say(f"{row.cluster} {row.topic}:{row.partition} ended", err=beside)
 
 
-@click.command()
+@drover_command(example="drover status --plan friday --follow")
 @click.option(
     "--follow",
     is_flag=True,
     help="Keep showing until Ctrl-C, or with --plan until it ends: live in a terminal, else a line per change.",
 )
-@click.option("--plan", metavar="NAME", help="Only this plan.")
-@click.option("--topic", metavar="T", help="Only this topic's partitions.")
+@click.option("--plan", shell_complete=PLANS, metavar="NAME", help="Only this plan.")
+@click.option("--topic", shell_complete=TOPICS, metavar="T", help="Only this topic's partitions.")
 @click.option("--state", type=click.Choice([phase.value for phase in Phase]), help="Only reassignments in this state.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="The most rows of the table.")
 @click.option(

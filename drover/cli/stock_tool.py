@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from drover.cli.exits import ExitCode, Failure, failure_of
+from drover.cli.help import DroverCommand
 from drover.cli.invocation import Invocation, all_options, author_option, common_options, pass_invocation
 from drover.cli.model import Source, open_driver, read_model
 from drover.cli.output import read_text, say
@@ -60,7 +61,7 @@ _PERMITTED = {
 }
 
 
-class StockCommand(click.Command):
+class StockCommand(DroverCommand):
     """A command that ends as the stock tool does: with 0 or 1, and with its error on standard output."""
 
     def make_context(self, *arguments: Any, **options: Any) -> click.Context:
@@ -120,7 +121,11 @@ _files = all_options(
 )
 
 
-@click.command(cls=StockCommand, name="kafka-reassign-partitions")
+@click.command(
+    cls=StockCommand,
+    name="kafka-reassign-partitions",
+    example="drover kafka-reassign-partitions --execute --reassignment-json-file plan.json --throttle 50000000",
+)
 @_actions
 @_files
 @click.option("--disable-rack-aware", is_flag=True, help="Let --generate ignore racks.")
@@ -140,8 +145,6 @@ def kafka_reassign_partitions(invocation: Invocation, **options: Any) -> None:
     Scripts that call the stock tool work with its name replaced: files, sentences and exit codes are the same.
     docs/from-kafka-reassign-partitions.md lists where Drover differs: it removes throttles itself, starts copies only
     within its limits, moves no replica between the log directories of a broker, and cancels only its own moves.
-
-    Example: drover kafka-reassign-partitions --execute --reassignment-json-file plan.json --throttle 50000000
     """
     action = _action_of(options)
     choose_cluster(invocation)

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from drover.cli.exits import ExitCode, Failure
+from drover.cli.help import sending_option
 from drover.cli.invocation import Invocation, all_options, author_option, common_options
 from drover.cli.output import console, output_option, plural, print_document, say, table, timestamp
 from drover.cli.parameters import DURATION
@@ -103,16 +104,16 @@ def _options(*, reason_required: bool) -> Callable[[Decorated], Decorated]:
     return all_options(
         common_options,
         author_option,
-        click.option("--reason", required=reason_required, help="Why; kept in the log for ever."),
-        click.option("--id", "id_", metavar="ID", help="Makes a retry harmless: the same id takes effect once."),
-        click.option(
+        sending_option("--reason", required=reason_required, help="Why; kept in the log for ever."),
+        sending_option("--id", "id_", metavar="ID", help="Makes a retry harmless: the same id takes effect once."),
+        sending_option(
             "--timeout",
             type=DURATION,
             default="30s",
             show_default=True,
             help="How long to wait for the recorded outcome.",
         ),
-        click.option("--no-wait", is_flag=True, help="Return as soon as the command is durable in its topic."),
+        sending_option("--no-wait", is_flag=True, help="Return as soon as the command is durable in its topic."),
         output_option,
     )
 

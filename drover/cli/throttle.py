@@ -1,4 +1,4 @@
-"""`drover throttle` and `drover throttles`: throttles of plans and of the cluster, and those that tools have left."""
+"""`drover throttle`: throttles of plans and of the cluster, and those that tools have left."""
 
 import asyncio
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from drover.cli.exits import ExitCode
+from drover.cli.help import BROKERS, TOPICS, drover_group
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.model import open_driver
 from drover.cli.output import amount, console, output_option, plural, print_document, say, table, timestamp
@@ -31,61 +32,6 @@ class Throttles:
     of_cluster: ClusterThrottle | None
     rates: tuple[FoundRates, ...]
     entries: tuple[FoundEntries, ...]
-
-
-@click.command()
-@output_option
-@common_options
-@pass_invocation
-def throttles(invocation: Invocation, output: str) -> None:
-    """Show every throttle that is set in the cluster: Drover's, those of others, and those that a tool left behind.
-
-    Rates are read from the brokers' configs, and throttled replicas from the topics' configs. The log and the running
-    reassignments show who set them.
-    """
-    show_throttles(invocation, output)
-
-
-def show_throttles(invocation: Invocation, output: str) -> None:
-    """Read the throttles of the cluster and print them."""
-    settings = invocation.settings()
-    cluster = invocation.cluster_of(settings)
-    throttles = look_at_throttles(settings, cluster)
-    if output != "table":
-        rows = [row.document() for row in throttles.rates]
-        document = {
-            "cluster": cluster,
-            "throttle": None if throttles.of_cluster is None else msgspec.to_builtins(throttles.of_cluster),
-            "brokers": rows,
-            "topics": [row.document() for row in throttles.entries],
-        }
-        print_document(document, rows, output)
-        return
-    if throttles.of_cluster is not None:
-        default = throttles.of_cluster
-        say(
-            f"Plans without a throttle of their own: {amount(default.bytes_per_second)}/s per broker, set by "
-            f"{default.by}, {timestamp(default.since_ms)}: {default.reason}"
-        )
-    if throttles.rates:
-        cells = [
-            (str(row.broker), _rate_cell(row.leader), _rate_cell(row.follower), row.whose, row.says)
-            for row in throttles.rates
-        ]
-        console().print(table(("broker", "out", "in", "whose", ""), cells, right=("broker", "out", "in")))
-    if throttles.entries:
-        lists = [
-            (row.topic, _first_entries(row.leader), _first_entries(row.follower), row.whose, row.says)
-            for row in throttles.entries
-        ]
-        console().print(table(("topic", "leaders", "followers", "whose", ""), lists))
-    if not throttles.rates and not throttles.entries:
-        say("No broker has a throttle, and no topic has throttled replicas.")
-    leftovers = sum(row.whose == "leftover" for row in throttles.rates) + sum(
-        row.whose == "leftover" for row in throttles.entries
-    )
-    if leftovers:
-        say(f"{plural(leftovers, 'leftover throttle')}: `drover throttle restore` deletes them.", err=True)
 
 
 def look_at_throttles(settings: Settings, cluster: str) -> Throttles:
@@ -118,12 +64,16 @@ def _first_entries(entries: tuple[str, ...]) -> str:
     return " ".join(entries[:_SHOWN_ENTRIES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-@click.group()
+@drover_group()
 def throttle() -> None:
     """Set throttles of plans and of the cluster, show all throttles, and delete leftover throttles."""
 
 
-@throttle.command(name="set")
+@throttle.command(
+    name="set",
+    example="drover throttle set friday 80MB/s --reason 'the night is quiet'\n"
+    "drover throttle set none --reason 'no throttle for plans without one'",
+)
 @click.argument("words", metavar="[PLAN] RATE", nargs=-1, required=True)
 @click.option(
     "--may-rise-to",
@@ -166,22 +116,73 @@ def _checked_rate(text: str, *, force: bool) -> int:
     return rate
 
 
-@throttle.command()
+@throttle.command(example="drover throttle show")
 @output_option
 @common_options
 @pass_invocation
 def show(invocation: Invocation, output: str) -> None:
-    """Show every throttle that is set in the cluster and who set it; the same as `drover throttles`."""
-    show_throttles(invocation, output)
+    """Show every throttle that is set in the cluster: Drover's, those of others, and those that a tool left behind.
+
+    Rates are read from the brokers' configs, and throttled replicas from the topics' configs. The log and the running
+    reassignments show who set them.
+    """
+    settings = invocation.settings()
+    cluster = invocation.cluster_of(settings)
+    throttles = look_at_throttles(settings, cluster)
+    if output != "table":
+        rows = [row.document() for row in throttles.rates]
+        document = {
+            "cluster": cluster,
+            "throttle": None if throttles.of_cluster is None else msgspec.to_builtins(throttles.of_cluster),
+            "brokers": rows,
+            "topics": [row.document() for row in throttles.entries],
+        }
+        print_document(document, rows, output)
+        return
+    if throttles.of_cluster is not None:
+        default = throttles.of_cluster
+        say(
+            f"Plans without a throttle of their own: {amount(default.bytes_per_second)}/s per broker, set by "
+            f"{default.by}, {timestamp(default.since_ms)}: {default.reason}"
+        )
+    if throttles.rates:
+        cells = [
+            (str(row.broker), _rate_cell(row.leader), _rate_cell(row.follower), row.whose, row.says)
+            for row in throttles.rates
+        ]
+        console().print(table(("broker", "out", "in", "whose", ""), cells, right=("broker", "out", "in")))
+    if throttles.entries:
+        lists = [
+            (row.topic, _first_entries(row.leader), _first_entries(row.follower), row.whose, row.says)
+            for row in throttles.entries
+        ]
+        console().print(table(("topic", "leaders", "followers", "whose", ""), lists))
+    if not throttles.rates and not throttles.entries:
+        say("No broker has a throttle, and no topic has throttled replicas.")
+    leftovers = sum(row.whose == "leftover" for row in throttles.rates) + sum(
+        row.whose == "leftover" for row in throttles.entries
+    )
+    if leftovers:
+        say(f"{plural(leftovers, 'leftover throttle')}: `drover throttle clean` deletes them.", err=True)
 
 
-@throttle.command()
-@click.option("--broker", "brokers", multiple=True, type=int, metavar="N", help="Only this broker; may be repeated.")
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic; may be repeated.")
+@throttle.command(example="drover throttle clean --topic orders --reason 'left by the stock tool'")
+@click.option(
+    "--broker",
+    "brokers",
+    shell_complete=BROKERS,
+    multiple=True,
+    type=int,
+    metavar="N",
+    help="Only this broker; may be repeated.",
+)
+@click.option(
+    "--topic", "topics", shell_complete=TOPICS, multiple=True, metavar="TOPIC", help="Only this topic; may be repeated."
+)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @write_options
 @pass_invocation
-def restore(
+def clean(
     invocation: Invocation, brokers: tuple[int, ...], topics: tuple[str, ...], *, yes: bool, **options: Any
 ) -> None:
     """Delete leftover throttles: throttles that somebody else set and that no reassignment needs.

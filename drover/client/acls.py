@@ -93,7 +93,7 @@ def needs(topics: TopicNames, group: str) -> tuple[Need, ...]:
         Need(operator, managed, topic, (EVERY,), (describe,), "describe and plan: replicas, leaders and ISR"),
         Need(operator, managed, Resource.CLUSTER, (CLUSTER_NAME,), (describe_configs,), "throttles: brokers' rates"),
         Need(operator, managed, topic, (EVERY,), (describe_configs,), "throttles and alter --dry-run: topics' configs"),
-        Need(setup, log, topic, every_topic, (create, describe_configs), "drover topics init and check"),
+        Need(setup, log, topic, every_topic, (create, describe_configs), "drover log init and check"),
         Need(setup, log, topic, (topics.events,), (write,), "the first record of every shard"),
         Need(setup, log, topic, every_topic[1:], (describe,), "sees whether a topic exists"),
     )

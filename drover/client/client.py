@@ -467,7 +467,7 @@ class Client:
             if self._shards.get(topic, shards) != shards:
                 raise ConfigurationError(
                     f"{topic} has {self._shards[topic]} partitions and {self.connection.topics.events} has {shards}: "
-                    "all topics need the same number; see `drover topics check`"
+                    "all topics need the same number; see `drover log check`"
                 )
         return shards
 

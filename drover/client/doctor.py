@@ -177,7 +177,7 @@ def _cluster(cluster: ClusterFacts, needs: Sequence[Need], part: Part) -> Iterat
             name,
             "leftover throttles",
             f"no move needs the throttles of {_listed(left)}",
-            f'drover throttle restore --cluster {name} --reason "left over"',
+            f'drover throttle clean --cluster {name} --reason "left over"',
         )
     yield from _disks(name, cluster.directories, None)
 

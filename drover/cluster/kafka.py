@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import structs
 
-from drover.cluster import configs, inventory_requests, messages
+from drover.cluster import configs, inventory_requests, messages, position_requests
 from drover.cluster.agreement import Described, agreed_moves, agreed_partitions, with_known_min_isr
 from drover.cluster.messages import Metadata
 from drover.cluster.port import (
@@ -33,7 +33,7 @@ from drover.facts import (
     Survey,
     ThrottledReplicas,
 )
-from drover.inventory import Inventory, LogDirectories, LogDirectory, named_brokers
+from drover.inventory import Inventory, LogDirectories, LogDirectory, Positions, named_brokers
 from drover.traits import BrokerVersion
 
 MIN_ISR_MAX_AGE_S = 30.0
@@ -207,6 +207,28 @@ class KafkaDriver:
             registered_brokers=inventory_requests.read_registered(registered, metadata),
         )
 
+    async def positions(self, leaders: Mapping[TopicPartition, int]) -> Positions:
+        """Read the offsets of these partitions from their leaders, and the committed offsets of every group.
+
+        A broker that does not answer is left out as far as partitions are concerned, and named in `Positions.unread`.
+        Raises `ClusterUnavailableError` if no broker answers.
+        """
+        deadline = self._deadline()
+        live = list((await self._metadata(self._observations, (), deadline)).racks)
+        led: dict[int, list[TopicPartition]] = {broker: [] for broker in live}
+        for partition, leader in leaders.items():
+            if leader in led:
+                led[leader].append(partition)
+        first, last = position_requests.EARLIEST_LOCAL, position_requests.LATEST
+        began = await asyncio.gather(*(self._offsets_of(broker, led[broker], first, deadline) for broker in live))
+        ended = await asyncio.gather(*(self._offsets_of(broker, led[broker], last, deadline) for broker in live))
+        committed: dict[str, Mapping[TopicPartition, int]] = {}
+        unread: list[str] = []
+        for answer in await asyncio.gather(*(self._committed_at(broker, deadline) for broker in live)):
+            committed.update(answer[0])
+            unread += answer[1]
+        return Positions(_now_ms(), _joined(began), _joined(ended), committed, tuple(unread))
+
     async def broker_rates(self, brokers: Collection[int]) -> Mapping[int, BrokerRates]:
         """See `ClusterDriver.broker_rates`; live brokers that do not answer in time are left out, too."""
         deadline = self._deadline()
@@ -294,11 +316,36 @@ class KafkaDriver:
         return messages.read_versions(response) if response.error_code == NONE else None
 
     async def _described_by(self, broker: int, request: Any, deadline: Deadline) -> Any | None:
-        """Return a broker's answer to DescribeLogDirs; None if it has just died, or hangs."""
+        """Return a broker's answer to a request that only reads; None if it has just died, or hangs."""
         try:
             return await self._samples.send(request, deadline, broker=broker)
         except ClusterUnavailableError:
             return None
+
+    async def _offsets_of(
+        self, broker: int, partitions: Collection[TopicPartition], which: int, deadline: Deadline
+    ) -> dict[TopicPartition, int]:
+        request = position_requests.offsets_request(partitions, which)
+        response = await self._described_by(broker, request, deadline) if partitions else None
+        return {} if response is None else position_requests.read_offsets(response)
+
+    async def _committed_at(
+        self, broker: int, deadline: Deadline
+    ) -> tuple[Mapping[str, Mapping[TopicPartition, int]], list[str]]:
+        """Return the committed offsets of the groups that a broker coordinates, and why there may be more."""
+        listed = await self._described_by(broker, position_requests.groups_request(), deadline)
+        groups = None if listed is None else position_requests.read_groups(listed)
+        if not groups:
+            return {}, [] if groups is not None else [f"broker {broker} does not list its consumer groups"]
+        response = await self._described_by(broker, position_requests.committed_request(groups), deadline)
+        if response is None:
+            return {}, [f"broker {broker} does not return the offsets of its consumer groups"]
+        read = position_requests.read_committed(response)
+        if not read.unread:
+            return read.offsets, []
+        some = ", ".join(sorted(read.unread)[:3]) + (", ..." if len(read.unread) > 3 else "")
+        denied = f"consumer group {some} cannot be read: the user needs the ACL Describe on groups"
+        return read.offsets, [denied]
 
     async def _disks_of(
         self, broker: int, deadline: Deadline
@@ -322,6 +369,10 @@ def _described(partitions: Collection[TopicPartition], metadata: Metadata) -> De
         if topic is not None and (topic.code == NONE or topic.code in NO_SUCH_TOPIC):
             described[partition] = topic.partitions.get(partition.partition)
     return described
+
+
+def _joined(answers: Collection[Mapping[TopicPartition, int]]) -> dict[TopicPartition, int]:
+    return {partition: offset for answer in answers for partition, offset in answer.items()}
 
 
 def _now_ms() -> int:

@@ -7,7 +7,7 @@ it again the same way when a version changes.
   the broker's jars), `log4j-slf4j-impl` so that brokers log.
 - `spark`: what pyspark 4.2.0 lacks to read Kafka: the connector, its token provider, the Kafka client and the pool that
   they are built for, resolved by name.
-- `kafka-3.9.1` and so on: other versions of Kafka that a local cluster can run, each in a file of its own, made by
+- `kafka-3.9.2` and so on: other versions of Kafka that a local cluster can run, each in a file of its own, made by
   `python -m tests.jars.lock_kafka`. They are fetched only when they are asked for.
 - `zookeeper`: `zookeeper` with its runtime dependencies and the two that it marks as provided (`snappy-java`,
   `metrics-core`), `log4j-slf4j2-impl` and `log4j-core`; without Netty's native parts, which are one per platform.

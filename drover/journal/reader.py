@@ -235,6 +235,6 @@ def count_partitions(metadata: Any, topic: str, connection: LogConnection) -> in
         hidden = f", or {connection.user} may not see it (`drover acls`)" if connection.is_secured else ""
         raise ConfigurationError(
             f"the topic {topic} does not exist on {connection.bootstrap}: create Drover's topics with "
-            f"`drover topics init`{hidden}"
+            f"`drover log init`{hidden}"
         )
     return len(partitions)

@@ -134,7 +134,7 @@ async def init(connection: LogConnection, shards: int = DEFAULT_SHARDS) -> tuple
         if answer.code == INVALID_REPLICATION_FACTOR:
             raise ConfigurationError(
                 f"{name} needs {REPLICATION_FACTOR} replicas, and the Kafka at {connection.bootstrap} says: "
-                f"{answer.message} Start at least {REPLICATION_FACTOR} brokers, then run `drover topics init` again"
+                f"{answer.message} Start at least {REPLICATION_FACTOR} brokers, then run `drover log init` again"
             )
         if answer.code not in (0, TOPIC_ALREADY_EXISTS):
             remedy = "; `drover acls` prints the ACLs that are needed" if answer.code in NOT_AUTHORIZED else ""
@@ -154,7 +154,7 @@ async def _wait_until_shown(connection: LogConnection, names: tuple[str, ...]) -
                     return
                 await asyncio.sleep(0.1)
     except TimeoutError as error:
-        raise LogUnavailableError("the new topics are not visible yet: run `drover topics init` again") from error
+        raise LogUnavailableError("the new topics are not visible yet: run `drover log init` again") from error
 
 
 async def _begin_shards(connection: LogConnection, shards: int) -> None:
@@ -211,7 +211,7 @@ async def _findings(connection: LogConnection, described: Mapping[str, TopicDesc
     for rule in rules(connection.topics, shards):
         description = described[rule.name]
         if description is None:
-            findings.append(Finding(rule.name, f"topic {rule.name} does not exist", "drover topics init"))
+            findings.append(Finding(rule.name, f"topic {rule.name} does not exist", "drover log init"))
         else:
             findings += _compare(connection.bootstrap, rule, description)
     return tuple(findings)
@@ -233,7 +233,7 @@ def _enlarged(name: str, partitions: int, begun: int) -> Finding:
     detail = (
         f"topic {name} has {partitions} partitions, but the log was begun with {begun} shards, which is fixed for ever"
     )
-    return Finding(name, f"{detail}: start a new log", "DROVER_LOG__PREFIX=ANOTHER drover topics init")
+    return Finding(name, f"{detail}: start a new log", "DROVER_LOG__PREFIX=ANOTHER drover log init")
 
 
 def _compare(bootstrap: str, rule: TopicRule, description: TopicDescription) -> list[Finding]:
@@ -269,7 +269,7 @@ def _partitions_finding(bootstrap: str, rule: TopicRule, partitions: int) -> Fin
         return _enlarged(rule.name, partitions, rule.partitions)
     if partitions < rule.partitions:
         return Finding(rule.name, detail, f"{kafka_topics} --alter --partitions {rule.partitions}")
-    return Finding(rule.name, detail, f"{kafka_topics} --delete && drover topics init")
+    return Finding(rule.name, detail, f"{kafka_topics} --delete && drover log init")
 
 
 def _satisfies(key: str, actual: str | None, wanted: str) -> bool:

@@ -11,6 +11,7 @@ from drover.planner.judgement import arriving, changed_factors, crowded_racks, r
 from drover.planner.load_figures import load_figures
 from drover.planner.loads import measures_of
 from drover.planner.model import Broker, ClusterModel, Partition
+from drover.planner.overloads import broken_limits
 from drover.planner.proposal import Basis, Move, Proposal, Reason, Targets, Unmet, UnmetCode
 from drover.planner.racks import Racks
 from drover.unreachable import unreachable_in_words
@@ -20,8 +21,8 @@ def assess(model: ClusterModel, targets: Targets, limits: Limits = DEFAULT_LIMIT
     """Judge new replica lists that somebody else has chosen, by the same figures as a proposal.
 
     `unmet` names every constraint that they break: lists that Kafka would refuse, unknown partitions and brokers,
-    copies to brokers that may not receive any, disks above the limit, copies that no disk has room for, fewer racks
-    than before, and moves that cannot end as the cluster is (`drover.planner.judgement`), which also remarks what
+    copies to brokers that may not receive any, capacities above their limits, copies that no disk has room for, fewer
+    racks than before, and moves that cannot end as the cluster is (`drover.planner.judgement`), which also remarks what
     changes. Lists that are as they should be already are left out of the moves.
     """
     partitions = model.partition_by_name
@@ -38,6 +39,7 @@ def assess(model: ClusterModel, targets: Targets, limits: Limits = DEFAULT_LIMIT
         elif after != partition.replicas:
             moves.append(move_of(partition, after, (Reason.GIVEN,)))
     unmet += (*situation(model, moves), *_broken(model, moves), *_too_large(model, moves, limits))
+    unmet += broken_limits(model, moves, limits)
     unmet += (*changed_factors(model, moves), *crowded_racks(model, moves), *unreachable(model.brokers))
     return proposal_of(model, moves, limits, unmet=unmet)
 
@@ -85,7 +87,9 @@ def proposal_of(
         interrupted=interrupted,
         unknown_sizes=sum(move.size_bytes is None for move in moves if move.adding),
         unknown_disks=tuple(each.broker for each in brokers if each.copies_in and each.room_bytes is None),
-        loads=load_figures(model, targets, limits, measures, leaving) if measures.compares_more else (),
+        loads=load_figures(model, targets, limits, measures, leaving)
+        if measures.compares_more or limits.asks_for_bands
+        else (),
         unknown_loads=measures.left_out,
     )
 

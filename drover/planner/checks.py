@@ -16,6 +16,7 @@ from drover.planner.goals import (
     SetReplicationFactor,
     Spread,
 )
+from drover.planner.loads import CAPACITIES
 from drover.planner.model import ClusterModel
 from drover.planner.proposal import Unmet, UnmetCode
 from drover.unreachable import unreachable_in_words
@@ -29,6 +30,10 @@ def refusals(model: ClusterModel, goal: Goal, limits: Limits) -> tuple[Unmet, ..
 def _of_limits(limits: Limits) -> Iterator[Unmet]:
     if not 0 < limits.disk_limit <= 1:
         yield Unmet(UnmetCode.BAD_GOAL, f"the disk limit must be above 0 and at most 1, not {limits.disk_limit:g}")
+    for load, limit in limits.limits.items():
+        if not 0 < limit <= 1 or load not in CAPACITIES:
+            text = f"the limit of {load.value} must be one of a capacity, above 0 and at most 1, not {limit:g}"
+            yield Unmet(UnmetCode.BAD_GOAL, text)
     for name, value in (("above", limits.above), ("below", limits.below), ("leaders_above", limits.leaders_above)):
         if not 0 <= value < 1:
             yield Unmet(UnmetCode.BAD_GOAL, f"the tolerance {name} must be at least 0 and below 1, not {value:g}")

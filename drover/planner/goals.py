@@ -1,10 +1,10 @@
 """Goals: what a proposal is asked to reach. One struct each; brokers are ids, racks and topics names."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from drover.planner.loads import Load
+from drover.planner.loads import CAPACITIES, Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +97,20 @@ class Band:
     below: float
 
 
+DEFAULT_BAND = Band(0.1, 0.12)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits and options that hold for every goal.
 
-    `disk_limit` is the share of a disk that may be used at any moment, copies that are not dropped yet included;
-    `capacity_limit` is the same for the network, and the share of any capacity, disks included, that may be used at the
-    end. Where nothing is known but replicas and bytes, the tolerances are shares of a broker's fair share: `above` it a
-    broker is overloaded, `below` it underloaded. Being underloaded hurts less, so its tolerance is wider; orders cost
-    no bytes, so the leaders' tolerance is narrow. Where rates are known, `load_band` holds for every load, but for the
-    `bands` that were asked for. With `reorder_all`, a goal that empties or fills brokers may reorder all partitions,
-    and not only those that it moves.
+    `disk_limit` is the share of a disk that may be used at any moment, copies that are not dropped yet included, and
+    `capacity_limit` that of the network and of the processor. `limits` has those that were asked for by load; that of
+    disks holds at the end only. Where nothing is known but replicas and bytes, the tolerances are shares of a broker's
+    fair share: `above` it a broker is overloaded, `below` it underloaded. Being underloaded hurts less, so its
+    tolerance is wider; orders cost no bytes, so the leaders' tolerance is narrow. Where rates are known, or a band was
+    asked for, `load_band` holds for every load, but for those in `bands`. With `reorder_all`, a goal that empties or
+    fills brokers may reorder all partitions, and not only those that it moves.
     `work` bounds the candidates that are tried, which bounds the time without a clock; None is no bound.
     Without `include_internal`, partitions of internal topics stay where they are.
     """
@@ -117,8 +120,9 @@ class Limits:
     above: float = 0.085
     below: float = 0.12
     leaders_above: float = 0.045
-    load_band: Band = Band(0.1, 0.12)
+    load_band: Band = DEFAULT_BAND
     bands: Mapping[Load, Band] = field(default_factory=dict)
+    limits: Mapping[Load, float] = field(default_factory=dict)
     topic_spread: TopicSpread = TopicSpread.LOOSE
     reorder_all: bool = False
     include_internal: bool = False
@@ -126,8 +130,46 @@ class Limits:
     work: int | None = None
 
     def band(self, load: Load) -> Band:
-        """Return the band of a load where rates are known."""
+        """Return the band of a load where rates are known, or a band was asked for."""
         return self.bands.get(load, self.load_band)
+
+    @property
+    def asks_for_bands(self) -> bool:
+        """Whether a band was asked for."""
+        return bool(self.bands) or self.load_band != DEFAULT_BAND
+
+    def limit(self, load: Load) -> float:
+        """Return the share of a capacity that brokers may use once all moves are done."""
+        return self.limits.get(load, self.disk_limit if load is Load.DISK else self.capacity_limit)
 
 
 DEFAULT_LIMITS = Limits()
+EVERY_LOAD = "all"
+
+
+def with_limits(limits: Limits, shares: Mapping[str, float], bands: Mapping[str, Band]) -> Limits:
+    """Add limits and bands by the names of loads, over those that there are; the band `all` is for the others.
+
+    Raises `ValueError` for a name of no load, for a limit of a load that has no capacity, and for an invalid limit.
+    """
+    for name, share in shares.items():
+        if load_named(name) not in CAPACITIES:
+            able = ", ".join(load.value for load in CAPACITIES)
+            raise ValueError(f"limits are of what brokers can bear ({able}), and {name} is only compared with the mean")
+        if not 0 < share <= 1:
+            raise ValueError(f"limits must be above 0 and at most 1, and that of {name} is {share:g}")
+    of_loads = {load_named(name): band for name, band in bands.items() if name != EVERY_LOAD}
+    return replace(
+        limits,
+        limits={**limits.limits, **{load_named(name): share for name, share in shares.items()}},
+        bands={**limits.bands, **of_loads},
+        load_band=bands.get(EVERY_LOAD, limits.load_band),
+    )
+
+
+def load_named(name: str) -> Load:
+    """Return the load of this name, in which `_` may stand for `-`. Raises `ValueError`."""
+    try:
+        return Load(name.replace("_", "-"))
+    except ValueError:
+        raise ValueError(f"bands and limits are of {', '.join(Load)}, and {name} is no load") from None

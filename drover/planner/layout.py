@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 
 from drover.planner.figures import largest_room_of, room_of
 from drover.planner.goals import Limits
+from drover.planner.loads import Load
 from drover.planner.model import ClusterModel
 from drover.planner.racks import Racks
 from drover.planner.shares import Shares, fair_shares
@@ -101,7 +102,7 @@ class Layout:
         for number in self.receivers:
             most, able = brokers[number].max_replicas, brokers[number].network_in_bytes_per_s
             held = self.count[number] + brokers[number].arriving_replicas
-            left = self.limits.capacity_limit * (able or 0.0) - written[number]
+            left = self.limits.limit(Load.NETWORK_IN) * (able or 0.0) - written[number]
             self.replica_room[number] = math.inf if most is None else max(0, most - held)
             self.network_room[number] = math.inf if able is None else max(0.0, left)
 

@@ -389,16 +389,16 @@ class Levelling:
         found: list[Change] = []
         seen: set[tuple[int, int]] = set()
         for broker in np.flatnonzero(self._wrong()).tolist():
-            for other in self._partners(broker):
+            for other in self.partners(broker):
                 if (other, broker) in seen:
                     continue
                 seen.add((broker, other))
                 if not self.budget.spend(1):
                     return []
-                found += self._between(broker, other, slopes)
+                found += self.between(broker, other, slopes)
         return found
 
-    def _partners(self, broker: int) -> list[int]:
+    def partners(self, broker: int) -> list[int]:
         """Return the brokers with which exchanges may help, the most different first."""
         table = self.table
         others = self.receivers[self.receivers != broker]
@@ -407,7 +407,7 @@ class Levelling:
         apart = np.abs(table.share[:, others] - table.share[:, [broker]]).sum(axis=0)
         return [int(other) for other in others[np.argsort(-apart, kind="stable")[:PARTNERS]]]
 
-    def _between(self, broker: int, other: int, slopes: Floats) -> list[Change]:
+    def between(self, broker: int, other: int, slopes: Floats) -> list[Change]:
         """Return the best exchanges between two brokers."""
         table = self.table
         (rows, places), (others, other_places) = self._replicas_on(broker), self._replicas_on(other)

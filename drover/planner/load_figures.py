@@ -37,7 +37,30 @@ def _level(
     lists: Sequence[tuple[int, ...]],
 ) -> LoadLevel:
     """Say how even a load is, as shares of what is fair for each broker that may bear it."""
-    weights = [
+    weights = _weights(model, load, measures, lists)
+    held = _held(model, weights, lists)
+    fair = _fair(model, load, measures, leaving, weights, lists, held)
+    band = limits.band(load)
+    shares = {number: held[number] / share for number, share in fair.items() if share > 0}
+    full = 0
+    if load in measures.absolute:
+        able = measures.capacity[load]
+        full = sum(held[number] > limits.limit(load) * able[number] * (1 + ROUNDING) for number in fair)
+    return LoadLevel(
+        max(shares.values(), default=1.0),
+        min(shares.values(), default=1.0),
+        sum(not 1 - band.below - ROUNDING <= share <= 1 + band.above + ROUNDING for share in shares.values()),
+        full,
+    )
+
+
+def borne(model: ClusterModel, load: Load, measures: Measures, lists: Sequence[tuple[int, ...]]) -> dict[int, float]:
+    """Return what each broker bears of a load with these lists, in the order of the model's partitions."""
+    return _held(model, _weights(model, load, measures, lists), lists)
+
+
+def _weights(model: ClusterModel, load: Load, measures: Measures, lists: Sequence[tuple[int, ...]]) -> list[Weight]:
+    return [
         weight_of(
             load,
             partition,
@@ -47,20 +70,6 @@ def _level(
         )
         for partition, replicas in zip(model.partitions, lists, strict=True)
     ]
-    held = _held(model, weights, lists)
-    fair = _fair(model, load, measures, leaving, weights, lists, held)
-    band = limits.band(load)
-    shares = {number: held[number] / share for number, share in fair.items() if share > 0}
-    full = 0
-    if load in measures.absolute:
-        able = measures.capacity[load]
-        full = sum(held[number] > limits.capacity_limit * able[number] * (1 + ROUNDING) for number in fair)
-    return LoadLevel(
-        max(shares.values(), default=1.0),
-        min(shares.values(), default=1.0),
-        sum(not 1 - band.below - ROUNDING <= share <= 1 + band.above + ROUNDING for share in shares.values()),
-        full,
-    )
 
 
 def _held(model: ClusterModel, weights: Sequence[Weight], lists: Sequence[tuple[int, ...]]) -> dict[int, float]:

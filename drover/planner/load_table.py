@@ -137,7 +137,7 @@ class LoadTable:
                 self.high[row, broker], self.low[row, broker] = high + ROUNDING, low - ROUNDING
                 if load in measures.absolute:
                     able = measures.capacity[load][number]
-                    self.limit[row, broker] = self.limits.capacity_limit * able / fair
+                    self.limit[row, broker] = self.limits.limit(load) * able / fair
 
     def _fair(self, row: int, load: Load, measures: Measures) -> dict[int, float]:
         """Return the fair load of each broker that counts."""
@@ -166,7 +166,7 @@ class LoadTable:
                 able = capacity_of(broker, load)
                 if able and load in measures.absolute:
                     held = self.before[self.loads.index(load), place]
-                    self.room[row, place] = max(0.0, limits.capacity_limit * able - held)
+                    self.room[row, place] = max(0.0, limits.limit(load) * able - held)
             if broker.max_replicas is not None:
                 held = self.before[self.loads.index(Load.REPLICAS), place] + broker.arriving_replicas
                 self.room[3, place] = max(0.0, broker.max_replicas - held)
@@ -377,15 +377,26 @@ class LoadTable:
         The broker may receive, has no replica of the partition, and has room, or had one before. No racks are lost, and
         a broker that should not lead is given no leader.
         """
-        at_home = (self.home[rows] == brokers[:, None]).any(axis=1)
-        allowed = self.receives[brokers] & ~(self.at[rows] == brokers[:, None]).any(axis=1)
-        fits = self.size[rows] <= self.largest_room[brokers]
+        allowed = self.receives[brokers] & ~self.holds(rows, brokers) & self.has_room(rows, brokers)
+        return allowed & self.may_head(rows, places, brokers) & self.keeps_spread(rows, places, brokers)
+
+    def holds(self, rows: Numbers, brokers: Numbers) -> Flags:
+        """Whether brokers have replicas of partitions."""
+        holds: Flags = (self.at[rows] == brokers[:, None]).any(axis=1)
+        return holds
+
+    def has_room(self, rows: Numbers, brokers: Numbers) -> Flags:
+        """Whether copies of partitions fit on brokers, or had been there before."""
+        fits: Flags = self.size[rows] <= self.largest_room[brokers]
         for row in (0, 1, 3):
             fits &= self.arrival[row, rows] <= self.room[row, brokers]
+        return fits | (self.home[rows] == brokers[:, None]).any(axis=1)
+
+    def may_head(self, rows: Numbers, places: Numbers, brokers: Numbers) -> Flags:
+        """Whether brokers may take over replicas that lead; those that do not lead always."""
         leads = (self.leading[rows] <= self.room[2, brokers]) | (self.first_home[rows] == brokers)
         leads &= self.able[brokers] & ~self._demoted[self.topic[rows], brokers]
-        leads |= self.lead_place[rows] != places
-        return allowed & (fits | at_home) & leads & self._keeps_spread(rows, places, brokers)
+        return leads | (self.lead_place[rows] != places)
 
     def allowed_back(self, rows: Numbers, places: Numbers, brokers: Numbers) -> Flags:
         """Whether copies may go back to brokers of their original lists, which are not being emptied."""
@@ -393,9 +404,10 @@ class LoadTable:
         leads = (self.leading[rows] <= self.room[2, brokers]) | (self.first_home[rows] == brokers)
         leads &= self.able[brokers] & ~self._demoted[self.topic[rows], brokers]
         leads |= (self.lead_place[rows] != places) | (self.first_home[rows] == brokers)
-        return allowed & leads & self._keeps_spread(rows, places, brokers)
+        return allowed & leads & self.keeps_spread(rows, places, brokers)
 
-    def _keeps_spread(self, rows: Numbers, places: Numbers, brokers: Numbers) -> Flags:
+    def keeps_spread(self, rows: Numbers, places: Numbers, brokers: Numbers) -> Flags:
+        """Whether racks are as good as before, or as they can be, with brokers in the places of replicas."""
         others = self.at[rows]
         each = np.arange(len(rows))
         olds = others[each, places]

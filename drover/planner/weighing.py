@@ -73,17 +73,17 @@ def spare(
     _store(table, run, solution, Reason.LIMIT)
     for broker in np.flatnonzero(np.any(table.above_limit() > LEAST_SHOWN, axis=0)).tolist():
         loads = ", ".join(
-            f"{load.value} {share:.0%}"
-            for load, share, much in zip(
+            f"{load.value} {layout.limits.limit(load) * used:.0%} of {layout.limits.limit(load):.0%}"
+            for load, used, much in zip(
                 table.loads,
-                (layout.limits.capacity_limit * table.share / table.limit)[:, broker].tolist(),
+                (table.share / table.limit)[:, broker].tolist(),
                 table.above_limit()[:, broker].tolist(),
                 strict=True,
             )
             if much > LEAST_SHOWN
         )
-        number, limit = table.numbers[broker], f"{layout.limits.capacity_limit:.0%}"
-        text = f"broker {number} stays above {limit} of what it can bear: {loads}"
+        number = table.numbers[broker]
+        text = f"broker {number} stays above the limit of what it can bear: {loads}"
         solution.unmet.append(Unmet(UnmetCode.OVERLOADED, text, broker=number))
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from drover.settings.sources import ReadSettings, SettingsFile, line_of, under_todays_names
-from drover.settings.variables import CLUSTERS, LOG, variable_in_force
+from drover.settings.sources import ReadSettings, SettingsFile, by_own_limit_names, line_of
+from drover.settings.variables import LOG, variable_in_force
 
 FLAG = "flag"
 DEFAULT = "default"
@@ -25,7 +25,7 @@ class SettingRow:
 
 def setting_rows(read: ReadSettings) -> list[SettingRow]:
     """Return every setting, those of the log first; passwords and whatever may hold one are hidden."""
-    content = under_todays_names(read.content)
+    content = by_own_limit_names(read.content)
     return [
         SettingRow(".".join(path), value, _origin(path, read, content)) for path, value in _leaves(read.settings, ())
     ]
@@ -35,9 +35,12 @@ def _leaves(section: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ..
     """Yield the settings below a section, by path; one that is left out is a setting with the value None."""
     for declared in dataclasses.fields(section):
         value, place = getattr(section, declared.name), (*path, declared.name)
-        if place == (CLUSTERS,):
-            for name, cluster in sorted(value.items()):
-                yield from _leaves(cluster, (*place, name))
+        if isinstance(value, Mapping) and declared.repr:
+            for name, item in sorted(value.items()):
+                if dataclasses.is_dataclass(item):
+                    yield from _leaves(item, (*place, name))
+                else:
+                    yield (*place, name), item
         elif dataclasses.is_dataclass(value):
             yield from _leaves(value, place)
         elif not declared.repr:

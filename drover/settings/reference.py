@@ -18,11 +18,16 @@ makes this file; a test compares both. [Operating](operating.md#settings) says h
 [security](security.md#settings) how to connect, and [limits](limits.md) what the limits of a cluster do.
 `drover config show --origin` shows the values that hold, and where each comes from.
 
-`NAME` is the name of a cluster. A variable has `_` for each `-` and `.` of it.
+`NAME` is the name of a cluster, `ID` the id of a broker, `LOAD` the name of a [load](planning.md#plans-by-load). A
+variable has `_` for each `-` and `.` of a cluster's name.
 """
 
 # Defaults that another setting gives.
 _ELSEWHERE: Mapping[tuple[str, ...], str] = {("log", "bootstrap"): "the only cluster's"}
+
+
+# What names the sections of a section.
+_NAMES = {CLUSTERS: "NAME", "brokers": "ID", "bands": "LOAD"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,8 +70,8 @@ def _described(shape: Any, path: tuple[str, ...]) -> Iterator[Described]:
     for declared in dataclasses.fields(shape):
         kind, place = types[declared.name], (*path, declared.name)
         section = section_shape(kind)
-        if place == (CLUSTERS,):
-            nested.append((ClusterSettings, (CLUSTERS, "NAME")))
+        if get_origin(section) is dict and dataclasses.is_dataclass(get_args(section)[1]):
+            nested.append((get_args(section)[1], (*place, _NAMES[declared.name])))
         elif dataclasses.is_dataclass(section):
             nested.append((section, place))
         else:
@@ -103,7 +108,7 @@ def _kind(kind: Any) -> str:
     if get_origin(first) is tuple:
         return "list of texts"
     if get_origin(first) is dict:
-        return "section of texts"
+        return f"section of {'texts' if get_args(first)[1] is str else 'numbers'}"
     words = get_args(first) or (tuple(each.value for each in first) if hasattr(first, "__members__") else ())
     if words:
         return ", ".join(f"`{word}`" for word in words)

@@ -7,7 +7,7 @@ import ipaddress
 import os
 import re
 import socket
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from drover.errors import ConfigurationError
@@ -17,6 +17,9 @@ from drover.events.plans import Stepping
 from drover.events.topics import DEFAULT_PREFIX, TopicNames
 from drover.journal.connection import LogConnection
 from drover.logins import Secret
+from drover.planner.capacities import Capacities, Capacity
+from drover.planner.goals import DEFAULT_BAND, DEFAULT_LIMITS, Band, with_limits
+from drover.planner.goals import Limits as PlannerLimits
 from drover.settings.addresses import check_addresses, check_session_timeout, parse_address
 from drover.settings.credentials import ClientCertificate, SettingNames
 from drover.settings.security import Security
@@ -92,6 +95,55 @@ class HealingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerCapacitySettings:
+    """The capacity of a broker, for plans; see `drover.planner.capacities.Capacity`."""
+
+    disk_bytes: int | None = None
+    """the size of its disks, where Kafka does not report it (before 3.3)"""
+    network_in_bytes_per_s: float | None = None
+    """what its network can receive"""
+    network_out_bytes_per_s: float | None = None
+    """what its network can send"""
+    cores: float | None = None
+    """its processor's cores"""
+    max_replicas: int | None = None
+    """the most replicas that plans may give it; default: no bound"""
+
+    def __post_init__(self) -> None:
+        """Refuse figures that nothing can have."""
+        for declared in fields(self):
+            value = getattr(self, declared.name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{declared.name} must be above 0")
+
+    @property
+    def capacity(self) -> Capacity:
+        """The capacity as the planner uses it."""
+        return Capacity(**asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class CapacitySettings:
+    """The capacities of a cluster's brokers: `default` is for those that are not named, and for what is not said."""
+
+    default: BrokerCapacitySettings = BrokerCapacitySettings()
+    """the capacity of brokers that are not named"""
+    brokers: dict[str, BrokerCapacitySettings] = field(default_factory=dict)
+    """the capacity of single brokers, by id"""
+
+    def __post_init__(self) -> None:
+        """Refuse names that are no ids of brokers."""
+        wrong = [name for name in self.brokers if not (name.isascii() and name.isdecimal())]
+        if wrong:
+            raise ValueError(f"brokers must be named by their ids, and {wrong[0]!r} is none")
+
+    @property
+    def capacities(self) -> Capacities:
+        """The capacities as the planner uses them."""
+        return Capacities(self.default.capacity, {int(name): broker.capacity for name, broker in self.brokers.items()})
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSettings:
     """A managed cluster, its limits, and the automatic actions on it; see `drover.state.scheduling.Limits`.
 
@@ -120,6 +172,8 @@ class ClusterSettings:
     max_moves_per_rack: int | None = None
     adapts_to_health: bool = True
     windows: str | None = None
+    capacity: CapacitySettings = field(default_factory=CapacitySettings)
+    """what its brokers can bear, for plans"""
 
     def __post_init__(self) -> None:
         """Refuse invalid addresses, and limits under which no replica could ever move."""
@@ -158,7 +212,8 @@ class WorkerSettings:
     `name` defaults to host and process id, `group` to `<log prefix>-worker`. `instance_id` makes group membership
     static: unique per worker, the same after its restart. `listen` is where /livez, /readyz and /metrics are served
     (port 0: any free one). `snapshot_every_records` is how many records a shard grows by between two snapshots, 0 for
-    none. `log_format` is text, json, or auto: text on a terminal and JSON elsewhere; it holds for `drover project` too.
+    none. `log_format` is text, json, or auto: text on a terminal and JSON elsewhere; it also holds for
+    `drover zookeeper run`.
     `allow_drover_topics` lets commands move Drover's own topics: whoever may send one decides then where the log lies.
     """
 
@@ -175,7 +230,7 @@ class WorkerSettings:
     snapshot_every_records: int = 10_000
     """how many records a shard grows by between two snapshots; 0: none"""
     log_format: LogFormat = "auto"
-    """text, json, or auto: text on a terminal, else JSON; also of `drover project` and `drover web`"""
+    """text, json, or auto: text on a terminal, else JSON; also of `drover zookeeper run` and `drover web`"""
     allow_drover_topics: bool = False
     """whether commands may move Drover's own topics"""
 
@@ -237,7 +292,7 @@ class ZooKeeperSettings:
     `allow_open_zookeeper` must say that this is meant. Files are PEM, and `key_password` opens a key that is encrypted;
     with TLS the host's name is checked. `project`
     lets every worker project; with `intake` projectors carry out what operators write there. `listen` is where
-    `drover project` serves /livez, /readyz and /metrics.
+    `drover zookeeper run` serves /livez, /readyz and /metrics.
     """
 
     hosts: str | None = None
@@ -269,7 +324,7 @@ class ZooKeeperSettings:
     session_timeout_ms: int = 10_000
     """how long a projector may be silent before its session ends"""
     listen: str = "127.0.0.1:8161"
-    """where `drover project` serves /livez, /readyz and /metrics"""
+    """where `drover zookeeper run` serves /livez, /readyz and /metrics"""
 
     def __post_init__(self) -> None:
         """Refuse unusable combinations, and a root that cannot belong to Drover."""
@@ -368,16 +423,45 @@ class SparkSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanningSettings:
-    """Settings of `drover plan`; `disk_limit` is the share of a disk that may be used at any moment."""
+class BandSettings:
+    """How far from its fair share of a load a broker may be, as shares of it."""
 
-    disk_limit: float = 0.85
-    """the share of a disk that plans may use at any moment"""
+    above: float = DEFAULT_BAND.above
+    """how far above its fair share a broker may be"""
+    below: float = DEFAULT_BAND.below
+    """how far below"""
 
     def __post_init__(self) -> None:
-        """Refuse an invalid share."""
+        """Refuse invalid shares."""
+        if not (self.above >= 0 and 0 <= self.below < 1):
+            raise ValueError("above must be at least 0, and below at least 0 and less than 1")
+
+
+@dataclass(frozen=True, slots=True)
+class PlanningSettings:
+    """Settings of `drover plan`; `disk_limit` is the share of a disk that may be used at any moment.
+
+    `limits` and `bands` are by the names of loads; the band `all` is that of every load that is not named.
+    """
+
+    disk_limit: float = DEFAULT_LIMITS.disk_limit
+    """the share of a disk that plans may use at any moment"""
+    limits: dict[str, float] = field(default_factory=dict)
+    """by load, the share of a capacity that plans may use; default: 0.8, of disks `disk_limit`"""
+    bands: dict[str, BandSettings] = field(default_factory=dict)
+    """by load, or for `all`, the bands in which plans keep brokers"""
+
+    def __post_init__(self) -> None:
+        """Refuse invalid shares, and names of no load."""
         if not 0 < self.disk_limit <= 1:
             raise ValueError("disk_limit must be above 0 and at most 1, such as 0.85")
+        _ = self.planner_limits
+
+    @property
+    def planner_limits(self) -> PlannerLimits:
+        """The limits and bands as the planner uses them. Raises `ValueError`."""
+        bands = {name: Band(band.above, band.below) for name, band in self.bands.items()}
+        return with_limits(PlannerLimits(disk_limit=self.disk_limit), self.limits, bands)
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,7 @@ def _checked(file: SettingsFile, content: Mapping[str, Any], flags: Mapping[str,
         place = {"bootstrap": merged[CLUSTERS][host]["bootstrap"]}
         merged = {**merged, LOG: {**place, **_section(merged, LOG)}}
     check = _Check(file)
-    settings = check.section(Settings, _by_todays_names(merged, check), ())
+    settings = check.section(Settings, _by_own_limit_names(merged, check), ())
     if check.problems:
         raise ConfigurationError("; ".join(check.problems))
     assert isinstance(settings, Settings), "what is not made has a problem"
@@ -299,13 +299,13 @@ def _expected(shape: Any) -> str:
     return f"one of {', '.join(words)}" if words else _EXPECTED[kind]
 
 
-def under_todays_names(content: Mapping[str, Any]) -> Mapping[str, Any]:
+def by_own_limit_names(content: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return what a valid file says, with every limit by its own name."""
-    return _by_todays_names(content, _Check(SettingsFile(None)))
+    return _by_own_limit_names(content, _Check(SettingsFile(None)))
 
 
-def _by_todays_names(settings: Mapping[str, Any], check: _Check) -> Mapping[str, Any]:
-    """Rename a cluster's limits from their former and foreign names."""
+def _by_own_limit_names(settings: Mapping[str, Any], check: _Check) -> Mapping[str, Any]:
+    """Rename a cluster's limits from the names that the KIPs and Cruise Control give them."""
     clusters = settings.get(CLUSTERS)
     if not isinstance(clusters, Mapping):
         return settings

@@ -153,7 +153,6 @@ KNOWN: tuple[KnownLimit, ...] = (
         "repairs_by_itself",
         "whether moves that Kafka can never end are cancelled unasked",
         Unit.SWITCH,
-        aliases=("repairs_by_itself",),
     ),
     KnownLimit("lazy_leadership", "whether a listed broker keeps what it leads until an election", Unit.SWITCH),
     KnownLimit("balances_after_return", "whether leaders are balanced when a broker is back", Unit.SWITCH),

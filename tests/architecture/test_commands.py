@@ -37,7 +37,7 @@ async def test_a_command_of_the_stories_does_what_it_does_for_a_user(
     ("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -signal.SIGKILL)]
 )
 @pytest.mark.parametrize(
-    ("arguments", "begins"), [(("worker", "--name", "a"), "looking for the log"), (("project",), "projecting")]
+    ("arguments", "begins"), [(("worker", "--name", "a"), "looking for the log"), (("zookeeper", "run"), "projecting")]
 )
 async def test_a_signal_ends_what_looks_for_its_servers_in_the_stories_as_for_a_user(
     number: signal.Signals, code: int, arguments: tuple[str, ...], begins: str, tmp_path: Path

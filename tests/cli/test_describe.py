@@ -201,7 +201,7 @@ def test_a_cluster_that_is_not_there_is_told_soon_with_1(tmp_path: Path, monkeyp
         (["--broker", "one"], "there is no broker one"),
         (["--rack", "z"], "there is no rack z; there are: a, b, c"),
         (["--rack", "--topic"], "choose one of --topic, --broker and --rack"),
-        (["--ingest", "5s"], "choose one"),
+        (["--load", "5s"], "choose one"),
         (["--save", "/no/such/directory/file"], "the cluster model /no/such/directory/file cannot be written"),
     ],
 )

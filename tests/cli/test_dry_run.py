@@ -53,7 +53,7 @@ def model_in(tmp_path: Path) -> ClusterModel:
 
 
 def cost(command: Alter, accepted: Targets, model: ClusterModel, state: ClusterState | None = None) -> Estimate:
-    return estimate([command], accepted, state or ClusterState("prod"), model, DEFAULT_LIMITS.disk_limit)
+    return estimate([command], accepted, state or ClusterState("prod"), model, DEFAULT_LIMITS)
 
 
 def test_an_estimate_tells_copies_and_the_least_time_at_the_throttle(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ class Held:
 
     def make(self) -> None:
         """Make the plan for the cluster as it is now."""
-        planned = self._run("plan", "drain", "3", "--model", str(self.model), "--to", str(self.plan), "-o", "json")
+        planned = self._run("plan", "drain", "3", "--model", str(self.model), "--out", str(self.plan), "-o", "json")
         self.hash = json.loads(planned.stdout)["hash"]
 
     def submit(self, *arguments: str) -> Result:

@@ -45,7 +45,7 @@ def check(process: str, settings: str, directory: Path) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("process", "section"), [("worker", "worker"), ("project", "zookeeper"), ("web", "web")], ids=str
+    ("process", "section"), [("worker", "worker"), ("zookeeper", "zookeeper"), ("web", "web")], ids=str
 )
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104 - the server of this test listens on loopback
 def test_a_process_that_answers_is_alive(process: str, section: str, host: str, port: int, tmp_path: Path) -> None:

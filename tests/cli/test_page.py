@@ -59,11 +59,11 @@ def filled(table: str, **fields: Any) -> Row:
     return {name: fields.get(name, 1) for name in TABLES[table].names}
 
 
-@pytest.mark.parametrize("command", ["web", "worker", "project"])
-def test_an_address_that_cannot_be_used_is_refused_in_words(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [["web"], ["worker"], ["zookeeper", "run"]], ids=" ".join)
+def test_an_address_that_cannot_be_used_is_refused_in_words(command: list[str], tmp_path: Path) -> None:
     config = tmp_path / "drover.toml"
     config.write_text('[log]\nbootstrap = "nowhere:1"\n')
-    done = CliRunner().invoke(cli, [command, "--config", str(config), "--listen", "everywhere"])
+    done = CliRunner().invoke(cli, [*command, "--config", str(config), "--listen", "everywhere"])
     assert done.exit_code == 2
     assert "Invalid value for '--listen': listen must be host:port" in done.output
     assert str(config) not in done.output

@@ -104,7 +104,7 @@ def test_a_large_proposal_shows_its_first_moves_and_says_where_the_others_are(tm
     model = write_model(tmp_path / "large.json", *(partition("t", number, 3) for number in range(50)))
     shown = propose(model, "drain", "3")
     assert shown.stdout.count("leaves a broker") == 20
-    assert "... and 30 more: -o jsonl prints all, --to FILE writes them." in shown.stdout
+    assert "... and 30 more: -o jsonl prints all, --out FILE writes them." in shown.stdout
 
 
 def test_of_many_brokers_those_are_shown_for_which_it_means_most(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_of_many_brokers_those_are_shown_for_which_it_means_most(tmp_path: Path)
 
 def test_the_file_is_the_stock_format_and_says_what_the_plan_was_made_for(model: str, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
-    shown = propose(model, "drain", "3", "--to", str(file))
+    shown = propose(model, "drain", "3", "--out", str(file))
     hash_ = shown.stdout.rsplit("Hash: ", 1)[1].strip()
     assert f"drover alter {file} --plan-hash {hash_} --reason WHY" in shown.stderr
     stock = json.loads(file.read_text())
@@ -134,14 +134,14 @@ def test_the_file_is_the_stock_format_and_says_what_the_plan_was_made_for(model:
 
 def test_the_hint_says_what_else_it_takes_to_move_internal_topics(model: str, tmp_path: Path) -> None:
     file = str(tmp_path / "plan.json")
-    shown = propose(model, "drain", "3", "--include-internal", "--to", file)
+    shown = propose(model, "drain", "3", "--include-internal", "--out", file)
     assert " --allow-drover-topics --reason WHY" in shown.stderr
-    assert " --allow-drover-topics" not in propose(model, "drain", "3", "--to", file).stderr
-    assert f"The plan has no moves; {file} was not written." in propose(model, "drain", "5", "--to", file).stderr
+    assert " --allow-drover-topics" not in propose(model, "drain", "3", "--out", file).stderr
+    assert f"The plan has no moves; {file} was not written." in propose(model, "drain", "5", "--out", file).stderr
 
 
 def test_a_plan_on_standard_output_is_nothing_but_the_plan(model: str) -> None:
-    shown = propose(model, "drain", "3", "--to", "-")
+    shown = propose(model, "drain", "3", "--out", "-")
     assert len(parse_plan(shown.stdout, "-").targets) == 6
     assert "broker 3 keeps 1 partition" in shown.stderr
     assert shown.exit_code == ExitCode.GUARDED
@@ -164,7 +164,7 @@ def test_the_factor_of_an_internal_topic_is_not_left_as_it_is_with_exit_code_0(m
     assert "add --include-internal to change internal topics too" in told.stdout
     assert told.exit_code == ExitCode.GUARDED
     file = tmp_path / "plan.json"
-    assert propose(model, *goal, "--to", str(file)).exit_code == ExitCode.GUARDED
+    assert propose(model, *goal, "--out", str(file)).exit_code == ExitCode.GUARDED
     assert not file.exists()
     assert propose(model, *goal, "--exclude-topics", "__*").exit_code == ExitCode.DONE
     shown = propose(model, *goal, "--include-internal", "-o", "json")
@@ -206,7 +206,7 @@ def test_a_goal_that_makes_no_sense_here_ends_with_2_and_writes_nothing(
     model: str, tmp_path: Path, goal: tuple[str, ...], said: str
 ) -> None:
     file = tmp_path / "plan.json"
-    shown = propose(model, *goal, "--to", str(file))
+    shown = propose(model, *goal, "--out", str(file))
     assert said in shown.stdout
     assert shown.exit_code == ExitCode.USAGE
     assert not file.exists()
@@ -227,7 +227,13 @@ def test_a_goal_that_makes_no_sense_here_ends_with_2_and_writes_nothing(
         (("drain", "3", "--exclude-topics", "x*"), "no topic of the cluster is called x*"),
         (("drain", "3", "--exclude-topics", "a,,b"), "has an empty name"),
         (("drain", "3", "--apply", "--reason", "x"), "--apply needs a live cluster, and --model is a file"),
-        (("drain", "3", "--ingest", "5s"), "choose one"),
+        (("drain", "3", "--load", "5s"), "choose one"),
+        (("balance", "--band", "5%"), "write network-in=5%, or all=10%,12% for above and below"),
+        (("balance", "--band", "memory=5%"), "memory is no load"),
+        (("balance", "--band", "disk=5%,100%"), "give less than 100% below"),
+        (("balance", "--limit", "leaders=50%"), "leaders is only compared with the mean"),
+        (("balance", "--limit", "70%"), "write network-in=70%"),
+        (("balance", "--explain", "rack", "3"), "'rack' is not 'broker'"),
         (("nonsense",), "No such command 'nonsense'"),
     ],
     ids=lambda case: " ".join(case) if isinstance(case, tuple) else "",
@@ -349,7 +355,7 @@ def test_what_is_not_a_plan_is_refused_with_2(model: str, text: str, said: str) 
 
 def test_a_plan_that_was_checked_can_be_held_to_its_hash(model: str, tmp_path: Path) -> None:
     file = tmp_path / "held.json"
-    shown = check(model, json.dumps(CRUISE_CONTROL), "--to", str(file))
+    shown = check(model, json.dumps(CRUISE_CONTROL), "--out", str(file))
     assert shown.exit_code == ExitCode.DONE
     plan = parse_plan(file.read_text(), "held.json")
     assert plan.proposal is not None
@@ -487,7 +493,7 @@ def test_a_plan_says_which_brokers_it_empties_and_fills_also_by_way_of_a_file(
     write_model(live.model, *ORDERS)
     assert live.apply(*goal).exit_code == ExitCode.DONE
     file = tmp_path / "plan.json"
-    written = CliRunner().invoke(cli, ("plan", *goal, "--config", str(live.config), "--to", str(file)))
+    written = CliRunner().invoke(cli, ("plan", *goal, "--config", str(live.config), "--out", str(file)))
     assert written.exit_code == ExitCode.DONE, written.output
     monkeypatch.setattr(
         "drover.cli.alter.submit", lambda _connection, commands, _request, **_options: live.submitted.extend(commands)
@@ -508,7 +514,7 @@ def test_a_plan_of_others_that_was_checked_says_which_brokers_it_drains(live: Li
     given, held = tmp_path / "given.json", tmp_path / "held.json"
     lists = [{"topic": "orders", "partition": number, "replicas": [1, 2, 6]} for number in range(2)]
     given.write_text(json.dumps({"version": 1, "partitions": lists}))
-    done = CliRunner().invoke(cli, ("plan", "check", str(given), "--model", str(live.model), "--to", str(held)))
+    done = CliRunner().invoke(cli, ("plan", "check", str(given), "--model", str(live.model), "--out", str(held)))
     assert done.exit_code == ExitCode.DONE, done.output
     assert json.loads(held.read_text())["proposal"]["empties"] == [3]
 
@@ -576,7 +582,7 @@ def test_what_was_not_planned_in_time_is_named_and_ends_with_4(tmp_path: Path) -
 def test_the_way_to_submit_a_plan_can_be_pasted_whatever_the_file_is_called(tmp_path: Path) -> None:
     model, file = tmp_path / "model.json", tmp_path / "friday's plan.json"
     write_model(model)
-    done = CliRunner().invoke(cli, ["plan", "drain", "3", "--model", str(model), "--to", str(file)])
+    done = CliRunner().invoke(cli, ["plan", "drain", "3", "--model", str(model), "--out", str(file)])
     (told,) = (line for line in done.stderr.splitlines() if "Submit it with: " in line)
     words = shlex.split(told.partition("Submit it with: ")[2])
     assert words[:3] == ["drover", "alter", str(file)]
@@ -594,7 +600,48 @@ def test_a_cordoned_broker_gets_nothing_and_is_named(tmp_path: Path) -> None:
     assert [(one["code"], one["broker"]) for one in document["log_directories"]] == [("cordoned", 6)]
     said = "Broker 6 is cordoned, with all of its log directories (cordoned.log.dirs): it receives no replicas."
     assert said in propose(model, "drain", "3").stdout
-    assert said in propose(model, "drain", "3", "--to", "-").stderr
+    assert said in propose(model, "drain", "3", "--out", "-").stderr
     refused = propose(model, "add", "6")
     assert "broker 6 is cordoned: cordoned.log.dirs names all of its log directories" in refused.stdout
     assert refused.exit_code == ExitCode.USAGE
+
+
+def test_a_band_that_cannot_be_met_ends_with_4(tmp_path: Path) -> None:
+    model = write_model(tmp_path / "model.json", *(partition("t", number, 1 + number % 2) for number in range(5)))
+    assert propose(model, "balance", "--exclude-brokers", "3,4,5,6").exit_code == ExitCode.DONE
+    shown = propose(model, "balance", "--exclude-brokers", "3,4,5,6", "--band", "disk=1%")
+    assert shown.exit_code == ExitCode.GUARDED
+    assert "broker 1 stays overloaded, in shares of what is fair: disk 1.20 (overloaded)" in shown.stdout
+
+
+def loaded_model(file: Path) -> str:
+    """Two brokers with rates and capacities, one of which has everything."""
+    able = {"network_in_bytes_per_s": 1e6, "network_out_bytes_per_s": 1e6, "cores": 4}
+    rates = {"write_bytes_per_s": 2e5, "read_bytes_per_s": 1e5}
+    brokers = (broker(1, "a", **able), broker(2, "b", **able))
+    return write_model(file, *(partition("t", number, 1, **rates) for number in range(5)), brokers=brokers)
+
+
+def test_an_explanation_shows_where_a_broker_stands_and_what_stands_in_the_way(tmp_path: Path) -> None:
+    model = loaded_model(tmp_path / "model.json")
+    shown = propose(model, "balance", "--exclude-topics", "t", "--explain", "broker", "1")
+    assert shown.exit_code == ExitCode.GUARDED
+    assert "Broker 1, in shares of what is fair for it:" in shown.stdout
+    assert "Of 5 replicas that no plan may change:\n  5 topic t is excluded" in shown.stdout
+    document = json.loads(propose(model, "balance", "--explain", "broker", "2", "-o", "json").stdout)["explained"]
+    assert {each["load"] for each in document["standings"]} >= {"disk", "network-in", "leaders"}
+    none = propose(model, "drain", "1", "--explain", "broker", "1")
+    assert "Broker 1 has no fair share, and gets nothing: broker 1 is being emptied." in none.stdout
+    wrong = propose(model, "balance", "--explain", "broker", "7")
+    assert (wrong.exit_code, "there is no broker 7; there are 1, 2" in wrong.stderr) == (2, True)
+
+
+def test_a_plan_of_another_tool_is_judged_by_load_and_by_every_limit(tmp_path: Path) -> None:
+    model, plan = loaded_model(tmp_path / "model.json"), tmp_path / "plan.json"
+    lists = [{"topic": "t", "partition": number, "replicas": [2]} for number in range(5)]
+    plan.write_text(json.dumps({"version": 1, "partitions": lists}))
+    shown = run("plan", "check", str(plan), "--model", model)
+    assert shown.exit_code == ExitCode.GUARDED
+    assert "of the fair share" in shown.stdout
+    assert "broker 2 would bear 100% of what it can bear of network-in, and the limit is 80%" in shown.stdout
+    assert run("plan", "check", str(plan), "--model", model, "--limit", "network-in=100%").exit_code == ExitCode.DONE

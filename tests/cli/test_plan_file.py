@@ -288,7 +288,7 @@ def test_what_drover_plan_prints_can_be_submitted() -> None:
 @pytest.mark.parametrize("brokers", ["1 4", "1,4", "1, 4", "1,4,"])
 def test_brokers_are_named_with_spaces_or_commas(brokers: str) -> None:
     assert json.loads(run(f"plan drain {brokers} --model model.json -o json").stdout)["asked"] == "drain 1 4"
-    assert "reason" in run(f"blacklist set {brokers}").stderr
+    assert "reason" in run(f"leaders blacklist set {brokers}").stderr
 
 
 @pytest.mark.parametrize("brokers", ["1;4", "1,,4", "2147483648", "1,b"])

@@ -115,10 +115,10 @@ async def test_a_refusal_is_listed_and_ends_with_1(shell: Shell) -> None:
 
 
 async def test_no_wait_returns_at_once_and_says_how_to_look_again(shell: Shell) -> None:
-    done = await shell.run("blacklist", "set", "1", "2", "--reason", "x", "--no-wait", "--id", "b1")
+    done = await shell.run("leaders", "blacklist", "set", "1", "2", "--reason", "x", "--no-wait", "--id", "b1")
     assert (done.code, done.output) == (0, "")
     assert "drover history --cluster prod --id b1" in done.errors
-    assert "No broker of prod is on the list." in (await shell.run("blacklist", "show")).output
+    assert "No broker of prod is on the list." in (await shell.run("leaders", "blacklist", "show")).output
 
 
 async def test_replay_folds_the_whole_log_and_verifies_it(shell: Shell) -> None:
@@ -158,8 +158,8 @@ async def test_following_shows_what_is_recorded_meanwhile_until_interrupted(shel
 
 
 async def test_topics_are_checked_and_created_once(shell: Shell) -> None:
-    assert (await shell.run("topics", "init")).output == "Every topic already exists.\n"
-    assert (await shell.run("topics", "check")).code == 0
+    assert (await shell.run("log", "init")).output == "Every topic already exists.\n"
+    assert (await shell.run("log", "check")).code == 0
 
 
 async def test_without_topics_the_remedy_is_named(tmp_path: Path, local_cluster: LocalCluster) -> None:
@@ -167,7 +167,7 @@ async def test_without_topics_the_remedy_is_named(tmp_path: Path, local_cluster:
     for arguments in (["freeze", "--reason", "x"], ["status"]):
         done = await shell.run(*arguments)
         assert done.code == 2
-        assert "`drover topics init`" in done.errors
+        assert "`drover log init`" in done.errors
 
 
 async def test_without_an_owner_the_command_ends_with_3_and_says_so(

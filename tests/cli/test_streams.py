@@ -66,7 +66,7 @@ def test_what_the_terminals_encoding_lacks_is_escaped(output: str, tmp_path: Pat
 
 
 def test_a_plan_for_standard_output_that_is_full_or_closed_is_not_taken_for_written(model: str, tmp_path: Path) -> None:
-    plan = ("plan", "drain", "3", "--include-internal", "--model", model, "--to", "-")
+    plan = ("plan", "drain", "3", "--include-internal", "--model", model, "--out", "-")
     code, said = shell('"$@" >/dev/full', tmp_path, *plan)
     assert (code, "Wrote the plan" in said, "Traceback" in said) == (1, False, False), said
     code, said = shell('"$@" >&-', tmp_path, *plan)

@@ -62,8 +62,8 @@ main()
 """
 COMMANDS = (
     ("cancel", "--all", "--rollback", "--reason", "x"),
-    ("throttle", "restore", "--reason", "x"),
-    ("recover", "0", "--after", "3"),
+    ("throttle", "clean", "--reason", "x"),
+    ("log", "recover", "0", "--after", "3"),
 )
 # In place of a library: Ctrl-C comes while it is imported, in a text, since data classes make their methods of texts.
 INTERRUPTED = """

@@ -1,4 +1,4 @@
-"""`drover throttles` and `drover throttle` on the model cluster: what is shown, asked, sent and refused."""
+"""`drover throttle show` and `drover throttle` on the model cluster: what is shown, asked, sent and refused."""
 
 import asyncio
 import json
@@ -90,23 +90,20 @@ def leave_leftovers(model: ClusterModel) -> None:
     assert all(answer.accepted for answer in answers.values())
 
 
-@pytest.mark.parametrize("command", [("throttles",), ("throttle", "show")])
-def test_both_commands_show_every_throttle_and_whose_it_is(
-    model: ClusterModel, state: ClusterState, command: tuple[str, ...]
-) -> None:
-    empty = run(*command)
+def test_every_throttle_is_shown_and_whose_it_is(model: ClusterModel, state: ClusterState) -> None:
+    empty = run("throttle", "show")
     assert (empty.exit_code, empty.stdout.strip()) == (
         ExitCode.DONE,
         "No broker has a throttle, and no topic has throttled replicas.",
     )
     leave_leftovers(model)
     state.cluster_throttle = ClusterThrottle(5_000_000, "ana", "a quiet night", 0)
-    shown = run(*command)
+    shown = run("throttle", "show")
     assert "Plans without a throttle of their own: 5.0 MB/s per broker, set by ana" in shown.stdout
     assert "1.0 MB/s" in shown.stdout
     assert "0:1" in shown.stdout
-    assert "2 leftover throttles: `drover throttle restore` deletes them." in shown.stderr
-    document = json.loads(run(*command, "-o", "json").stdout)
+    assert "2 leftover throttles: `drover throttle clean` deletes them." in shown.stderr
+    document = json.loads(run("throttle", "show", "-o", "json").stdout)
     assert document["throttle"]["bytes_per_second"] == 5_000_000
     assert [(row["broker"], row["leader"], row["follower"], row["whose"]) for row in document["brokers"]] == [
         (2, 1_000_000, None, "leftover")
@@ -164,7 +161,7 @@ def test_a_throttle_that_makes_no_sense_is_refused_before_it_is_sent(
     assert said in " ".join(result.stderr.split())
 
 
-@pytest.mark.parametrize("command", [("set", "10MB/s"), ("restore", "--yes")])
+@pytest.mark.parametrize("command", [("set", "10MB/s"), ("clean", "--yes")])
 def test_a_change_needs_a_reason(model: ClusterModel, sent: list[Command], command: tuple[str, ...]) -> None:
     leave_leftovers(model)
     result = run("throttle", *command)
@@ -176,15 +173,15 @@ def test_restore_names_what_it_would_delete_and_asks(
     model: ClusterModel, sent: list[Command], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_leftovers(model)
-    unanswered = run("throttle", "restore", *REASON)
+    unanswered = run("throttle", "clean", *REASON)
     assert (unanswered.exit_code, sent) == (ExitCode.USAGE, [])
     assert "broker 2: out 1,000,000 bytes per second\ntopic orders: 1 leaders and 1 followers" in unanswered.stderr
     assert "add --yes to delete these" in unanswered.stderr
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _self: True)
-    refused = run("throttle", "restore", *REASON, answer="n\n")
+    refused = run("throttle", "clean", *REASON, answer="n\n")
     assert (refused.exit_code, sent) == (ExitCode.USAGE, [])
     assert "nothing was deleted" in refused.stderr
-    agreed = run("throttle", "restore", *REASON, answer="y\n")
+    agreed = run("throttle", "clean", *REASON, answer="y\n")
     assert (agreed.exit_code, len(sent)) == (ExitCode.DONE, 1)
 
 
@@ -201,7 +198,7 @@ def test_restore_deletes_the_leftover_throttles_that_are_named_or_all(
     model: ClusterModel, sent: list[Command], given: list[str], brokers: list[int], topics: list[str]
 ) -> None:
     leave_leftovers(model)
-    result = run("throttle", "restore", "-y", *given, *REASON)
+    result = run("throttle", "clean", "-y", *given, *REASON)
     assert result.exit_code == ExitCode.DONE, result.stderr
     (command,) = sent
     assert isinstance(command, RestoreThrottles)
@@ -218,7 +215,7 @@ def test_restore_deletes_the_leftover_throttles_that_are_named_or_all(
 def test_nothing_to_restore_is_a_document_for_programs_too(
     model: ClusterModel, sent: list[Command], output: str
 ) -> None:
-    result = run("throttle", "restore", *REASON, "-o", output)
+    result = run("throttle", "clean", *REASON, "-o", output)
     assert (result.exit_code, sent) == (ExitCode.DONE, [])
     assert yaml.safe_load(result.stdout) == {"outcomes": []}
 
@@ -228,19 +225,19 @@ def test_restore_has_nothing_to_do_where_no_leftover_throttle_is(
     model: ClusterModel, sent: list[Command], given: list[str]
 ) -> None:
     leave_leftovers(model)
-    result = run("throttle", "restore", "--yes", *given, *REASON)
+    result = run("throttle", "clean", "--yes", *given, *REASON)
     assert (result.exit_code, sent) == (ExitCode.DONE, [])
     assert "There is nothing to delete: no throttle is left over." in result.stderr
 
 
 @pytest.mark.parametrize("given", [["--broker", "two"], ["--no-such-option"], ["orders"]])
 def test_restore_refuses_wrong_input(sent: list[Command], given: list[str]) -> None:
-    result = run("throttle", "restore", "--yes", *given, *REASON)
+    result = run("throttle", "clean", "--yes", *given, *REASON)
     assert (result.exit_code, sent) == (ExitCode.USAGE, [])
 
 
 def test_an_unknown_cluster_is_refused() -> None:
-    result = run("throttles", "--cluster", "elsewhere")
+    result = run("throttle", "show", "--cluster", "elsewhere")
     assert result.exit_code == ExitCode.USAGE
     assert "elsewhere" in result.stderr
 

@@ -114,9 +114,9 @@ def test_the_rights_of_another_part_are_none_of_its_business() -> None:
 
 
 def test_topics_that_differ_have_the_remedy_of_topics_check() -> None:
-    finding = own_topics.Finding("drover.events", "topic drover.events does not exist", "drover topics init")
+    finding = own_topics.Finding("drover.events", "topic drover.events does not exist", "drover log init")
     (made,) = found(replace(LOG, topic_findings=[finding]))
-    assert (made.check, made.remedy, made.severity) == ("topics", "drover topics init", Severity.PROBLEM)
+    assert (made.check, made.remedy, made.severity) == ("topics", "drover log init", Severity.PROBLEM)
 
 
 def test_a_log_on_fewer_than_three_brokers() -> None:

@@ -243,7 +243,7 @@ async def _traits_of_local(local: LocalCluster) -> Traits:
 
 
 def is_known(version: str) -> bool:
-    """Whether the release of a version, named as in `3.9.1`, has its traits in the table."""
+    """Whether the release of a version, named as in `3.9.2`, has its traits in the table."""
     return is_known_release(version.rpartition(".")[0])
 
 
@@ -257,7 +257,7 @@ def expected_traits(version: str, said: Collection[BrokerVersion]) -> Traits:
 
 
 def traits_of_release(version: str, *, zookeeper_mode: bool) -> Traits:
-    """Return the traits of a new cluster of a version whose release is known, named as in `3.9.1`."""
+    """Return the traits of a new cluster of a version whose release is known, named as in `3.9.2`."""
     major, minor, *_ = map(int, version.split("."))
     return known_traits(f"{major}.{minor}", zookeeper_mode=zookeeper_mode, with_elr=(major, minor) >= (4, 1))
 

@@ -1,10 +1,12 @@
 """A planner's model of a live cluster, read from the simulated one."""
 
+from dataclasses import replace
+
 from drover.cluster.port import AlterRequest
-from drover.cluster_model import Knowledge, hidden_topics, model_of, rates_between
+from drover.cluster_model import Knowledge, Look, MeasuredRates, hidden_topics, model_of, rates_between
 from drover.events.partitions import TopicPartition
 from drover.facts import PartitionFacts
-from drover.inventory import Inventory, LogDirectory, RegisteredBroker
+from drover.inventory import Inventory, LogDirectory, Positions, RegisteredBroker
 from drover.planner.model import Broker, LogDir
 from drover.testing.model import ClusterModel
 from drover.testing.model_directories import DISK_BYTES
@@ -36,7 +38,11 @@ async def test_the_dead_the_moving_and_what_the_log_knows_are_marked() -> None:
     made = model_of(
         await driver.inventory(),
         Knowledge(
-            excluded={1}, held={2}, own_topics={"orders"}, moving={TopicPartition("orders", 1)}, rates={ORDERS: 2.5}
+            excluded={1},
+            held={2},
+            own_topics={"orders"},
+            moving={TopicPartition("orders", 1)},
+            rates=MeasuredRates({ORDERS: 2.5}, {ORDERS: 4.0}),
         ),
     )
     assert [broker.id for broker in made.brokers if not broker.alive] == [3]
@@ -44,7 +50,7 @@ async def test_the_dead_the_moving_and_what_the_log_knows_are_marked() -> None:
     assert [broker.id for broker in made.brokers if broker.may_receive] == [4]
     assert [one.moving for one in made.partitions] == [True, True]
     assert [one.internal for one in made.partitions] == [True, True]
-    assert [one.write_bytes_per_s for one in made.partitions] == [2.5, None]
+    assert [(one.write_bytes_per_s, one.read_bytes_per_s) for one in made.partitions] == [(2.5, 4.0), (None, None)]
 
 
 async def test_brokers_that_should_not_lead_are_marked_with_their_topics() -> None:
@@ -59,14 +65,47 @@ def seen(at_ms: int, sizes: dict[TopicPartition, dict[int, int]], leader: int | 
     return Inventory("cluster", at_ms, {}, facts, sizes)
 
 
+def look(at_ms: int, sizes: dict[TopicPartition, dict[int, int]], leader: int | None = 1) -> Look:
+    return Look(seen(at_ms, sizes, leader), Positions(at_ms, {}, {}, {}))
+
+
 def test_rates_follow_from_what_the_leaders_gained() -> None:
     gone, new = TopicPartition("gone", 0), TopicPartition("new", 0)
     shrunk = TopicPartition("shrunk", 0)
-    before = seen(1000, {ORDERS: {1: 100, 2: 0}, shrunk: {1: 50}, gone: {1: 1}})
-    after = seen(3000, {ORDERS: {1: 500, 2: 9999}, shrunk: {1: 10}, new: {1: 7}})
-    assert rates_between(before, after) == {ORDERS: 200.0, shrunk: 0.0}
-    leaderless = seen(3000, {ORDERS: {1: 500}}, leader=None)
-    assert rates_between(before, leaderless) == {}
+    before = look(1000, {ORDERS: {1: 100, 2: 0}, shrunk: {1: 50}, gone: {1: 1}})
+    after = look(3000, {ORDERS: {1: 500, 2: 9999}, shrunk: {1: 10}, new: {1: 7}})
+    assert rates_between(before, after).written == {ORDERS: 200.0, shrunk: 0.0}
+    leaderless = look(3000, {ORDERS: {1: 500}}, leader=None)
+    assert rates_between(before, leaderless).written == {}
+
+
+def at(at_ms: int, size: int, begin: int, end: int, **committed: int) -> Look:
+    """A look at one partition and the offsets that groups have committed in it."""
+    groups = {group: {ORDERS: offset} for group, offset in committed.items()}
+    return Look(seen(at_ms, {ORDERS: {1: size}}), Positions(at_ms, {ORDERS: begin}, {ORDERS: end}, groups))
+
+
+def test_where_segments_were_deleted_the_new_offsets_say_what_was_written() -> None:
+    # 30 offsets in two seconds, at ten bytes each.
+    rates = rates_between(at(1000, 1000, 0, 100), at(3000, 500, 80, 130))
+    assert rates.written == {ORDERS: 150.0}
+
+
+def test_what_groups_have_committed_meanwhile_was_read() -> None:
+    # A new offset has 20 bytes, the mean one 12.
+    before, after = at(1000, 1000, 0, 100, a=10, b=100, gone=5), at(3000, 1600, 0, 130, a=40, b=130, new=7)
+    assert rates_between(before, after).read == {ORDERS: (30 + 30) * 20 / 2}
+    idle = rates_between(at(1000, 1000, 0, 100, a=10), at(3000, 1000, 0, 100, a=40))
+    assert (idle.written, idle.read) == ({ORDERS: 0.0}, {ORDERS: 30 * 10 / 2})
+    back = rates_between(at(1000, 1000, 0, 100, a=40), at(3000, 1000, 0, 100, a=10))
+    assert back.read == {ORDERS: 0.0}
+
+
+def test_nobody_knows_what_is_read_where_a_group_cannot_be() -> None:
+    before, after = at(1000, 1000, 0, 100, a=10), at(3000, 1600, 0, 130, a=40)
+    denied = replace(after, positions=replace(after.positions, unread=("group b cannot be read",)))
+    rates = rates_between(before, denied)
+    assert (rates.written, rates.read, rates.unread) == ({ORDERS: 300.0}, {}, ("group b cannot be read",))
 
 
 def test_a_copy_is_as_large_as_the_leaders_or_as_the_largest_that_is_known() -> None:

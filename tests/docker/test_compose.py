@@ -26,7 +26,7 @@ EVERYWHERE = "0.0.0.0"  # noqa: S104 - inside a container
 ONE_SHOT = {"topics"}
 DROVER = {name: service for name, service in SERVICES.items() if "build" in service}
 # What runs Drover for good, by the name of its health check.
-ROLES = {"worker": "worker", "projection": "project", "page": "web", "spark": "spark"}
+ROLES = {"worker": "worker", "projection": "zookeeper", "page": "web", "spark": "spark"}
 PROMETHEUS = yaml.safe_load((ROOT / "docker" / "prometheus" / "prometheus.yml").read_text(encoding="utf-8"))
 GRAFANA = ROOT / "docker" / "grafana" / "provisioning"
 
@@ -224,7 +224,7 @@ def test_the_projection_shows_the_state_in_the_zookeeper_that_is_there_for_it(se
     """It refuses settings that it cannot use; the workers leave it to it."""
     assert not settings.zookeeper.project
     assert settings.zookeeper.options().hosts == "zookeeper:2181"
-    assert SERVICES["projection"]["command"] == ["project"]
+    assert SERVICES["projection"]["command"] == ["zookeeper", "run"]
     assert "zookeeper" in SERVICES["projection"]["depends_on"]
     assert "ports" not in SERVICES["zookeeper"], "anybody who reaches it may write to it"
 

@@ -63,7 +63,7 @@ def test_the_core_is_small(environment: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "role", [["worker"], ["project"], ["web"], ["local", "up"], ["demo"], ["spark", "run"]], ids=" ".join
+    "role", [["worker"], ["zookeeper", "run"], ["web"], ["local", "up"], ["demo"], ["spark", "run"]], ids=" ".join
 )
 def test_the_help_of_every_role_is_there(role: list[str], environment: Path) -> None:
     done = drover(environment, *role, "--help")
@@ -71,7 +71,7 @@ def test_the_help_of_every_role_is_there(role: list[str], environment: Path) -> 
     assert done.stdout.startswith(f"Usage: drover {' '.join(role)}")
 
 
-@pytest.mark.parametrize("command", [["worker"], ["status"], ["topics", "check"], ["describe"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["worker"], ["status"], ["log", "check"], ["describe"]], ids=" ".join)
 def test_a_command_gets_as_far_as_the_log_that_is_not_there(command: list[str], environment: Path) -> None:
     done = drover(environment, *command)
     assert done.returncode in {1, 2}, done.stdout + done.stderr
@@ -140,7 +140,7 @@ async def test_a_worker_of_the_core_drains_a_broker_of_a_real_cluster(environmen
             return output.decode()
 
         core = str(environment / "bin" / "drover")
-        await run(core, "topics", "init")
+        await run(core, "log", "init")
         await run(sys.executable, "-m", "drover", "local", "seed", "orders", "--partitions", "6", "--megabytes", "1")
         worker = await asyncio.create_subprocess_exec(core, "worker", "--listen", "127.0.0.1:0", cwd=tmp_path, env=said)
         try:

@@ -103,7 +103,7 @@ async def agree(made: Installation, partitions: int, before: object) -> None:
     assert not (await made.status())["reassignments"]
     tell("cluster, log, throttles and command line agree")
     await done(made, "replay", "--verify")
-    await done(made, "project", "verify")
+    await done(made, "zookeeper", "verify")
     tell("the log replays, and the nodes in ZooKeeper are those of the log")
 
 

@@ -50,8 +50,8 @@ class Installation(LocalInstallation):
     """One Drover with topics of its own, so that tests on the shared cluster do not meet."""
 
     async def start_projector(self, name: str, *, program: Sequence[str] = DROVER) -> None:
-        """Start `drover project`, by another program if wanted; it is ended as a worker is."""
-        await self.start(name, "project", "--listen", "127.0.0.1:0", program=program)
+        """Start `drover zookeeper run`, by another program if wanted; it is ended as a worker is."""
+        await self.start(name, "zookeeper", "run", "--listen", "127.0.0.1:0", program=program)
 
     def delete_topics(self) -> None:
         """Delete every topic that it made: they make the shared cluster slow, and get into the plans of other tests."""

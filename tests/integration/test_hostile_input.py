@@ -124,7 +124,7 @@ async def test_old_compressed_batches_are_read_once_the_topic_is_put_right(drove
         freeze = [encode_command(Freeze(id=f"{codec}-{n}", **{**WHO, "by": codec})) for n in range(3)]
         thaw = [encode_command(Unfreeze(id=f"{codec}-thaw", **{**WHO, "by": codec}))]
         await send(drover, drover.names.commands[CANCEL], [*freeze, *thaw], codec)
-    checked = await drover.drover("topics", "check")
+    checked = await drover.drover("log", "check")
     assert checked.code != 0
     assert "compression.type=uncompressed" in checked.output + checked.errors
     refused = await drover.drover("worker", "--name", "early", "--listen", "127.0.0.1:0")
@@ -133,7 +133,7 @@ async def test_old_compressed_batches_are_read_once_the_topic_is_put_right(drove
     set_compression(drover, "uncompressed")
 
     async def put_right() -> bool:
-        return (await drover.drover("topics", "check")).code == 0
+        return (await drover.drover("log", "check")).code == 0
 
     await wait_for(put_right, "the topic's setting to be seen")
     await serve(drover)

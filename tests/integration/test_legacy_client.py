@@ -34,7 +34,7 @@ STORED_KILOBYTES = 4096
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def legacy(local_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
-    """A Drover whose worker decides, beside `drover project`, which reads the nodes."""
+    """A Drover whose worker decides, beside `drover zookeeper run`, which reads the nodes."""
     directory = tmp_path_factory.mktemp("legacy")
     async with installation(local_cluster, directory, "legacy", max_moves_per_broker=500) as made:
         let_project(made, local_cluster, TOP)

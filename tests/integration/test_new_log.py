@@ -49,7 +49,7 @@ async def test_the_steps_to_a_new_log_lead_there(local_cluster: LocalCluster, tm
 
 async def _go_on(drover: Installation, old: Path) -> None:
     for step in ("init", "check"):
-        done = await drover.drover("topics", step)
+        done = await drover.drover("log", step)
         assert done.code == 0, done.errors
     await drover.start_worker("new")
     await drover.wait_until_owned("new")
@@ -83,11 +83,11 @@ async def _moves_of_others_are_left_alone(drover: Installation) -> None:
 
 
 async def _leftover_throttles_are_deleted(drover: Installation) -> None:
-    found = (await drover.drover("throttles", "-o", "json")).document
+    found = (await drover.drover("throttle", "show", "-o", "json")).document
     assert {row["whose"] for row in (*found["brokers"], *found["topics"])} == {"leftover"}
     # Tests before this one have left some, too: restore deletes them all.
     assert "rescued" in {row["topic"] for row in found["topics"]}
-    restored = await drover.drover("throttle", "restore", "--yes", *WHY)
+    restored = await drover.drover("throttle", "clean", "--yes", *WHY)
     assert restored.code == 0, restored.errors
 
     async def are_gone() -> bool:

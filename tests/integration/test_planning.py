@@ -57,7 +57,7 @@ async def replicas_on(drover: Installation, topic: str | None = None) -> Counter
 
 
 async def test_a_broker_is_described_and_drained_until_it_is_empty(planned: Installation) -> None:
-    described = await planned.drover("describe", "--broker", "4", "--ingest", "1s", "-o", "jsonl")
+    described = await planned.drover("describe", "--broker", "4", "--load", "1s", "-o", "jsonl")
     rows = [json.loads(line) for line in described.output.splitlines()]
     assert {row["ingest_bytes_per_s"] for row in rows if row["topic"] == TOPIC} == {0.0}
     assert TOPIC in {row["topic"] for row in rows}
@@ -76,7 +76,7 @@ async def test_a_broker_is_described_and_drained_until_it_is_empty(planned: Inst
 
 async def test_the_hash_holds_until_somebody_else_changes_the_cluster(planned: Installation, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
-    made = await planned.drover("plan", "add", "4", "--to", str(file), "-o", "json")
+    made = await planned.drover("plan", "add", "4", "--out", str(file), "-o", "json")
     held = ("alter", str(file), "--plan-hash", made.document["hash"], "--reason", "as proposed")
     moved = TopicPartition(**{name: made.document["moves"][0][name] for name in ("topic", "partition")})
     before = await planned.replicas(moved)

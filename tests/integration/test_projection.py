@@ -49,7 +49,7 @@ async def wait_until_shown(made: Installation) -> None:
     """Wait until the tree is there and has everything."""
 
     async def shown() -> bool:
-        found = await made.drover("project", "verify", "-o", "json")
+        found = await made.drover("zookeeper", "verify", "-o", "json")
         return bool(found.output) and not found.document["differences"] and not found.document["behind"]
 
     await wait_for(shown, "the tree has everything", pause_s=LOOK_S)
@@ -59,7 +59,7 @@ async def test_a_plan_is_seen_in_zookeeper_from_its_beginning_to_its_end(
     local_cluster: LocalCluster, zookeeper: Store, tmp_path: Path
 ) -> None:
     async with installation(local_cluster, tmp_path, "projected", max_moves_per_broker=500) as made:
-        refused = await made.drover("project")
+        refused = await made.drover("zookeeper", "run")
         assert refused.code == 2
         assert "zookeeper.hosts" in refused.errors
         root = "/projected"
@@ -139,19 +139,19 @@ async def judged_by_hand(made: Installation, zookeeper: Store, base: str) -> Non
     assert await made.processes["projector"].stop() == 0
     ghost = f"{base}/admin/failed_brokers/99"
     await zookeeper.write([Create(ghost, b"{}")])
-    found = await made.drover("project", "verify")
+    found = await made.drover("zookeeper", "verify")
     assert found.code == 1
     assert "/admin/failed_brokers/99 must not be there" in found.output
-    rebuilt = await made.drover("project", "rebuild")
+    rebuilt = await made.drover("zookeeper", "rebuild")
     assert rebuilt.code == 0, rebuilt.errors
     assert ghost not in await zookeeper.read([ghost])
-    whole = await made.drover("project", "verify")
+    whole = await made.drover("zookeeper", "verify")
     assert (whole.code, "no difference" in whole.output) == (0, True), whole.output
     position = f"{base}/drover/position"
     node = (await zookeeper.read([position]))[position]
     assert decode_position(node.data) is not None
     await zookeeper.write([Delete(position, node.version)])
-    lost = await made.drover("project", "verify")
+    lost = await made.drover("zookeeper", "verify")
     assert lost.code == 1
     assert "no tree" in lost.output
 

@@ -117,7 +117,7 @@ async def a_changed_rate_is_theirs(drover: Installation) -> None:
         return known[3].theirs.follower == 3_000_000
 
     await wait_for(theirs, "the log to say whose the rate is")
-    document = (await drover.drover("throttles", "-o", "json")).document
+    document = (await drover.drover("throttle", "show", "-o", "json")).document
     assert document["throttle"]["bytes_per_second"] == RATE
     row = next(row for row in document["brokers"] if row["broker"] == 3)
     assert (row["leader"], row["follower"]) == (RATE, 3_000_000)
@@ -127,12 +127,12 @@ async def a_changed_rate_is_theirs(drover: Installation) -> None:
 async def strays_are_deleted(drover: Installation) -> None:
     entries = ThrottledReplicas(("0:1",), ("0:3", "5:3"))
     await drover.change_throttles(AddThrottledReplicas("wiped", entries))
-    found = (await drover.drover("throttles", "-o", "json")).document
+    found = (await drover.drover("throttle", "show", "-o", "json")).document
     assert [(row["broker"], row["whose"]) for row in found["brokers"]] == [(3, "leftover")]
     # Topics of tests before this one have leftovers, too: restore deletes them all.
     assert ("wiped", "leftover") in {(row["topic"], row["whose"]) for row in found["topics"]}
-    asked = await drover.drover("throttle", "restore", *WHY)
+    asked = await drover.drover("throttle", "clean", *WHY)
     assert asked.code != 0
     assert "there is no terminal to ask on" in asked.errors
-    restored = await drover.drover("throttle", "restore", "--yes", *WHY)
+    restored = await drover.drover("throttle", "clean", "--yes", *WHY)
     assert restored.code == 0, restored.errors

@@ -16,7 +16,7 @@ async def test_a_worker_decides_what_a_command_asks_both_by_flags(local_cluster:
     flags = ("--command-config", str(tmp_path / "client.properties"))
     environment = {"DROVER_LOG__PREFIX": "by-flags", "DROVER_CLUSTER": "prod", "NO_COLOR": "1"}
     commands = PythonCommands()
-    made = await commands.run(("topics", "init", "--shards", "1", *flags), environment, "")
+    made = await commands.run(("log", "init", "--shards", "1", *flags), environment, "")
     assert made.code == 0, made.errors
     arguments = ("worker", "--name", "by-flags", "--listen", "127.0.0.1:0", *flags)
     worker = DroverProcess(arguments, environment, tmp_path / "worker.log", commands)

@@ -1,4 +1,4 @@
-"""Locks the jars of another version of Kafka: `python -m tests.jars.lock_kafka 3.9.1`; needs Maven and its network.
+"""Locks the jars of another version of Kafka: `python -m tests.jars.lock_kafka 3.9.2`; needs Maven and its network.
 
 Maven resolves `kafka_2.13` with its runtime dependencies and what lets a broker log; what it fetched is hashed and
 written to `drover/jars/kafka-VERSION.lock.json`.

@@ -54,7 +54,7 @@ def test_every_version_of_kafka_has_its_own_broker_and_what_lets_it_log(version:
 
 
 def test_the_versions_of_kafka_are_told_in_their_order_and_others_are_refused() -> None:
-    assert kafka_versions() == ("3.7.2", "3.8.1", "3.9.1", "4.0.1", "4.1.1", "4.2.0", "4.3.0", KAFKA_VERSION, "4.4.0")
+    assert kafka_versions() == ("3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.2", "4.3.0", KAFKA_VERSION, "4.4.0")
     with pytest.raises(ConfigurationError, match=r"Kafka 2\.8\.0 is not among the locked versions: 3\.7\.2, "):
         kafka_set("2.8.0")
 

@@ -146,7 +146,7 @@ async def test_a_producer_that_is_given_no_id_gives_up(monkeypatch: pytest.Monke
 async def test_what_brokers_refuse_for_now_does_not_keep_a_producer_from_being_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Below min.insync.replicas `drover topics init`, and a worker that was stopped, waited until the end of that."""
+    """Below min.insync.replicas `drover log init`, and a worker that was stopped, waited until the end of that."""
     monkeypatch.setattr(producer, "APPEND_TIMEOUT_S", 0.5)
     monkeypatch.setattr(client_shutdown, "SEND_REST_S", 0.5)
     kafka = ScriptedKafka()

@@ -70,7 +70,7 @@ def test_more_controllers_vote_and_each_has_a_port_of_its_own() -> None:
 
 
 def test_in_zookeeper_mode_there_is_no_controller_and_brokers_are_told_the_zookeeper() -> None:
-    spec = new_spec(4, 3, tuple(range(24001, 24006)), kafka="3.9.1", controllers=0)
+    spec = new_spec(4, 3, tuple(range(24001, 24006)), kafka="3.9.2", controllers=0)
     assert spec.nodes == ("1", "2", "3", "4", "zookeeper")
     assert spec.in_zookeeper_mode
     broker = properties(settings.broker_settings(spec, LAYOUT, spec.brokers[1]))
@@ -82,8 +82,8 @@ def test_in_zookeeper_mode_there_is_no_controller_and_brokers_are_told_the_zooke
     ("kafka", "controllers", "secure", "words"),
     [
         ("2.8.0", 1, False, "Kafka 2.8.0 is not among the locked versions"),
-        ("4.0.1", 0, False, "Kafka 4.0.1 has no ZooKeeper mode"),
-        ("3.9.1", 0, True, "ZooKeeper mode cannot be made secure"),
+        ("4.0.2", 0, False, "Kafka 4.0.2 has no ZooKeeper mode"),
+        ("3.9.2", 0, True, "ZooKeeper mode cannot be made secure"),
         ("4.3.1", 6, False, "6 controllers are not possible"),
     ],
 )

@@ -84,7 +84,7 @@ async def test_a_shared_process_that_dies_at_start_shows_its_log_and_takes_all_d
 
 async def test_nodes_of_zookeeper_mode_share_no_process(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
-    spec = new_spec(3, 3, (1, 2, 3, 4), kafka="3.9.1", controllers=0)
+    spec = new_spec(3, 3, (1, 2, 3, 4), kafka="3.9.2", controllers=0)
     start = Start(layout, Nodes(layout), spec, Programs(Path("/nowhere/java"), "", ""), timeout_s=1)
     with pytest.raises(ConfigurationError, match="in ZooKeeper mode cannot share a process"):
         await SharedProcess()(start)

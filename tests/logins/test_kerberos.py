@@ -69,7 +69,7 @@ async def kerberos(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ke
 
 async def test_the_log_and_the_cluster_take_the_ticket(kerberos: KerberosCluster) -> None:
     table = str(kerberos.realm.key_table("drover"))
-    done = await kerberos.drover("topics", "init", KRB5_CLIENT_KTNAME=table)
+    done = await kerberos.drover("log", "init", KRB5_CLIENT_KTNAME=table)
     assert done.code == 0, done.errors
     done = await kerberos.drover("doctor", "-o", "json", KRB5_CLIENT_KTNAME=table)
     assert done.code == 0, done.output + done.errors
@@ -77,7 +77,7 @@ async def test_the_log_and_the_cluster_take_the_ticket(kerberos: KerberosCluster
     assert done.code == 0, done.errors
 
 
-@pytest.mark.parametrize("arguments", [("status",), ("describe",), ("topics", "check")], ids=" ".join)
+@pytest.mark.parametrize("arguments", [("status",), ("describe",), ("log", "check")], ids=" ".join)
 async def test_without_a_ticket_one_sentence_says_so(
     arguments: tuple[str, ...], kerberos: KerberosCluster, tmp_path: Path
 ) -> None:

@@ -40,7 +40,7 @@ async def test_the_log_and_the_cluster_take_the_token(way: str, oauth: OAuthClus
         program = f"print({oauth.endpoint.token('drover')!r})"
         security = {"sasl_oauth_token_command": json.dumps([sys.executable, "-c", program])}
     config = oauth.settings_file(tmp_path / "drover.toml", security)
-    code, output, errors = await drover(config, "topics", "init")
+    code, output, errors = await drover(config, "log", "init")
     assert code == 0, errors
     code, output, errors = await drover(config, "describe", "-o", "json")
     assert code == 0, errors
@@ -60,7 +60,7 @@ async def test_kafka_s_own_properties_do_the_same(oauth: OAuthCluster, tmp_path:
     )
     flags = ("--bootstrap-server", oauth.bootstrap, "--command-config", str(tmp_path / "client.properties"))
     allowed = {"DROVER_CLUSTERS__DEFAULT__SECURITY__ALLOW_PLAINTEXT_SASL": "true"}
-    done = await PythonCommands().run(("topics", "init", *flags), allowed, "")
+    done = await PythonCommands().run(("log", "init", *flags), allowed, "")
     assert done.code == 0, done.errors
     done = await PythonCommands().run(("describe", "-o", "json", *flags), allowed, "")
     assert json.loads(done.output)["version"] == 1
@@ -81,7 +81,7 @@ async def test_what_is_wrong_is_one_clear_sentence(wrong: str, said: str, oauth:
         "file": {"sasl_oauth_token_file": json.dumps(str(tmp_path / "gone"))},
     }[wrong]
     config = oauth.settings_file(tmp_path / "drover.toml", security)
-    for arguments in (("topics", "check"), ("status",)):
+    for arguments in (("log", "check"), ("status",)):
         code, _output, errors = await drover(config, *arguments)
         assert code in {1, 2}, errors
         assert len(errors.strip().splitlines()) == 1, errors

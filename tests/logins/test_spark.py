@@ -19,7 +19,7 @@ async def test_an_audit_reads_the_log_with_a_token(way: str, oauth: OAuthCluster
         security = {"sasl_oauth_token_file": json.dumps(str(tmp_path / "token"))}
     config = oauth.settings_file(tmp_path / "drover.toml", security)
     environment = {"DROVER_CONFIG": str(config), "NO_COLOR": "1", "COLUMNS": "200"}
-    made = await PythonCommands().run(("topics", "init"), environment, "")
+    made = await PythonCommands().run(("log", "init"), environment, "")
     assert made.code == 0, made.errors
     asked = len(oauth.endpoint.asked)
     done = await PythonCommands().run(("audit", "--section", "commands", "-o", "json"), environment, "")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drover.planner.goals import DEFAULT_LIMITS, Add, Balance, Drain, Evacuate, Goal, Leaders, Limits, TopicSpread
+from drover.planner.goals import DEFAULT_LIMITS, Add, Balance, Band, Drain, Evacuate, Goal, Leaders, Limits, TopicSpread
 from drover.planner.layout import Layout
 from drover.planner.load_table import LoadTable
 from drover.planner.loads import Load, Weight, measures_of, weight_of
@@ -174,6 +174,28 @@ def test_larger_disks_get_more_bytes_where_nothing_else_is_known() -> None:
     assert proposal.complete
     shares = {each.broker: each.disk_bytes_after / sizes[each.broker] for each in proposal.brokers}
     assert max(shares.values()) < 1.3 * min(shares.values())
+
+
+def test_a_band_that_was_asked_for_holds_where_no_rates_are_known_too() -> None:
+    disk = (LogDir("/d", TB, TB // 2),)
+    lists = [Partition("t", n, (1 + n % 3,), 1 + n % 3, (1 + n % 3,), TB // 500) for n in range(36)]
+    lists += [Partition("u", n, (1,), 1, (1,), TB // 500) for n in range(1)]
+    model = ClusterModel.of([Broker(n, log_dirs=disk) for n in (1, 2, 3)], lists)
+    assert propose(model, Balance()).loads == ()
+    narrow = propose(model, Balance(), Limits(load_band=Band(0.01, 0.01)))
+    assert [each.load for each in narrow.loads] == ["disk", "replicas", "leaders"]
+    assert {each.code for each in narrow.unmet} == {UnmetCode.OVERLOADED, UnmetCode.UNDERLOADED}
+
+
+def test_the_limit_of_a_load_is_the_one_that_was_asked_for() -> None:
+    model = loaded_cluster(5)
+    used = {each.load: each.before.highest for each in propose(model, Leaders()).loads}
+    assert used["network-in"] > 1
+    for limits, above in ((Limits(), 0), (Limits(limits={Load.NETWORK_IN: 0.001}), 9)):
+        (figures,) = (each for each in propose(model, Leaders(), limits).loads if each.load == "network-in")
+        assert figures.before.above_limit == above
+    refused = propose(model, Leaders(), Limits(limits={Load.LEADERS: 0.5}))
+    assert (refused.refused, refused.unmet[0].code) == (True, UnmetCode.BAD_GOAL)
 
 
 def half_spread() -> ClusterModel:

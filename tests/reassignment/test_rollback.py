@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from drover.decide.rollback_guards import restore_block, skip_reason
 from drover.decide.verdict import NOTHING, UNCONFIRMED
 from drover.events.reassignments import (
     Blocker,
     Call,
+    CallAccepted,
     CallIntended,
     CallLapsed,
     CancelMode,
@@ -27,7 +29,7 @@ from drover.facts import CallResult, Move, PartitionFacts
 from drover.reconcile.moves.calls import answered
 from drover.reconcile.moves.reconcile import reconcile
 from drover.state.phase import Phase
-from drover.state.reassignment import Reassignment, Step
+from drover.state.reassignment import Block, Reassignment, Step
 from tests.reassignment.support import context, reassignment, sight, tags
 
 STOP = CancelMode.STOP
@@ -44,6 +46,21 @@ def stopping(phase: Phase, **fields: Any) -> Reassignment:
 def only(about: Reassignment, seen: PartitionFacts, **fields: Any) -> Any:
     (event,) = reconcile(about, seen, context(**fields)).events
     return event
+
+
+def test_a_blocked_way_back_records_once_that_no_call_is_under_way() -> None:
+    """A list of unknown outcome may still appear for a while: that alone is no reason to record it again."""
+    sent = (1, 2, 3, 4)
+    about = reassignment(
+        Phase.ROLLING_BACK, step=Step(1, False, (1, 2, 3), sent, 1), cancel_mode=CancelMode.ROLLBACK,
+        unresolved_targets=(sent,),
+    )  # fmt: skip
+    seen = sight(sent, (1, 2, 4))
+    settled, named = reconcile(about, seen, context(persisted=True)).events
+    assert settled == CallAccepted(cluster="local", topic="orders", partition=0, call=Call.CANCEL, adopted=True)
+    assert isinstance(named, ReassignmentBlocked)
+    recorded = replace(about, is_settled=True, block=Block(named.why, named.detail, 1))
+    assert reconcile(recorded, seen, context(persisted=True)) == NOTHING
 
 
 # -- stop

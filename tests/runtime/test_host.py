@@ -252,7 +252,7 @@ async def test_a_topic_with_another_id_than_the_log_was_decided_from_stops_the_w
 
 async def test_a_log_without_a_first_record_is_a_matter_for_topics_init(world: World) -> None:
     world.broker.partitions[world.broker.topics.events, 1].clear()
-    with pytest.raises(ConfigurationError, match="drover topics init"):
+    with pytest.raises(ConfigurationError, match="drover log init"):
         await world.host("w")
 
 

@@ -11,6 +11,9 @@ from drover.errors import ConfigurationError
 from drover.events.commands import is_cluster_name
 from drover.jars import cache_directory
 from drover.local.certificates import make_certificates
+from drover.planner.capacities import Capacity
+from drover.planner.goals import Band
+from drover.planner.loads import CAPACITIES, Load
 from drover.settings import sources
 from drover.settings.security import Security
 from drover.settings.settings import ClusterSettings, LogSettings, Settings, ZooKeeperSettings
@@ -269,6 +272,49 @@ def test_the_disk_limit_of_plans_is_a_setting(tmp_path: Path, monkeypatch: pytes
     assert load(file, monkeypatch, DROVER_PLANNING__DISK_LIMIT="0.7").planning.disk_limit == 0.7
     monkeypatch.delenv("DROVER_PLANNING__DISK_LIMIT")
     assert "disk_limit must be above 0 and at most 1" in complaint(f"{FILE}\n[planning]\ndisk_limit = 85\n", tmp_path)
+
+
+PLANNING = """
+[planning.limits]
+network-in = 0.6
+[planning.bands.all]
+above = 0.2
+[planning.bands.network-out]
+below = 0.3
+"""
+
+
+def test_bands_and_limits_of_loads_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    file.write_text(file.read_text() + PLANNING)
+    monkeypatch.setenv("DROVER_PLANNING__LIMITS__NETWORK_OUT", "0.5")
+    limits = load_settings(file).planning.planner_limits
+    assert [limits.limit(load) for load in CAPACITIES] == [0.85, 0.6, 0.5, 0.8]
+    assert (limits.band(Load.DISK), limits.band(Load.NETWORK_OUT)) == (Band(0.2, 0.12), Band(0.1, 0.3))
+    assert "memory is no load" in complaint(f"{FILE}\n[planning.bands.memory]\nabove = 0.1\n", tmp_path)
+    assert "leaders is only compared with" in complaint(f"{FILE}\n[planning.limits]\nleaders = 0.1\n", tmp_path)
+    assert "that of disk is 80" in complaint(f"{FILE}\n[planning.limits]\ndisk = 80\n", tmp_path)
+
+
+ABLE = """
+[clusters.prod.capacity.default]
+cores = 16
+network_in_bytes_per_s = 125e6
+[clusters.prod.capacity.brokers.7]
+cores = 32
+"""
+
+
+def test_the_capacities_of_brokers_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: Path) -> None:
+    file.write_text(file.read_text() + ABLE)
+    monkeypatch.setenv("DROVER_CLUSTERS__PROD__CAPACITY__DEFAULT__MAX_REPLICAS", "4000")
+    said = load_settings(file).clusters["prod"].capacity.capacities
+    assert said.of(7) == Capacity(network_in_bytes_per_s=125e6, cores=32, max_replicas=4000)
+    assert said.of(8).cores == 16
+    for wrong, problem in (("brokers.x]", "named by their ids"), ("brokers.7]\ndisk_bytes = 0\n", "must be above 0")):
+        bad = tmp_path / "bad.toml"
+        bad.write_text('[clusters.prod]\nbootstrap = "prod:1"\n[clusters.prod.capacity.' + wrong)
+        with pytest.raises(ConfigurationError, match=problem):
+            load_settings(bad)
 
 
 @pytest.mark.parametrize("bootstrap", ["127.0.0.1", "kafka:", "kafka:http", "a:1,b", "a:1;b:2", ":9092", "k:70000", ""])

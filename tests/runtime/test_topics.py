@@ -52,8 +52,8 @@ async def test_missing_topics_are_found_and_init_mends_them(local_cluster: Local
     connection = _connection(local_cluster, "topics-missing")
     findings = await topics.check(connection)
     assert len(findings) == 8
-    assert {finding.remedy for finding in findings} == {"drover topics init"}
-    with pytest.raises(ConfigurationError, match="drover topics init"):
+    assert {finding.remedy for finding in findings} == {"drover log init"}
+    with pytest.raises(ConfigurationError, match="drover log init"):
         await topics.verify(connection)
 
 
@@ -75,7 +75,7 @@ async def test_a_worker_may_do_without_snapshots_and_nothing_else(local_cluster:
     async with asyncio.timeout(60):
         while True:
             findings = await topics.check(connection)
-            if findings[0].remedy == "drover topics init":
+            if findings[0].remedy == "drover log init":
                 break
     verified = await topics.verify(connection)
     assert (verified.findings, verified.has_snapshots) == (findings, False)

@@ -141,7 +141,7 @@ async def test_what_runs_beside_a_worker_is_told_to_end_before_the_group_is_left
 @pytest.mark.cluster
 async def test_a_worker_without_its_topics_does_not_start_and_says_what_to_do(local_cluster: LocalCluster) -> None:
     settings = Settings(LogSettings(local_cluster.bootstrap, "worker-without-topics"))
-    with pytest.raises(ConfigurationError, match="drover topics init"):
+    with pytest.raises(ConfigurationError, match="drover log init"):
         await wiring._run(settings, _no_clusters, asyncio.Event(), Watchdog())
 
 

@@ -20,7 +20,7 @@ async def secure(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Secu
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def serving(secure: SecureCluster) -> AsyncIterator[Serving]:
     """Topics made by the admin, something to move, and a worker."""
-    made = await secure.drover("topics", "init", config=secure.local.config_of(ADMIN))
+    made = await secure.drover("log", "init", config=secure.local.config_of(ADMIN))
     assert made.code == 0, made.errors
     directory = ("--dir", str(secure.local.directory))
     size = ("--partitions", "1", "--replicas", "2", "--megabytes")

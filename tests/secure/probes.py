@@ -107,7 +107,7 @@ def operation(prober: Prober, acl: Acl) -> Callable[[Prober, str], Awaitable[Non
 
 
 async def append(prober: Prober, topic: str) -> None:
-    """As a worker appends, forwards, samples and buries, and `drover topics init` begins a shard."""
+    """As a worker appends, forwards, samples and buries, and `drover log init` begins a shard."""
     producer = LogProducer(prober.connection, "probe")
     await producer.start()
     try:
@@ -163,12 +163,12 @@ async def send_command(prober: Prober, topic: str) -> None:
 
 
 async def describe(prober: Prober, topic: str) -> None:
-    """As a worker checks the topics before it starts, and `drover topics check`."""
+    """As a worker checks the topics before it starts, and `drover log check`."""
     assert (await describe_topics(prober.connection.bootstrap, [topic], prober.connection.security))[topic] is not None
 
 
 async def create(prober: Prober, topic: str) -> None:
-    """As `drover topics init` creates a topic; that it is there already is found out after the ACLs were looked at."""
+    """As `drover log init` creates a topic; that it is there already is found out after the ACLs were looked at."""
     spec = TopicSpec(topic, SHARDS, 3)
     answers = await create_topics(prober.connection.bootstrap, [spec], prober.connection.security)
     _check(answers[topic], TOPIC_ALREADY_EXISTS)
@@ -209,13 +209,13 @@ async def take_inventory(prober: Prober, _name: str) -> None:
 
 
 async def read_rates(prober: Prober, _name: str) -> None:
-    """As `drover throttles` and `drover throttle restore` read the brokers' rates."""
+    """As `drover throttle show` and `drover throttle clean` read the brokers' rates."""
     async with _driver(prober) as driver:
         assert await driver.broker_rates((1, 2, 3))
 
 
 async def read_topic_configs(prober: Prober, _name: str) -> None:
-    """As `drover throttles` reads throttled replicas, and `drover alter --dry-run` min.insync.replicas."""
+    """As `drover throttle show` reads throttled replicas, and `drover alter --dry-run` min.insync.replicas."""
     partition = TopicPartition(prober.topic, 0)
     async with _driver(prober) as driver:
         listed, looked = await asyncio.gather(

@@ -74,7 +74,7 @@ async def test_kafka_is_shown_the_certificate(
     shown = await secure.drover("describe", "-o", "json", config=config)
     assert shown.code == 0, shown.errors
     assert json.loads(shown.output)["version"] == 1
-    checked = await secure.drover("topics", "check", config=config)
+    checked = await secure.drover("log", "check", config=config)
     assert "denied" not in checked.errors
     assert "cannot be reached" not in checked.errors
 

@@ -52,10 +52,10 @@ async def test_a_throttled_move_shows_and_is_rolled_back(serving: Serving) -> No
         return found["bytes_done"] is not None
 
     await wait_for(shown, "the bytes of the copy in the status")
-    throttles = await serving.operator("throttles", "-o", "json")
+    throttles = await serving.operator("throttle", "show", "-o", "json")
     assert throttles.code == 0, throttles.errors
     assert {row["whose"] for row in json.loads(throttles.output)["brokers"]} == {"ours"}
-    left = await serving.operator("throttle", "restore", "--topic", "slow", "--reason", "nothing is left")
+    left = await serving.operator("throttle", "clean", "--topic", "slow", "--reason", "nothing is left")
     assert left.errors.strip() == "There is nothing to delete: no throttle is left over."
     cancelled = await serving.operator("cancel", "--rollback", "--plan", "slow", "--reason", "enough")
     assert cancelled.code == 0, cancelled.errors
@@ -71,7 +71,7 @@ async def test_an_operator_may_not_do_what_the_setup_is_for(serving: Serving) ->
     config = serving.secure.directory / "elsewhere.toml"
     text = serving.secure.local.config_of(OPERATOR).read_text()
     config.write_text(text.replace("[log]\n", '[log]\nprefix = "elsewhere"\n'))
-    refused = await serving.secure.drover("topics", "init", config=config)
+    refused = await serving.secure.drover("log", "init", config=config)
     assert refused.code == 2
     assert "could not be created: Kafka error 29, Authorization failed" in refused.errors
     assert "drover acls" in refused.errors
@@ -89,7 +89,7 @@ async def test_a_broker_that_was_killed_serves_again_and_up_finds_all_as_it_was(
 
 
 LOOKING = '"event": "looking for the log"'
-COMMANDS = (("status",), ("freeze", "--reason", "x"), ("topics", "check"), ("worker",))
+COMMANDS = (("status",), ("freeze", "--reason", "x"), ("log", "check"), ("worker",))
 
 
 @pytest.mark.parametrize("wrong", ["password", "authority"])

@@ -91,7 +91,7 @@ async def test_a_move_is_blocked_while_kafka_refuses_its_throttle_and_goes_on_wh
         assert await serving.replicas(topic) == before
         status = await serving.operator("status")
         assert said in " ".join(status.output.split())
-        throttles = json.loads((await serving.operator("throttles", "-o", "json")).output)
+        throttles = json.loads((await serving.operator("throttle", "show", "-o", "json")).output)
         says = [row["says"] for row in throttles["brokers"]]
         assert resource is Resource.TOPIC or any(said in line and "tried again every 10 s" in line for line in says)
     finally:

@@ -17,7 +17,7 @@ sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule require
 """
 FILE = '[clusters.prod]\nbootstrap = "prod:9092"\n'
 # They start or describe something else than a connection to a Kafka.
-WITHOUT_KAFKA = {"local", "demo", "context"}
+WITHOUT_KAFKA = {"local", "demo", "context", "completion"}
 
 
 @pytest.fixture(autouse=True)

@@ -239,7 +239,7 @@ def s21_rolled_back_means_the_original_list(
     listed = checker.leaders.listed(event.cluster, event.topic)
     in_order = event.replicas[: len(there)] == there or event.replicas in {life.restoring, life.there, life.back}
     # Kafka takes no new order of a list with an unregistered broker.
-    is_unsendable = not cluster.unregistered_ms.keys().isdisjoint(event.missing)
+    is_unsendable = not cluster.unregistered_ms.keys().isdisjoint((*event.replicas, *event.missing))
     assert in_order or listed or is_unsendable, f"S21: {event} is not in the order of {life}"
     lacking = {*life.original} - {*there}
     assert lacking <= {*event.missing} <= {*life.original}, f"S21: {event} does not name what {life} lacks"

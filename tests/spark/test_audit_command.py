@@ -136,12 +136,12 @@ async def test_an_audit_is_written_in_every_form(bootstrap: str, tmp_path: Path)
     config = settings_file(tmp_path / "drover.toml", bootstrap, SOUND)
     table = await run(config)
     assert "What was done" in table.stdout
-    page = await run(config, "-o", "html", "--to", str(tmp_path / "audit.html"))
+    page = await run(config, "-o", "html", "--out", str(tmp_path / "audit.html"))
     assert (page.stdout, page.stderr.splitlines()[-1]) == ("", f"Wrote {tmp_path / 'audit.html'}")
     assert (tmp_path / "audit.html").read_text().startswith("<!doctype html>")
     occupied = tmp_path / "files" / "plans.csv"
     occupied.mkdir(parents=True)
-    failed = await run(config, "--by", "nobody", "-o", "csv", "--to", str(occupied.parent))
+    failed = await run(config, "--by", "nobody", "-o", "csv", "--out", str(occupied.parent))
     assert failed.exit_code == ExitCode.FAILED
     assert f"{occupied.parent} cannot be written" in failed.stderr
 
@@ -164,7 +164,7 @@ async def test_the_tree_in_zookeeper_is_compared_with_the_log(
     without = await run(config, "verify")
     assert without.exit_code == ExitCode.FAILED
     assert "there is no tree that could be true" in without.stdout
-    made = await asyncio.to_thread(CliRunner().invoke, cli, ["--config", str(config), "project", "rebuild"])
+    made = await asyncio.to_thread(CliRunner().invoke, cli, ["--config", str(config), "zookeeper", "rebuild"])
     assert made.exit_code == 0, made.output
     same = await run(config, "verify")
     assert same.exit_code == 0, same.output
@@ -229,10 +229,10 @@ async def test_parts_that_the_log_does_not_have_and_topics_that_are_not_there_ar
         (["--since", "2026-10-02", "--until", "2026-10-01"], "--since is later than --until"),
         (["--offsets", "0:1-2", "--since", "2h"], "give either the records or the times"),
         (["--offsets", "0-2"], "is no part of a shard"),
-        (["-o", "parquet"], "name a directory with --to"),
+        (["-o", "parquet"], "name a directory with --out"),
         (["-o", "csv"], "named with --section, or writes all"),
-        (["-o", "csv", "--section", "plans", "--to", "here"], "named with --section, or writes all"),
-        (["-o", "json", "--to", "here"], "-o json prints"),
+        (["-o", "csv", "--section", "plans", "--out", "here"], "named with --section, or writes all"),
+        (["-o", "json", "--out", "here"], "-o json prints"),
         (["-o", "html", "--section", "plans"], "-o html has all"),
         (["-o", "xml"], "is not one of"),
         (["--section", "all"], "is not one of"),
@@ -264,7 +264,7 @@ async def test_a_place_that_cannot_be_written_is_refused_before_anything_starts(
     (tmp_path / "there").mkdir()
     (tmp_path / "file").touch()
     config = settings_file(tmp_path / "drover.toml", "127.0.0.1:1", "none")
-    done = await run(config, "-o", output, "--to", str(tmp_path / to))
+    done = await run(config, "-o", output, "--out", str(tmp_path / to))
     assert done.exit_code == ExitCode.USAGE
     assert f"{tmp_path / to} cannot be written" in done.stderr
     assert said in done.stderr
@@ -275,7 +275,7 @@ async def test_a_place_that_cannot_be_written_is_refused_before_anything_starts(
 async def test_a_place_that_can_be_written_is_not_made_before_there_is_an_audit(tmp_path: Path, to: str) -> None:
     config = settings_file(tmp_path / "drover.toml", "127.0.0.1:1", "none")
     output = "html" if to.endswith(".html") else "csv"
-    done = await run(config, "-o", output, "--to", str(tmp_path / to))
+    done = await run(config, "-o", output, "--out", str(tmp_path / to))
     assert done.exit_code == ExitCode.FAILED
     assert "127.0.0.1:1" in done.stderr
     assert names_in(tmp_path) == {"drover.toml"}

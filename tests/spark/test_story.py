@@ -162,7 +162,7 @@ async def test_without_kafka_or_topics_the_job_says_so_before_spark_starts(story
     config = tmp_path / "drover.toml"
     config.write_text(f'[log]\nbootstrap = "{story.drover.cluster.bootstrap}"\nprefix = "nothing"\n')
     absent = await story.drover.drover("spark", "run", "--config", str(config))
-    assert (absent.code, "drover topics init" in absent.errors) == (2, True), absent.errors
+    assert (absent.code, "drover log init" in absent.errors) == (2, True), absent.errors
     config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n')
     away = await story.drover.drover("spark", "run", "--config", str(config))
     assert away.code == 1

@@ -1,4 +1,4 @@
-"""`python -m tests.versions.migration`: Kafka 3.9.1 is migrated to KRaft in the middle of a throttled plan.
+"""`python -m tests.versions.migration`: Kafka 3.9.2 is migrated to KRaft in the middle of a throttled plan.
 
 While some brokers have KRaft and some do not, alters are refused with a word and the plan begins no step. What Kafka
 was asked for before goes on, and the plan ends after the migration.
@@ -12,7 +12,7 @@ from tests.integration.support import Installation, own_installation, wait_for
 from tests.versions.asked import accepted, alive, in_sync, reached, traits, unthrottled
 from tests.versions.migrating import Migration, migration_of
 
-KAFKA = "3.9.1"
+KAFKA = "3.9.2"
 BROKERS = (1, 2, 3, 4)
 PARTITIONS = 24
 

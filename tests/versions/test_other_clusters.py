@@ -46,7 +46,7 @@ async def test_kafka_3_9_says_what_it_is_and_moves_throttles_rolls_back_reorders
     tmp_path: Path, controllers: int
 ) -> None:
     start_nodes = SharedProcess((4,)) if controllers else one_process_each
-    async with cluster_of(tmp_path, "3.9.1", controllers, start_nodes) as cluster:
+    async with cluster_of(tmp_path, "3.9.2", controllers, start_nodes) as cluster:
         await _has_the_traits_that_were_seen(cluster)
         await _agrees_with_the_model(cluster)
         driver = cluster.driver

@@ -104,7 +104,7 @@ async def play(kafka: str, to: str) -> None:
 def main() -> int:
     """Play; a promise that is broken is an AssertionError."""
     parser = argparse.ArgumentParser(prog="python -m tests.versions.upgrade", description="Upgrade under a plan.")
-    parser.add_argument("--kafka", default="4.2.0", help="the version at first (4.2.0)")
+    parser.add_argument("--kafka", default="4.2.2", help="the version at first (4.2.2)")
     parser.add_argument("--to", default="4.3.1", help="the version at the end (4.3.1)")
     options = parser.parse_args()
     print(f"Kafka {options.kafka} to {options.to}", flush=True)

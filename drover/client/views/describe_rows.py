@@ -38,7 +38,8 @@ class BrokerRow(Row):
     """A broker, its replicas and its disks.
 
     `leaders` counts the partitions that it leads, `preferred` those of which it is the preferred leader. `bytes` is the
-    total size of its replicas. None means unknown; `ingest_bytes_per_s` is None unless it was measured.
+    total size of its replicas. None means unknown; `ingest_bytes_per_s`, what is written to its replicas, and
+    `read_bytes_per_s`, what consumers read from what it leads, are None unless they were measured.
     """
 
     broker: int
@@ -53,6 +54,7 @@ class BrokerRow(Row):
     disk_free_bytes: int | None
     ingest_bytes_per_s: float | None
     log_directories: tuple[DirectoryRow, ...] = ()
+    read_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,7 @@ class TopicRow(Row):
     led_elsewhere: int
     internal: bool
     ingest_bytes_per_s: float | None
+    read_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ class PartitionRow(Row):
     target: tuple[int, ...] | None = None
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    read_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +200,8 @@ class _Loads:
         self.out_of_sync: Counter[int] = Counter()
         self.bytes: Counter[int] = Counter()
         self.ingest: defaultdict[int, float] = defaultdict(float)
-        self.knows_ingest = False
+        self.read: defaultdict[int, float] = defaultdict(float)
+        self.knows_ingest = self.knows_read = False
         for partition in partitions:
             self._add(partition)
 
@@ -205,6 +210,8 @@ class _Loads:
         self.preferred[partition.replicas[0]] += 1
         if partition.leader is not None:
             self.leaders[partition.leader] += 1
+            self.read[partition.leader] += partition.read_bytes_per_s or 0.0
+        self.knows_read |= partition.read_bytes_per_s is not None
         for broker in partition.replicas:
             self.bytes[broker] += partition.size_bytes or 0
             self.out_of_sync[broker] += broker not in partition.isr
@@ -227,6 +234,7 @@ def _broker_row(broker: Broker, loads: _Loads) -> BrokerRow:
         disk_free_bytes=broker.free_bytes,
         ingest_bytes_per_s=loads.ingest[broker.id] if loads.knows_ingest else None,
         log_directories=_directory_rows(broker),
+        read_bytes_per_s=loads.read[broker.id] if loads.knows_read else None,
     )
 
 
@@ -283,6 +291,7 @@ def _rack_row(rack: str | None, rows: Sequence[BrokerRow]) -> RackRow:
 
 def _topic_row(topic: str, partitions: Sequence[Partition], racks: Racks) -> TopicRow:
     rates = [partition.write_bytes_per_s for partition in partitions if partition.write_bytes_per_s is not None]
+    reads = [partition.read_bytes_per_s for partition in partitions if partition.read_bytes_per_s is not None]
     return TopicRow(
         topic=topic,
         partitions=len(partitions),
@@ -295,6 +304,7 @@ def _topic_row(topic: str, partitions: Sequence[Partition], racks: Racks) -> Top
         led_elsewhere=sum(map(_is_led_elsewhere, partitions)),
         internal=partitions[0].internal,
         ingest_bytes_per_s=sum(rates) if rates else None,
+        read_bytes_per_s=sum(reads) if reads else None,
     )
 
 
@@ -325,6 +335,7 @@ def _partition_row(partition: Partition, model: ClusterModel, racks: Racks) -> P
         target=partition.target,
         adding=partition.adding,
         removing=partition.removing,
+        read_bytes_per_s=partition.read_bytes_per_s,
     )
 
 

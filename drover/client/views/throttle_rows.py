@@ -148,7 +148,7 @@ def notices_of_unthrottled(state: ClusterState) -> Iterator[str]:
     if topics and state.reassignments:
         yield (
             f"{state.name}: Drover cannot throttle all copies of topic {_named(topics)}: Kafka refuses its lists, or "
-            "they hold a * from somebody else (`drover throttles`)"
+            "they hold a * from somebody else (`drover throttle show`)"
         )
 
 
@@ -165,7 +165,7 @@ def notices_of_refusals(state: ClusterState) -> Iterator[str]:
     refused += [line for topic in sorted(state.topic_throttles) for line in refusals_of_topic(state, topic)]
     if refused:
         more = f", and {len(refused) - 1:,} more" if len(refused) > 1 else ""
-        yield f"{state.name}: {refused[0]}{more} (`drover throttles`): `drover acls` prints the rights that are needed"
+        yield f"{state.name}: {refused[0]}{more} (`drover throttle show`): `drover acls` prints the rights needed"
 
 
 def notices_of_others(state: ClusterState) -> Iterator[str]:
@@ -177,13 +177,13 @@ def notices_of_others(state: ClusterState) -> Iterator[str]:
     if theirs:
         yield (
             f"{state.name}: somebody else has set the throttle of broker {', '.join(theirs)}: it stays until they "
-            "delete it (`drover throttles`)"
+            "delete it (`drover throttle show`)"
         )
     deleted = [str(broker) for broker, others in changed.items() if others.times_deleted]
     if deleted:
         yield (
             f"{state.name}: somebody else has deleted the throttle of broker {', '.join(deleted)} while moves need it: "
-            "Drover puts it back (`drover throttles`)"
+            "Drover puts it back (`drover throttle show`)"
         )
     topics = [topic for topic, throttle in sorted(state.topic_throttles.items()) if throttle.times_deleted]
     if topics:

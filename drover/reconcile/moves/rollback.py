@@ -194,7 +194,8 @@ def _waiting(
     reassignment: Reassignment, seen: PartitionFacts, block: Block, context: Context
 ) -> tuple[ReassignmentEvent, ...]:
     """Record a block; before it, once, that none of this reassignment's calls is under way in Kafka any more."""
-    if seen.move is not None or not reassignment.own_lists(context.at_ms):
+    is_recorded = reassignment.is_settled or not reassignment.own_lists(context.at_ms)
+    if seen.move is not None or is_recorded:
         return blocked(reassignment, block, context.cluster)
     name = event_name(context.cluster, reassignment.key)
     settled = CallAccepted(**name, call=Call.CANCEL, adopted=True)

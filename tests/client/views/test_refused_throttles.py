@@ -36,7 +36,7 @@ def test_the_rows_of_the_ledger_say_what_kafka_refuses() -> None:
 def test_status_names_the_first_refusal_and_counts_the_others() -> None:
     assert (
         f"{CLUSTER}: Kafka refuses to set {RATES} of broker 4: code 31 (Cluster authorization failed.), and 1 more "
-        "(`drover throttles`): `drover acls` prints the rights that are needed"
+        "(`drover throttle show`): `drover acls` prints the rights needed"
     ) in list(notices(refused()))
 
 

@@ -59,10 +59,13 @@ def test_a_topic_of_which_copies_run_unthrottled_says_so_and_the_status_too() ->
 def test_the_notices_of_the_status_name_brokers_and_topics() -> None:
     told = [line for line in notices(changed()) if "somebody else" in line]
     assert told == [
-        "east: somebody else has set the throttle of broker 3, 4: it stays until they delete it (`drover throttles`)",
+        (
+            "east: somebody else has set the throttle of broker 3, 4: it stays until they delete it "
+            "(`drover throttle show`)"
+        ),
         (
             "east: somebody else has deleted the throttle of broker 2 while moves need it: Drover puts it back "
-            "(`drover throttles`)"
+            "(`drover throttle show`)"
         ),
         "east: somebody else has deleted throttled replicas of topic orders: Drover puts them back",
     ]

@@ -127,7 +127,7 @@ function othersFound(found) {
       h(
         "span",
         {},
-        leftovers > 0 && ["that nothing needs: ", h("code", {}, "drover throttle restore"), " deletes them · "],
+        leftovers > 0 && ["that nothing needs: ", h("code", {}, "drover throttle clean"), " deletes them · "],
         "seen ",
         age(found.at_ms),
         " ago",
@@ -150,7 +150,7 @@ function othersFound(found) {
           ? `${row.says} (${count(row.entries_total)} entries)`
           : row.says,
       ]),
-    more > 0 && empty(`and ${count(more)} more: drover throttles shows all`),
+    more > 0 && empty(`and ${count(more)} more: drover throttle show shows all`),
   ];
 }
 

@@ -31,9 +31,7 @@ def narrow_cluster(seed: int, goal: Goal) -> ClusterModel:
     for each in model.brokers:
         network = (each.network_in_bytes_per_s or 0) * NARROW
         dead = isinstance(goal, Heal) and each.id in goal.dead
-        brokers.append(
-            replace(each, network_in_bytes_per_s=network, network_out_bytes_per_s=network, alive=not dead)
-        )
+        brokers.append(replace(each, network_in_bytes_per_s=network, network_out_bytes_per_s=network, alive=not dead))
     partitions: list[Partition] = []
     for partition in empty:
         alive = [number for number in partition.replicas if not (isinstance(goal, Heal) and number in goal.dead)]

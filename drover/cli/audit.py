@@ -274,9 +274,9 @@ def verify(invocation: Invocation, output: str) -> None:
     """Check every record of the log against the log's rules, and each recorded state hash against the derived state.
 
     Other readers stop at the first broken rule; this lists all of them, with exit code 5 if there are any. With
-    `zookeeper.project = true`, also compares the tree of each configured cluster with the log, as `drover project
-    verify` does; the exit code is 1 if they differ. Reads the log from its first record with Spark, all shards in
-    parallel; with --cluster only that cluster's shard.
+    `zookeeper.project = true`, also compares the tree of each configured cluster with the log, as
+    `drover zookeeper verify` does; the exit code is 1 if they differ. Reads the log from its first record with Spark,
+    all shards in parallel; with --cluster only that cluster's shard.
     """
     require(Extra.SPARK, "`drover audit verify`")
     settings = invocation.settings()

@@ -146,10 +146,10 @@ def play(terminal: Terminal) -> None:
     asked = ("--by", "alice", "--reason")
     terminal.show("alter", "plan.json", "--plan", "friday", "--throttle", "1MB/s", *asked, "drain broker 1")
     wait(terminal, lambda totals: bool(totals["rate"]) and totals["bytes_done"] > ENOUGH_BYTES)
-    terminal.show("status")
+    terminal.show("status", "--partitions")
     terminal.show("cancel", "--rollback", "--partition", "orders:0", *asked, "latency alarm")
     wait(terminal, lambda totals: totals["reassignments"] < len(PLAN["partitions"]))
-    terminal.show("history", "--partition", "orders:0")
+    terminal.show("history", "--partition", "orders:0", "--events")
 
 
 def wait(terminal: Terminal, condition: Callable[[dict[str, Any]], bool]) -> None:

@@ -262,4 +262,12 @@ def _check_options(options: Mapping[str, Any], *, dry_run: bool) -> None:
 
 def _undone(connection: LogConnection, cluster: str, plan: str) -> tuple[PartitionTarget, ...]:
 
-    return asyncio.run(read_undo(connection, cluster, plan)).targets()
+    undo = asyncio.run(read_undo(connection, cluster, plan))
+    targets = undo.targets()
+    for later, count in undo.later_plans().items():
+        say(
+            f"Plan {later} has moved {plural(count, 'partition')} since: unless they are back where plan {plan} left "
+            f"them, they are refused. Undo it first: drover alter --undo {later}",
+            err=True,
+        )
+    return targets

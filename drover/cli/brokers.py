@@ -17,7 +17,17 @@ from drover.cli.model import CALL_TIMEOUT_MS, open_driver
 from drover.cli.output import amount, console, listed, output_option, plural, print_document, say, table, timestamp
 from drover.cli.parameters import BROKER, DURATION, SIGHTING, broker_argument
 from drover.cli.proposal import print_directories
-from drover.cli.submission import connect, exit_code, make_request, print_answers, send, send_one, write_options
+from drover.cli.submission import (
+    check_brokers,
+    connect,
+    exit_code,
+    make_request,
+    print_answers,
+    send,
+    send_one,
+    write_options,
+    yes_option,
+)
 from drover.client.live_view import View, look, watch
 from drover.client.views.heal_rows import OutageRow, heal_document, heal_lines, outage_rows, plan_document, plan_rows
 from drover.client.views.present import clusters_of
@@ -50,6 +60,7 @@ def broker() -> None:
 @broker.command(example="drover broker failed 3 --at 10m --reason 'rack power'")
 @broker_argument
 @at_option
+@yes_option
 @write_options
 @pass_invocation
 def failed(invocation: Invocation, number: int, at: tuple[int, bool] | None, **options: Any) -> None:
@@ -59,7 +70,11 @@ def failed(invocation: Invocation, number: int, at: tuple[int, bool] | None, **o
     """
     at_ms = _milliseconds(at, options["id_"])
     send_one(
-        invocation, "broker-failed", options, lambda envelope: BrokerFailed(**envelope, broker=number, at_ms=at_ms)
+        invocation,
+        "broker-failed",
+        options,
+        lambda envelope: BrokerFailed(**envelope, broker=number, at_ms=at_ms),
+        brokers=(number,),
     )
 
 
@@ -84,6 +99,7 @@ def returned(invocation: Invocation, number: int, at: tuple[int, bool] | None, *
 @broker_argument
 @click.option("--undo", is_flag=True, help="Let the broker lead its partitions again.")
 @click.option("--for", "for_s", type=DURATION, metavar="TIME", help="End the drain after this time: 2h.")
+@yes_option
 @write_options
 @pass_invocation
 def drain_leaders(invocation: Invocation, number: int, for_s: float | None, *, undo: bool, **options: Any) -> None:
@@ -94,6 +110,8 @@ def drain_leaders(invocation: Invocation, number: int, for_s: float | None, *, u
     if undo and for_s is not None:
         raise click.UsageError("--for is for a drain; leave it out with --undo")
     connection, cluster = connect(invocation)
+    if not undo:
+        check_brokers(connection, cluster, (number,), yes=options["yes"])
     request = make_request(invocation, "drain-leaders", cluster, options)
     if undo:
         command: Demote | Restore = Restore(**request.envelope, broker=number)
@@ -134,11 +152,18 @@ def _milliseconds(at: tuple[int, bool] | None, id_: str | None) -> int:
     show_default=True,
     help="Which copies to hold: into the broker (destination), out of it (source), or both.",
 )
+@yes_option
 @write_options
 @pass_invocation
 def hold(invocation: Invocation, number: int, role: str, **options: Any) -> None:
     """Begin no further copy into or out of broker N; running copies go on."""
-    send_one(invocation, "hold", options, lambda envelope: HoldBroker(**envelope, broker=number, role=HoldRole(role)))
+    send_one(
+        invocation,
+        "hold",
+        options,
+        lambda envelope: HoldBroker(**envelope, broker=number, role=HoldRole(role)),
+        brokers=(number,),
+    )
 
 
 @broker.command(example="drover broker release 3 --reason 'new disk'")
@@ -320,11 +345,12 @@ def plan(invocation: Invocation, number: int | None, output: str) -> None:
 
 @heal.command(example="drover heal start 3 --reason 'it will not come back'")
 @broker_argument
+@yes_option
 @write_options
 @pass_invocation
 def start(invocation: Invocation, number: int, **options: Any) -> None:
     """Heal broker N now instead of waiting for its timeout."""
-    _send_heal(invocation, "start", number, options)
+    _send_heal(invocation, "start", number, options, brokers=(number,))
 
 
 @heal.command(example="drover heal skip 3 --reason 'back within the hour'")
@@ -353,12 +379,14 @@ def _send_heal(
     options: dict[str, Any],
     *,
     rollback: bool = False,
+    brokers: tuple[int, ...] = (),
 ) -> None:
     send_one(
         invocation,
         f"heal-{action}",
         options,
         lambda envelope: HealCommand(**envelope, action=action, broker=number, rollback=rollback),
+        brokers=brokers,
     )
 
 

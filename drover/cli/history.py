@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from drover.cli.help import PLANS, TOPICS, drover_command
+from drover.cli.exits import Failure
+from drover.cli.help import PLANS, TOPICS, did_you_mean, drover_command
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import (
     Fit,
@@ -17,6 +20,7 @@ from drover.cli.output import (
     output_option,
     plural,
     print_document,
+    print_line,
     say,
     styled,
     table,
@@ -25,9 +29,9 @@ from drover.cli.output import (
 from drover.cli.parameters import MOMENT, PARTITION, Parsed, parse_date, parse_duration
 from drover.client import differences
 from drover.client.differences import Change, plain
-from drover.client.history import open_log, read_log
+from drover.client.history import follow_log, open_log, read_log
 from drover.client.time_travel import Point, travel
-from drover.client.views.history_rows import HistoryRow, Selection, Wanted
+from drover.client.views.history_rows import HistoryRow, Selection, Wanted, story
 from drover.events.throttles import Rates
 from drover.fold.log import ShardFold
 from drover.journal.connection import LogConnection
@@ -95,12 +99,20 @@ def place_text(fold: ShardFold) -> str:
 HISTORY_FIT = Fit(below=("detail", "reason"), spare=("log", "cluster", "plan", "by", "time"))
 
 
-@drover_command(example="drover history --plan friday\ndrover history --diff -2h -0s")
+@drover_command(
+    example="drover history --plan friday\ndrover history --since 1h --follow\ndrover history --diff -2h -0s"
+)
 @click.option("--topic", shell_complete=TOPICS, metavar="T", help="Only this topic's partitions.")
 @click.option("--partition", type=PARTITION, metavar="T:P", help="Only this partition.")
 @click.option("--plan", shell_complete=PLANS, metavar="NAME", help="Only this plan.")
 @click.option("--id", "id_", metavar="ID", help="Only the command with this id.")
 @click.option("--since", "since_ms", type=MOMENT, help="2h for the last two hours, 2026-10-01 or 2026-10-01T15:04Z.")
+@click.option("--until", "until_ms", type=MOMENT, help="Up to this time, written the same way.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only the last N lines.")
+@click.option("--events", is_flag=True, help="Every command and event as it was recorded, with details.")
+@click.option(
+    "--follow", is_flag=True, help="Go on with what is recorded from now on, until Ctrl-C; -o table or jsonl."
+)
 @click.option(
     "--diff", nargs=2, type=PLACE, metavar="A B", help="What changed from A to B; each is an offset, -2h or a time."
 )
@@ -111,36 +123,108 @@ HISTORY_FIT = Fit(below=("detail", "reason"), spare=("log", "cluster", "plan", "
 def history(
     invocation: Invocation,
     output: str,
-    since_ms: int | None,
     diff: tuple[Point, Point] | None,
+    limit: int | None,
+    *,
+    events: bool,
+    follow: bool,
     id_: str | None,
     **wanted: Any,
 ) -> None:
-    """Show every command and everything that followed from it, oldest first.
+    """Tell who asked for what and why, and what came of it, oldest first.
 
-    Leaves out records of owners that had already been replaced, because they have no effect. LOG is shard@offset. With
-    --diff, shows what changed in one cluster between two offsets of its shard, or between two times of the log.
+    -o json, jsonl and yaml have every command and event; those that the story tells have a sentence. So has --events
+    for people; LOG is shard@offset. Records of owners that had already been replaced are left out: they have no effect.
+    With --diff, shows what changed in one cluster between two offsets of its shard, or between two times of the log.
     """
-    if diff is not None and (since_ms is not None or id_ is not None or any(wanted.values())):
+    if diff is not None and (limit or events or follow or id_ is not None or any(wanted.values())):
         raise click.UsageError("--diff goes with --cluster and -o only")
+    if follow and (output not in {"table", "jsonl"} or wanted["until_ms"] is not None):
+        raise click.UsageError("--follow goes with -o table or jsonl, and not with --until")
     settings = invocation.settings()
+    connection = settings.log.connection()
     if diff is not None:
-        _show_difference(settings.log.connection(), invocation.cluster_of(settings), diff, output)
+        _show_difference(connection, invocation.cluster_of(settings), diff, output)
         return
-    only = Wanted(
-        cluster=invocation.cluster_wanted(settings),
-        id=id_,
-        since_ms=since_ms,
-        **wanted,
-    )
-    rows = asyncio.run(_read_history(settings.log.connection(), only))
-    if output != "table":
-        documents = [row.document() for row in rows]
-        print_document({"history": documents}, documents, output)
-    elif rows:
-        console().print(table(HISTORY_COLUMNS, map(history_cells, rows), right=("log",), fit=HISTORY_FIT))
-    else:
-        say("The log has no matching commands or events.", err=True)
+    only = Wanted(cluster=invocation.cluster_wanted(settings), id=id_, **wanted)
+    asyncio.run(_show_history(connection, only, Showing(output, limit, events), follow=follow))
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """How rows are printed: the format, at most how many, and for people as events or in sentences."""
+
+    output: str
+    limit: int | None
+    as_events: bool
+
+    def show(self, rows: Sequence[HistoryRow]) -> None:
+        """Print rows; a document is complete."""
+        if self.output != "table":
+            documents = [row.document() for row in rows[self._first :]]
+            print_document({"history": documents}, documents, self.output)
+        elif self.as_events:
+            self._print(HISTORY_COLUMNS, list(map(history_cells, rows)), HISTORY_FIT)
+        else:
+            several = len({row.cluster for row in rows}) > 1
+            told = [
+                (timestamp(row.at_ms), f"{row.cluster}: {sentence}" if several else sentence)
+                for row, sentence in story(rows)
+            ]
+            self._print(("time", "what happened"), told, Fit(prose=("what happened",)))
+
+    @property
+    def _first(self) -> int:
+        return -self.limit if self.limit else 0
+
+    def _print(self, columns: Sequence[str], cells: Sequence[Sequence[str]], fit: Fit) -> None:
+        if cells:
+            console().print(table(columns, cells[self._first :], right=("log",), fit=fit))
+
+    def tell(self, rows: Sequence[HistoryRow]) -> None:
+        """Print rows as they come, a line each."""
+        if self.output != "table":
+            for row in rows:
+                print_line(row.document())
+        elif self.as_events:
+            for row in rows:
+                say(" ".join(cell for cell in history_cells(row) if cell))
+        else:
+            for row, sentence in story(rows):
+                say(f"{timestamp(row.at_ms)} {row.cluster}: {sentence}")
+
+    def tell_last(self, rows: Sequence[HistoryRow]) -> None:
+        """Print the last rows, as many as are wanted, a line each."""
+        self.tell(rows[self._first :])
+
+
+async def _show_history(connection: LogConnection, wanted: Wanted, showing: Showing, *, follow: bool) -> None:
+    selection = Selection(wanted)
+    async with LogReader(connection) as reader:
+        log = await open_log(reader, connection, wanted.cluster)
+        async for records in read_log(reader, connection, log):
+            selection.add(records)
+        rows = selection.take()
+        if not follow:
+            if not rows:
+                _say_why_empty(wanted, selection)
+            showing.show(rows)
+            return
+        showing.tell_last(rows)
+        async with aclosing(follow_log(reader, connection, log)) as following:
+            async for records in following:
+                selection.add(records)
+                showing.tell(selection.take())
+
+
+def _say_why_empty(wanted: Wanted, selection: Selection) -> None:
+    """Raise `Failure` for a plan or a topic that the log does not have; else say that nothing matches."""
+    topic = wanted.topic if wanted.partition is None else wanted.partition.topic
+    for kind, name, names in (("plan", wanted.plan, selection.plans), ("topic", topic, selection.topics)):
+        if name is not None and name not in names:
+            where = "the log" if wanted.cluster is None else f"the log of {wanted.cluster}"
+            raise Failure(f"there is no {kind} {name} in {where}. {did_you_mean(name, names)}".rstrip())
+    say("The log has no matching commands or events.", err=True)
 
 
 def _show_difference(connection: LogConnection, cluster: str, points: tuple[Point, Point], output: str) -> None:
@@ -157,15 +241,6 @@ def _show_difference(connection: LogConnection, cluster: str, points: tuple[Poin
         console().print(table(CHANGE_COLUMNS, map(change_cells, changes)))
     else:
         say(f"Nothing has changed in {cluster}.", err=True)
-
-
-async def _read_history(connection: LogConnection, wanted: Wanted) -> list[HistoryRow]:
-    selection = Selection(wanted)
-    async with LogReader(connection) as reader:
-        log = await open_log(reader, connection, wanted.cluster)
-        async for records in read_log(reader, connection, log):
-            selection.add(records)
-    return selection.rows()
 
 
 def history_cells(row: HistoryRow) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from drover.cli.help import TOPICS, drover_group
 from drover.cli.invocation import Invocation, common_options, pass_invocation, state_now
 from drover.cli.output import console, listed, output_option, plural, print_document, say, styled, table, timestamp
 from drover.cli.parameters import DURATION, broker_argument, brokers_argument
-from drover.cli.submission import connect, send_one, write_options
+from drover.cli.submission import connect, send_one, write_options, yes_option
 from drover.client.views.leader_rows import leaders_document
 from drover.errors import ConfigurationError
 from drover.events.commands import BalanceLeaders, Blacklist, Demote, Restore
@@ -33,6 +33,7 @@ def leaders() -> None:
 @topic_option
 @click.option("--for", "for_s", type=DURATION, metavar="TIME", help="Restore the broker after this time: 2h.")
 @click.option("--until-in-sync", is_flag=True, help="Restore the broker once its replicas are in sync.")
+@yes_option
 @write_options
 @pass_invocation
 def demote(
@@ -56,6 +57,7 @@ def demote(
             for_ms=None if for_s is None else max(1, round(for_s * 1000)),
             until_in_sync=until_in_sync,
         ),
+        brokers=(number,),
     )
 
 
@@ -147,6 +149,7 @@ def blacklist() -> None:
 
 @blacklist.command(name="set", example="drover leaders blacklist set 1 3 --reason 'slow disks'")
 @brokers_argument("N...")
+@yes_option
 @write_options
 @pass_invocation
 def set_(invocation: Invocation, brokers: tuple[int, ...], **options: Any) -> None:
@@ -165,7 +168,7 @@ def clear(invocation: Invocation, **options: Any) -> None:
 def _send_list(invocation: Invocation, brokers: tuple[int, ...], options: dict[str, Any]) -> None:
     if len(set(brokers)) != len(brokers):
         raise ConfigurationError("a broker is named twice: name each broker once")
-    send_one(invocation, "blacklist", options, lambda envelope: Blacklist(**envelope, brokers=brokers))
+    send_one(invocation, "blacklist", options, lambda envelope: Blacklist(**envelope, brokers=brokers), brokers=brokers)
 
 
 @blacklist.command(name="show", example="drover leaders blacklist show")

@@ -99,7 +99,7 @@ def up(
     check_version(kafka or KAFKA_VERSION, 1 if wanted is None else wanted, secure=secure)
     # Outside the event loop, so that Ctrl-C ends a download at once.
     cluster = LocalCluster(directory, prepare(kafka or KAFKA_VERSION))
-    started = _run(cluster.up(brokers, racks, secure=secure, kafka=kafka, controllers=wanted))
+    started = _run(cluster.up(brokers, racks, secure=secure, kafka=kafka, controllers=wanted, tell=_tell))
     status = _run(cluster.status())
     console = Console()
     verb = "serves" if started else "was already running"
@@ -113,6 +113,11 @@ def up(
     lines += [f"drover local {remedies[state]} {node}{where}" for node, state in states.items() if state in remedies]
     lines += [f"drover local status{where}", f"drover local down{where}"]
     console.print("Next:", *(f"  {line}" for line in lines), sep="\n", highlight=False, soft_wrap=True)
+
+
+def _tell(line: str) -> None:
+    """Say what is done next, beside the output."""
+    say(line, err=True)
 
 
 def _first_steps(cluster: LocalCluster) -> list[str]:
@@ -224,7 +229,7 @@ def seed(topic: str, partitions: int, replicas: int, megabytes: int, directory: 
     Partition 0 is on brokers 1, 2, 3, partition 1 on 2, 3, 4, and so on in a ring.
     """
     connection = LocalCluster(directory).connection()
-    _run(seed_topic(connection, topic, partitions=partitions, replicas=replicas, megabytes=megabytes))
+    _run(seed_topic(connection, topic, partitions=partitions, replicas=replicas, megabytes=megabytes, tell=_tell))
     say(f"Topic {topic} has {partitions} partitions of {megabytes} MB, {replicas} replicas each.")
 
 
@@ -417,7 +422,7 @@ async def _story(stage: Stage, bootstrap: str, workers: list[Worker], directory:
     stage.say("Watch it move: bytes on disk, rates and time to go come from the running cluster.")
     for _ in range(2):
         await asyncio.sleep(LOOK_EVERY_S)
-        await stage.run("status")
+        await stage.run("status", "--partitions")
     stage.say("One partition must go back: its original replicas, in their original order.")
     await stage.run("cancel", "--rollback", "--partition", f"{TOPIC}:0", "--reason", "latency alarm")
     await _until(connection, lambda log: FIRST not in _managed(log).reassignments, f"{FIRST} is rolled back")

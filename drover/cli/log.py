@@ -15,6 +15,7 @@ from drover.cli.submission import confirmed
 from drover.client.history import ValidRecord, open_log
 from drover.client.snapshot_check import SnapshotCheck
 from drover.client.views.dead_letter_rows import DeadLetter, dead_letter
+from drover.cluster.reach import check_reachable
 from drover.events.topics import DEFAULT_SHARDS
 from drover.fold.log import ShardFold
 from drover.journal import topics as own_topics
@@ -80,7 +81,9 @@ def log() -> None:
 @pass_invocation
 def init(invocation: Invocation, shards: int) -> None:
     """Create missing topics and begin every shard of the log; harmless if repeated."""
-    created = asyncio.run(own_topics.init(invocation.settings().log.connection(), shards))
+    connection = invocation.settings().log.connection()
+    asyncio.run(check_reachable(connection.bootstrap))
+    created = asyncio.run(own_topics.init(connection, shards, tell=lambda line: say(line, err=True)))
     say(f"Created {', '.join(created)}." if created else "Every topic already exists.")
 
 
@@ -90,7 +93,9 @@ def init(invocation: Invocation, shards: int) -> None:
 @pass_invocation
 def check(invocation: Invocation, output: str) -> None:
     """Compare every topic with Drover's needs; if one differs, print the remedy and end with exit code 1."""
-    findings = asyncio.run(own_topics.check(invocation.settings().log.connection()))
+    connection = invocation.settings().log.connection()
+    asyncio.run(check_reachable(connection.bootstrap))
+    findings = asyncio.run(own_topics.check(connection))
     if output != "table":
         rows = [asdict(finding) for finding in findings]
         print_document({"findings": rows}, rows, output)

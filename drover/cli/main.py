@@ -17,6 +17,7 @@ from drover.errors import DroverError
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Look": {
         "status": ("drover.cli.status:status", "Show what is moving, its progress, and why it waits."),
+        "plans": ("drover.cli.plans:plans", "List plans, open and finished."),
         "describe": ("drover.cli.describe:describe", "Show replicas, leaders, sizes, disks and balance."),
         "progress": ("drover.cli.spark:progress", "Show the progress tables that the Spark job keeps."),
         "web": ("drover.cli.services:web", "Serve the page: every move, its history, and why it waits."),

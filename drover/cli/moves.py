@@ -19,6 +19,7 @@ from drover.cli.submission import (
     print_answers,
     send,
     send_one,
+    suggest_plan,
     write_options,
 )
 from drover.client.answers import Answer
@@ -97,6 +98,7 @@ def cancel(
         return
 
     _print_cancelled(answers, _restored(connection, command, answers), request.output)
+    suggest_plan(connection, command, answers)
     raise click.exceptions.Exit(exit_code(answers))
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from drover.cli.exits import ExitCode, Failure
-from drover.cli.help import PLANS, TOPICS, drover_command
+from drover.cli.help import PLANS, TOPICS, did_you_mean, drover_command
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import (
     FORMATS,
@@ -31,14 +31,16 @@ from drover.cli.output import (
     timestamp,
 )
 from drover.cli.plan_file import stock_json
+from drover.cli.plans import ends_in, plans_under_way
 from drover.client.ends import APPEARS_WITHIN_S, PlanEnd
 from drover.client.live_view import View, look, watch
 from drover.client.transfers import FRESH_MS
 from drover.client.views.plan_end import Tally
-from drover.client.views.plan_rows import figures
+from drover.client.views.plan_rows import PlanRow, figures, plan_row, plan_rows
 from drover.client.views.present import clusters_of, queue_of, rows_of, unmanaged_of
 from drover.client.views.shard_rows import ShardRow, ownership_conflicts, shard_rows
 from drover.client.views.status_rows import StatusRow, UnmanagedRow, cluster_document, notices, totals
+from drover.client.views.wait_groups import wait_groups
 from drover.client.views.waiting_rows import QueueRow
 from drover.journal.connection import LogConnection
 from drover.state.cluster import ClusterState
@@ -75,11 +77,28 @@ class Choice:
     plan: str | None = None
     topic: str | None = None
     state: str | None = None
+    by_partition: bool = False
 
     @property
     def is_all(self) -> bool:
         """Whether the filter lets everything pass."""
         return self.plan is None and self.topic is None and self.state is None
+
+    @property
+    def shows_partitions(self) -> bool:
+        """Whether there is a row for each partition, and not one for each plan: a plan is of several topics."""
+        return self.by_partition or self.topic is not None or self.state is not None
+
+    def plans(self, view: View) -> list[PlanRow]:
+        """Return the plans under way, or the one that was asked for, even if it has ended."""
+        counted = [
+            (state, figures(state, view.transfers, view.now_ms)) for state, _, _ in clusters_of(view, self.cluster)
+        ]
+        if self.plan is None:
+            rows = [row for state, tallies in counted for row in plan_rows(state, tallies)]
+            return [row for row in rows if row.tally.under_way or row.queued]
+        named = [plan_row(state, self.plan, tallies) for state, tallies in counted]
+        return [row for row in named if row is not None]
 
     def rows(self, view: View) -> list[StatusRow]:
         """Return the reassignments that match."""
@@ -105,20 +124,17 @@ def status_layout(
     ]
     parts += [styled(line, style="yellow") for line in ownership_conflicts(shard_rows(view))]
     parts += [
-        styled(f"{state.name}: {state.traits}", style="dim")
-        for state in states
-        if state.traits is not None and state.traits.is_known
-    ]
-    parts += [
         styled(line, style="yellow")
         for state in states
         for line in notices(state, view.projections.get(state.name), view.now_ms)
     ]
-    if rows:
+    if choice.shows_partitions and rows:
         parts.append(_moves_table(rows[:most_rows], now_ms, several=several, live=is_live))
-    if most_rows is not None and len(rows) > most_rows:
+    if choice.shows_partitions and most_rows is not None and len(rows) > most_rows:
         hint = "" if is_live else ": use --limit, --plan, --topic or --state to choose, or -o json to see all"
         parts.append(styled(f"and {len(rows) - most_rows:,} more{hint}", style="dim"))
+    if not choice.shows_partitions:
+        parts += _plans_and_waits(choice.plans(view), rows, most_rows, several=several)
     unmanaged = unmanaged_of(view, choice.cluster) if choice.is_all else []
     if unmanaged:
         drawn = [
@@ -132,13 +148,33 @@ def status_layout(
     if len(unmanaged) > MOST_UNMANAGED_ROWS:
         parts.append(styled(f"and {len(unmanaged) - MOST_UNMANAGED_ROWS:,} more moves of others", style="dim"))
     fitting = None if most_rows is None else max(1, most_rows - len(rows))
-    if queue:
+    if choice.shows_partitions and queue:
         cells = [queue_cells(row, now_ms, several=several) for row in queue[:fitting]]
         parts.append(table(QUEUE_COLUMNS, cells, right=("for",), fit=QUEUE_FIT))
-    if fitting is not None and len(queue) > fitting:
+    if choice.shows_partitions and fitting is not None and len(queue) > fitting:
         parts.append(styled(f"and {len(queue) - fitting:,} more in the queue", style="dim"))
     parts.append(styled(summary(rows, len(queue), end_of(view, choice))))
     return Group(*parts)
+
+
+def _plans_and_waits(
+    plans: Sequence[PlanRow], rows: Sequence[StatusRow], most_rows: int | None, *, several: bool
+) -> "list[RenderableType]":
+    """Lay out a line for each plan, and how many partitions wait for what; `most_rows` limits either."""
+    parts: list[RenderableType] = []
+    if plans:
+        parts.append(plans_under_way(plans[:most_rows], several=several))
+    if most_rows is not None and len(plans) > most_rows:
+        parts.append(styled(f"and {len(plans) - most_rows:,} more plans", style="dim"))
+    groups = wait_groups(rows)
+    parts += [
+        styled(f"{group.cluster}: {group.sentence}" if several else group.sentence) for group in groups[:most_rows]
+    ]
+    if most_rows is not None and len(groups) > most_rows:
+        parts.append(styled(f"and {len(groups) - most_rows:,} more reasons to wait", style="dim"))
+    if rows:
+        parts.append(styled("`drover status --partitions` shows each partition.", style="dim"))
+    return parts
 
 
 def _shards(view: View, states: Sequence[ClusterState]) -> list[ShardRow]:
@@ -176,15 +212,8 @@ def summary(rows: Sequence[StatusRow], queued: int = 0, end: Tally | None = None
             line += f" without {sums['bytes_unknown']:,} of unknown size"
     if sums["rate"] > 0:
         line += f", {amount(sums['rate'])}/s"
-    return line + _ends(end) + waiting
-
-
-def _ends(tally: Tally | None) -> str:
-    """Say when all of it ends, waits included; empty while that is unknown."""
-    if tally is None or tally.soonest_ms is None or tally.latest_ms is None:
-        return ""
-    soonest, latest = duration(tally.soonest_ms), duration(tally.latest_ms)
-    return f", ends in {soonest}" if soonest == latest else f", ends in {soonest} to {latest}"
+    ends = "" if end is None else ends_in(end)
+    return line + (f", ends in {ends}" if ends else "") + waiting
 
 
 def _moves_table(rows: Sequence[StatusRow], now_ms: int, *, several: bool, live: bool) -> FittedTable:
@@ -259,9 +288,35 @@ def _rate(row: StatusRow, now_ms: int) -> str:
 
 
 def follow_status(connection: LogConnection, choice: Choice, output: str) -> None:
-    """Show the chosen reassignments until Ctrl-C, or a plan until it has ended."""
-    ended = (lambda _: False) if choice.plan is None else _by_views(_end_of(choice.plan), choice.cluster)
+    """Show what was chosen until it has ended; Ctrl-C ends it, too.
+
+    Raises `Failure` for a plan that the state does not have.
+    """
+    if choice.plan is None:
+        asyncio.run(
+            _show(watch(connection, choice.cluster, PAUSE_S), choice, output, lambda view: is_idle(view, choice))
+        )
+        return
+    end = _end_of(choice.plan)
+    ended = _by_views(end, choice.cluster)
     asyncio.run(_show(watch(connection, choice.cluster, PAUSE_S), choice, output, ended))
+    if not end.last:
+        raise no_such_plan(choice.plan, choice.cluster, end.names)
+
+
+def is_idle(view: View, choice: Choice) -> bool:
+    """Whether nothing that was chosen is under way or queued, and no command or part of a plan is still to come."""
+    if choice.rows(view) or choice.queue(view) or any(view.undecided.values()):
+        return False
+    return not any(plan.more for state, _, _ in clusters_of(view, choice.cluster) for plan in state.plans.values())
+
+
+def no_such_plan(plan: str, cluster: str | None, names: Iterable[str]) -> Failure:
+    """Return the failure for a plan that the state does not have, with the names that are like it."""
+    where = "" if cluster is None else f" in {cluster}"
+    near = did_you_mean(plan, names)
+    remedy = f" {near}" if near else " `drover plans` lists them, and `drover history` also has those of long ago."
+    return Failure(f"there is no plan {plan}{where}.{remedy}")
 
 
 def follow_plan(connection: LogConnection, cluster: str, plan: str, output: str) -> ExitCode:
@@ -393,10 +448,11 @@ def _print_gone(row: StatusRow, output: str, *, beside: bool) -> None:
 @click.option(
     "--follow",
     is_flag=True,
-    help="Keep showing until Ctrl-C, or with --plan until it ends: live in a terminal, else a line per change.",
+    help="Keep showing until nothing of it is under way: live in a terminal, else a line per change.",
 )
 @click.option("--plan", shell_complete=PLANS, metavar="NAME", help="Only this plan.")
 @click.option("--topic", shell_complete=TOPICS, metavar="T", help="Only this topic's partitions.")
+@click.option("--partitions", "by_partition", is_flag=True, help="A row for each partition, and for each in the queue.")
 @click.option("--state", type=click.Choice([phase.value for phase in Phase]), help="Only reassignments in this state.")
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True, help="The most rows of the table.")
 @click.option(
@@ -409,11 +465,12 @@ def _print_gone(row: StatusRow, output: str, *, beside: bool) -> None:
 )
 @common_options
 @pass_invocation
-def status(invocation: Invocation, output: str, *, follow: bool, limit: int, **chosen: str | None) -> None:
-    """Show every reassignment under way, and the queue.
+def status(invocation: Invocation, output: str, *, follow: bool, limit: int, **chosen: Any) -> None:
+    """Show the plans under way, how many partitions wait for what, and what needs attention.
 
-    Per partition: state, step, bytes done of total, rate, time to go, time since the last change, and why it waits.
-    Rates are those of the last few seconds; without a recent sample, the age of the last one is shown.
+    With --partitions, --topic or --state: for each partition its state, step, bytes done of total, rate, time to go,
+    time since the last change, and why it waits. Rates are those of the last few seconds; without a recent sample, the
+    age of the last one is shown.
     """
     settings = invocation.settings()
     choice = Choice(invocation.cluster_wanted(settings), **chosen)
@@ -424,6 +481,9 @@ def status(invocation: Invocation, output: str, *, follow: bool, limit: int, **c
         follow_status(connection, choice, output)
         return
     view = asyncio.run(look(connection, choice.cluster))
+    if choice.plan is not None and not choice.plans(view):
+        names = (name for state, _, _ in clusters_of(view, choice.cluster) for name in state.plans)
+        raise no_such_plan(choice.plan, choice.cluster, names)
     if output == STOCK:
         _print_stock(view, choice)
         return
@@ -453,6 +513,8 @@ def status_document(view: View, choice: Choice) -> dict[str, Any]:
             cluster_document(state, owner, epoch, view.projections.get(state.name))
             for state, owner, epoch in clusters_of(view, cluster)
         ],
+        "plans": [row.document() for row in choice.plans(view)],
+        "waits": [group.document() for group in wait_groups(rows)],
         "reassignments": [row.document() for row in rows],
         "unmanaged": [row.document() for row in unmanaged_of(view, cluster)],
         "queue": [row.document() for row in choice.queue(view)],

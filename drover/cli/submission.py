@@ -11,14 +11,16 @@ import click
 import msgspec
 
 from drover.cli.exits import ExitCode, Failure
-from drover.cli.help import sending_option
+from drover.cli.help import did_you_mean, sending_option
 from drover.cli.invocation import Invocation, all_options, author_option, common_options
-from drover.cli.output import console, output_option, plural, print_document, say, table, timestamp
+from drover.cli.output import console, listed, output_option, plural, print_document, say, table, timestamp
 from drover.cli.parameters import DURATION
 from drover.client.answers import Answer, OutcomeMissingError, Ownership, Sent
 from drover.client.client import Client
 from drover.client.commands import fault_of_command, new_id
+from drover.client.history import fold_cluster
 from drover.client.views.answer_rows import answer_row
+from drover.errors import AppendUnknownError
 from drover.events.commands import Command
 from drover.events.partitions import TopicPartition
 from drover.events.records import Outcome
@@ -66,6 +68,27 @@ def confirmed(question: str) -> bool:
         if isinstance(aborted.__context__, EOFError):
             return False
         raise KeyboardInterrupt from None
+
+
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+
+
+def check_brokers(connection: LogConnection, cluster: str, numbers: Sequence[int], *, yes: bool) -> None:
+    """Ask before a command about brokers that the cluster has never shown; without a terminal, refuse it.
+
+    Nothing is asked with `yes`, nor while the log has no brokers of the cluster. Raises `LogUnavailableError`.
+    """
+    if yes:
+        return
+    known = asyncio.run(fold_cluster(connection, cluster)).known_brokers
+    unknown = [number for number in numbers if number not in known]
+    if not known or not unknown:
+        return
+    sentence = f"{cluster} has no broker {listed(unknown)}; it has {listed(sorted(known))}."
+    if not can_ask():
+        raise click.UsageError(f"{sentence} Add --yes if it is meant")
+    if not confirmed(f"{sentence} Send it anyway?"):
+        raise click.UsageError("nothing was sent")
 
 
 class Envelope(TypedDict):
@@ -164,6 +187,10 @@ def send(connection: LogConnection, commands: Sequence[Command], request: Reques
         )
         say(f"{state} {_look_again(request)}", err=True)
         raise click.exceptions.Exit(ExitCode.INTERRUPTED) from None
+    except AppendUnknownError as error:
+        raise Failure(
+            f"{error}. Send it again with --id {request.id}: the same id takes effect once", ExitCode.UNFINISHED
+        ) from error
     except OutcomeMissingError as error:
         _tell_decided(error, request)
         raise _unfinished(error, request) from error
@@ -321,6 +348,16 @@ def print_answers(answers: Sequence[Answer], output: str, additions: Mapping[str
         console().print(table(("partition", "code", "detail"), lines))
 
 
+def suggest_plan(connection: LogConnection, command: Command, answers: Sequence[Answer]) -> None:
+    """Name the plans that are like the one of a command, if the command was refused because there is none."""
+    plan: str | None = getattr(command, "plan", None)
+    refusals = (refusal for answer in answers for refusal in answer.outcome.refusals)
+    if plan is None or all(refusal.code is not RefusalCode.UNKNOWN_PLAN for refusal in refusals):
+        return
+    names = asyncio.run(fold_cluster(connection, command.cluster)).plans
+    say(did_you_mean(plan, names) or "`drover plans` lists the plans.", err=True)
+
+
 def sentence(answer: Answer) -> str:
     """Describe the outcome of a command in one line."""
     outcome = answer.outcome
@@ -361,13 +398,25 @@ def deferred_lines(outcome: Outcome) -> list[tuple[str, str, str]]:
 
 
 def send_one(
-    invocation: Invocation, kind: str, options: dict[str, Any], command_of: Callable[[Envelope], Command]
+    invocation: Invocation,
+    kind: str,
+    options: dict[str, Any],
+    command_of: Callable[[Envelope], Command],
+    *,
+    brokers: Sequence[int] = (),
 ) -> None:
-    """Send the command that `command_of` makes, print its outcome and exit with its code."""
+    """Send the command that `command_of` makes, print its outcome and exit with its code.
+
+    Asks first if the cluster has never shown one of `brokers`; the options then have `yes`.
+    """
     connection, cluster = connect(invocation)
+    if brokers:
+        check_brokers(connection, cluster, brokers, yes=options["yes"])
     request = make_request(invocation, kind, cluster, options)
-    answers = send(connection, [command_of(request.envelope)], request)
+    command = command_of(request.envelope)
+    answers = send(connection, [command], request)
     if request.timeout_s is None:
         return
     print_answers(answers, request.output)
+    suggest_plan(connection, command, answers)
     raise click.exceptions.Exit(exit_code(answers))

@@ -38,18 +38,22 @@ class NotEndedError(DroverError):
 class PlanEnd:
     """Detects in successive states that a plan has ended, in one cluster or in all that have it.
 
-    `last` holds the latest version of the plan, one per cluster. The state only forgets plans that have ended, so a
-    plan that has not appeared by `deadline_s`, a monotonic time, ended long ago, or never was.
+    `last` holds the latest version of the plan, one per cluster, and `names` the plans that there are. The state only
+    forgets plans that have ended, so a plan that has not appeared by `deadline_s`, a monotonic time, ended long ago, or
+    never was.
     """
 
     def __init__(self, plan: str, deadline_s: float) -> None:
         self.last: list[Plan] = []
+        self.names: frozenset[str] = frozenset()
         self._plan = plan
         self._deadline_s = deadline_s
 
     def see(self, states: Iterable[ClusterState], now_s: float) -> bool:
         """Whether the plan has ended by these states; `now_s` is a monotonic time."""
-        plans = [state.plans[self._plan] for state in states if self._plan in state.plans]
+        present = [state.plans for state in states]
+        self.names = frozenset().union(*present)
+        plans = [plans[self._plan] for plans in present if self._plan in plans]
         if not plans:
             return bool(self.last) or now_s >= self._deadline_s
         self.last = plans

@@ -37,6 +37,7 @@ class Undo:
         self._opened = False
         self._running: dict[TopicPartition, tuple[str, tuple[int, ...], tuple[int, ...], str]] = {}
         self._completed: dict[TopicPartition, _Completed] = {}
+        self._later: dict[TopicPartition, str] = {}
 
     def see(self, records: Iterable[ValidRecord]) -> None:
         """Collect the events of batches."""
@@ -50,9 +51,9 @@ class Undo:
             case PlanOpened():
                 self._opened = self._opened or event.plan == self.plan
             case ReassignmentCreated():
-                self._running[event.key] = (event.plan, event.original, event.target, event.topic_id)
+                self._run(event.key, event.plan, event.original, event.target, event.topic_id)
             case ReassignmentAdopted():
-                self._running[event.key] = (event.plan, event.original, event.replicas, event.topic_id)
+                self._run(event.key, event.plan, event.original, event.replicas, event.topic_id)
             case ReassignmentCompleted():
                 plan, original, target, topic_id = self._running[event.key]
                 if plan == self.plan:
@@ -62,11 +63,29 @@ class Undo:
             case _:
                 pass
 
+    def _run(
+        self, key: TopicPartition, plan: str, original: tuple[int, ...], target: tuple[int, ...], topic_id: str
+    ) -> None:
+        self._running[key] = (plan, original, target, topic_id)
+        if plan != self.plan and key in self._completed:
+            self._later[key] = plan
+
     def _complete(self, key: TopicPartition, done: _Completed) -> None:
+        self._later.pop(key, None)
         earlier = self._completed.get(key)
         if earlier is not None and (earlier.reached, earlier.topic_id) == (done.original, done.topic_id):
             done = replace(done, original=earlier.original)
         self._completed[key] = done
+
+    def later_plans(self) -> dict[str, int]:
+        """Return the plans that have moved partitions since, or move them now, with how many; the last ones first.
+
+        The undo of these partitions is refused, unless a later plan has left them as this one did.
+        """
+        counts: dict[str, int] = {}
+        for plan in reversed(self._later.values()):
+            counts[plan] = counts.get(plan, 0) + 1
+        return counts
 
     def targets(self) -> tuple[PartitionTarget, ...]:
         """Return the inverse of the plan; each target asserts the list at which the plan has left its partition.
@@ -85,7 +104,9 @@ class Undo:
             if done.original != done.reached
         )
         if not self._opened:
-            raise NothingToUndoError(f"there is no plan {self.plan} in {self.cluster}: see `drover history`")
+            raise NothingToUndoError(
+                f"there is no plan {self.plan} in {self.cluster}: `drover plans --since 30d` lists them"
+            )
         if not targets:
             raise NothingToUndoError(
                 f"plan {self.plan} has completed no move in {self.cluster}: there is nothing to undo"

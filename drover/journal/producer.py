@@ -12,6 +12,7 @@ from drover.journal.access import AUTHORIZATION_ERRORS, could_not_connect, unrea
 from drover.journal.client_shutdown import stop_producer
 from drover.journal.connection import LogConnection
 from drover.journal.port import Headers, RecordTooLargeError
+from drover.reasons import reason_of
 from drover.time_limits import time_limit
 
 # The failover of a dead leader takes its broker session (9 s by default), and that of a hanging one a request timeout
@@ -80,7 +81,9 @@ class LogProducer:
         except (KafkaError, TimeoutError) as error:
             if isinstance(error, OutOfOrderSequenceNumber):
                 self._begin_anew()
-            raise AppendUnknownError(f"{where}: it is unknown whether the record was written: {error!r}") from error
+            raise AppendUnknownError(
+                f"{where}: it is unknown whether the record was written ({reason_of(error)})"
+            ) from error
         offset = int(answer.offset)
         if offset < 0:
             raise AppendUnknownError(f"{where}: the broker acknowledged a record without its offset")

@@ -1,7 +1,7 @@
 """Drover's own topics: how they must be configured, creating them, and the command that corrects one that differs."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -115,11 +115,17 @@ def rules(topics: TopicNames, shards: int) -> tuple[TopicRule, ...]:
     )
 
 
-async def init(connection: LogConnection, shards: int = DEFAULT_SHARDS) -> tuple[str, ...]:
+def nothing_told(_: str) -> None:
+    """Keep the progress to oneself."""
+
+
+async def init(
+    connection: LogConnection, shards: int = DEFAULT_SHARDS, *, tell: Callable[[str], None] = nothing_told
+) -> tuple[str, ...]:
     """Create missing topics, begin every shard of the log, and return the names of the created topics.
 
     Idempotent: existing topics are left alone (`check` reports on them), and an existing events topic decides the
-    number of shards. Raises `ConfigurationError`, with the remedy, if Kafka refuses.
+    number of shards. `tell` hears what is done next. Raises `ConfigurationError`, with the remedy, if Kafka refuses.
     """
     names = connection.topics
     present = await describe_topics(connection.bootstrap, (names.events,), connection.security)
@@ -129,6 +135,7 @@ async def init(connection: LogConnection, shards: int = DEFAULT_SHARDS) -> tuple
         if (begun := await _begun_with(connection, shards)) != shards:
             raise ConfigurationError(str(_enlarged(names.events, shards, begun)))
     wanted = rules(names, shards)
+    tell(f"Creating {len(wanted)} topics where they are missing ...")
     answers = await create_topics(connection.bootstrap, [rule.spec for rule in wanted], connection.security)
     for name, answer in answers.items():
         if answer.code == INVALID_REPLICATION_FACTOR:
@@ -141,6 +148,7 @@ async def init(connection: LogConnection, shards: int = DEFAULT_SHARDS) -> tuple
             why = (answer.message or "").rstrip(".")
             raise ConfigurationError(f"{name} could not be created: Kafka error {answer.code}, {why}{remedy}")
     await _wait_until_shown(connection, tuple(answers))
+    tell(f"Beginning {shards} shards of the log ...")
     await _begin_shards(connection, shards)
     return tuple(name for name, answer in answers.items() if answer.code == 0)
 

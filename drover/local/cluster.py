@@ -18,6 +18,7 @@ from drover.errors import ClusterUnavailableError, ConfigurationError
 from drover.events.topics import TopicNames
 from drover.jars import KAFKA_VERSION
 from drover.journal.connection import LogConnection
+from drover.journal.topics import nothing_told
 from drover.local import files, probe, security
 from drover.local.deadline import wait_until
 from drover.local.exclusive import exclusive
@@ -134,12 +135,13 @@ class LocalCluster:
         controllers: int | None = None,
         more_settings: Callable[[BrokerSpec], str] = nothing_more,
         timeout_s: float = SERVE_TIMEOUT_S,
+        tell: Callable[[str], None] = nothing_told,
     ) -> bool:
         """Start the cluster; return, once every broker serves and knows every other, whether this call started it.
 
         With `secure`, clients need TLS and a password, and have the rights of `drover.client.acls`. `kafka` is one of
         the locked versions. Without `controllers` the cluster is in ZooKeeper mode, which Kafka 3 still has.
-        `more_settings` are further lines of a broker's settings, which override its own.
+        `more_settings` are further lines of a broker's settings, which override its own. `tell` hears what comes next.
 
         All or nothing: if a node dies, the deadline passes or the caller is cancelled, everything is stopped again.
         Idempotent: a running cluster is left as it is, except that the remains of a killed `up` are removed. Data of
@@ -162,9 +164,12 @@ class LocalCluster:
                 spec = existing or wanted.reserve(self._layout)
                 programs = await self._ready_programs(spec)
                 files.write_files(self._layout, spec, more_settings)
+                tell(f"Starting {len(spec.nodes)} nodes: {', '.join(spec.nodes)} ...")
                 await self._start_nodes(Start(self._layout, self._nodes, spec, programs, timeout_s))
+                tell("Waiting until every broker serves and knows every other ...")
                 await self.wait_until_serving(timeout_s=timeout_s)
                 if spec.secure:
+                    tell("Granting the ACLs of Drover ...")
                     await self._grant(TopicNames())
                 files.write_config(self._layout, spec)
                 undo.pop_all()

@@ -9,7 +9,7 @@ from drover.planner.budget import Budget
 from drover.planner.eligibility import movable
 from drover.planner.layout import Layout
 from drover.planner.levelling import MOST_RECEIVERS, Levelling, Reorders
-from drover.planner.load_table import Floats, LoadTable
+from drover.planner.load_table import Flags, Floats, LoadTable
 from drover.planner.loads import Measures
 from drover.planner.placing import Solution
 from drover.planner.proposal import Reason, Unmet, UnmetCode
@@ -60,20 +60,47 @@ def spare(
     measures: Measures,
     most: tuple[float, float] = (math.inf, math.inf),
 ) -> None:
-    """Take brokers below their limits that are above them, for the fewest bytes."""
+    """Take brokers below their limits that are above them, for the fewest bytes, and name those that stay."""
     table = LoadTable(layout, measures, layout.limits)
     table.only_limits()
     if not table.above_limit().any():
         return
     run = Levelling(table, movable(layout), budget, most, reorders=_reorders(layout))
+    _spare(table, run, solution)
+    solution.unmet.extend(_above_limits(table, np.any(table.above_limit() > LEAST_SHOWN, axis=0)))
+
+
+def spare_copies(
+    layout: Layout, solution: Solution, budget: Budget, measures: Measures, *, reorders: Reorders = Reorders.COPIED
+) -> None:
+    """Choose other places, and leaders, for what is copied anyway, where a broker would end above a limit.
+
+    Names the brokers that end above a limit and bear more than before.
+    """
+    table = LoadTable(layout, measures, layout.limits)
+    table.only_limits()
+    if not table.above_limit().any():
+        return
+    run = Levelling(table, sorted(solution.partitions), budget, only_copies=True, reorders=reorders)
+    _spare(table, run, solution)
+    more = table.share > table.before * table.unit + LEAST_SHOWN
+    solution.unmet.extend(_above_limits(table, np.any((table.above_limit() > LEAST_SHOWN) & more, axis=0)))
+
+
+def _spare(table: LoadTable, run: Levelling, solution: Solution) -> None:
     # Few large copies do this with less to wait for than many small ones.
     run.copy_cost = float(table.size.mean())
     run.level()
     run.trim()
     _store(table, run, solution, Reason.LIMIT)
-    for broker in np.flatnonzero(np.any(table.above_limit() > LEAST_SHOWN, axis=0)).tolist():
+
+
+def _above_limits(table: LoadTable, brokers: Flags) -> Iterator[Unmet]:
+    """Name these brokers, with what they bear above a limit."""
+    limits = table.limits
+    for broker in np.flatnonzero(brokers).tolist():
         loads = ", ".join(
-            f"{load.value} {layout.limits.limit(load) * used:.0%} of {layout.limits.limit(load):.0%}"
+            f"{load.value} {limits.limit(load) * used:.0%} of {limits.limit(load):.0%}"
             for load, used, much in zip(
                 table.loads,
                 (table.share / table.limit)[:, broker].tolist(),
@@ -84,7 +111,7 @@ def spare(
         )
         number = table.numbers[broker]
         text = f"broker {number} stays above the limit of what it can bear: {loads}"
-        solution.unmet.append(Unmet(UnmetCode.OVERLOADED, text, broker=number))
+        yield Unmet(UnmetCode.OVERLOADED, text, broker=number)
 
 
 def level_all(

@@ -258,7 +258,7 @@ def _partition_slots_shut(start: Start, view: View) -> bool:
 
 def _partition_slots_words(_start: Start, view: View) -> tuple[str, str, int]:
     count, most = len(view.state.moves.in_flight), view.state.limits.max_partitions_in_flight
-    why = f"a slot, {count} partitions are in flight"
+    why = f"a slot of the cluster ({count} of {most} partitions in flight)"
     return why, f"the end of one of them (max_partitions_in_flight is {most})", 0
 
 
@@ -320,10 +320,10 @@ def _broker_slots_words(start: Start, view: View) -> tuple[str, str, int]:
     budgets, is_in = state.limits.budgets, direction.way == "in"
     has_own = (budgets.max_incoming_per_broker if is_in else budgets.max_outgoing_per_broker) is not None
     name = f"max_{'incoming' if is_in else 'outgoing'}_per_broker" if has_own else "max_moves_per_broker"
-    why = f"a slot, broker {direction.broker} has {copies} of {limit} copies {direction.way}"
+    why = f"slots of broker {direction.broker} ({copies} of {limit} copies {direction.way})"
     if taken < copies * WHOLE_SLOT:
         slots = f"{taken / WHOLE_SLOT:.1f} of {limit} slots"
-        why = f"a slot, {copies} copies {direction.way} take {slots} of broker {direction.broker}"
+        why = f"slots of broker {direction.broker} ({copies} copies {direction.way} take {slots})"
     cause = f"{name} is {limit}" if lowered is None else f"lowered for a time: {lowered.detail}"
     return why, f"the end of one of them ({cause})", 0
 

@@ -267,7 +267,7 @@ def test_what_is_done_is_said_beside_a_document_for_programs(
     config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n')
     monkeypatch.setattr("drover.cli.brokers.send", lambda *_: (Answer(outcome("d1"), 0, 1, 1),))
     monkeypatch.setattr("drover.cli.brokers.wait_for_leaders", lambda *_, **__: "Broker 3 leads nothing.")
-    command = ("broker", "drain-leaders", "3", "--reason", "x", "--config", str(config), "-o", output)
+    command = ("broker", "drain-leaders", "3", "--yes", "--reason", "x", "--config", str(config), "-o", output)
     result = CliRunner().invoke(cli, command)
     assert result.exit_code == 0
     said, beside = (result.stdout, result.stderr) if output == "table" else (result.stderr, result.stdout)

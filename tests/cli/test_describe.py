@@ -188,7 +188,7 @@ def test_a_cluster_that_is_not_there_is_told_soon_with_1(tmp_path: Path, monkeyp
     config = tmp_path / "drover.toml"
     config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n')
     shown = CliRunner().invoke(cli, ["describe", "--config", str(config)], prog_name="drover")
-    assert "Drover cannot connect to any broker of 127.0.0.1:1" in shown.stderr
+    assert "no bootstrap server can be reached (127.0.0.1:1: Connection refused)" in shown.stderr
     assert (shown.exit_code, shown.stdout) == (1, "")
 
 

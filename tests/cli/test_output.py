@@ -217,7 +217,7 @@ def one_line(lines: list[str]) -> str:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_terminal_of_any_width_shows_each_partition_its_state_and_why_it_waits(width: int) -> None:
-    lines = printed(status_layout(present(), Choice()), width)
+    lines = printed(status_layout(present(), Choice(by_partition=True)), width)
     assert any(re.match(r"orders:0 .*copying .*686\.0 MB/s", line) for line in lines)
     assert any(re.match(r"orders:1 .*pending ", line) for line in lines)
     below = lines[next(at for at, line in enumerate(lines) if line.startswith("orders:1")) :]
@@ -234,12 +234,12 @@ def test_a_terminal_of_any_width_shows_each_partition_its_state_and_why_it_waits
 )
 def test_what_is_left_out_is_named_in_one_line_below_the_table(width: int, said: str) -> None:
     assert f"{said}a wider terminal or `drover status -o json` shows them" in one_line(
-        printed(status_layout(present(), Choice()), width)
+        printed(status_layout(present(), Choice(by_partition=True)), width)
     )
 
 
 def test_a_wide_terminal_shows_one_line_for_each_move_and_leaves_nothing_out() -> None:
-    lines = printed(status_layout(present(), Choice()), 250)
+    lines = printed(status_layout(present(), Choice(by_partition=True)), 250)
     assert "no room for" not in one_line(lines)
     (waits,) = (line for line in lines if line.startswith("orders:1"))
     assert waits.rstrip().endswith(WHY)
@@ -248,7 +248,7 @@ def test_a_wide_terminal_shows_one_line_for_each_move_and_leaves_nothing_out() -
 def test_a_live_view_shows_fewer_moves_where_each_takes_several_lines() -> None:
     for width in WIDTHS:
         screen = Console(width=width, height=24)
-        lines = printed(fitting(screen, present(40), Choice()), width)
+        lines = printed(fitting(screen, present(40), Choice(by_partition=True)), width)
         assert len(lines) <= 24
         assert re.search(r"and \d+ more", one_line(lines))
         assert "41 reassignments: 1 copying, 40 pending" in one_line(lines)

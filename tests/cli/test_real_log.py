@@ -148,6 +148,8 @@ async def test_dead_letters_are_listed_with_their_place(shell: Shell, connection
 
 
 async def test_following_shows_what_is_recorded_meanwhile_until_interrupted(shell: Shell) -> None:
+    # No worker runs, so that this one stays undecided, and following has something to wait for.
+    assert (await shell.run("freeze", "--reason", "x", "--no-wait", "--id", "waited-for")).code == 0
     following = await shell.start("status", "--follow")
     assert following.stdout is not None
     async with asyncio.timeout(60):

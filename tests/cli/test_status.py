@@ -2,24 +2,26 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
 import yaml
 from msgspec.structs import replace
+from rich.console import Console
 
 from drover.cli import status
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.output import print_document
-from drover.cli.status import Choice, follow_plan, follow_status
+from drover.cli.status import Choice, follow_plan, follow_status, is_idle, status_document, status_layout
 from drover.client.live_view import View
-from drover.events.plans import PlanOpened
+from drover.events.plans import PlanOpened, PlanPaused
 from drover.events.reassignments import FailureReason, ReassignmentCompleted, ReassignmentCreated, ReassignmentFailed
 from drover.journal.connection import LogConnection
 from drover.state.plans import Plan
 from tests.client.log import CLUSTER
-from tests.web.scene import Scene
+from tests.web.scene import Scene, keys
 
 WHERE: dict[str, Any] = {"cluster": CLUSTER, "topic": "orders", "partition": 0}
 
@@ -148,4 +150,53 @@ def test_the_status_of_a_plan_is_followed_until_the_plan_has_ended(
 def test_the_status_of_a_plan_that_is_not_there_is_not_followed_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status, "APPEARS_WITHIN_S", 0.1)
     monkeypatch.setattr(status, "watch", _Endless(is_seen=False).watch)
-    follow_status(LogConnection("kafka:9092"), Choice(CLUSTER, "elsewhere"), "table")
+    with pytest.raises(Failure, match="there is no plan elsewhere in prod"):
+        follow_status(LogConnection("kafka:9092"), Choice(CLUSTER, "elsewhere"), "table")
+
+
+async def _once(view: View) -> AsyncGenerator[View, None]:
+    yield view
+    raise AssertionError("it is followed although nothing is under way")
+
+
+def test_following_ends_when_nothing_is_under_way(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(status, "watch", lambda *_: _once(Scene().view))
+    follow_status(LogConnection("kafka:9092"), Choice(), "table")
+    assert "No reassignment is under way." in capsys.readouterr().out
+
+
+def test_following_goes_on_while_a_command_is_undecided_or_a_plan_announces_more() -> None:
+    scene = Scene()
+    assert is_idle(scene.view, Choice())
+    scene.view.undecided[0] = 1
+    assert not is_idle(scene.view, Choice())
+    scene.view.undecided.clear()
+    scene.open_plan("p", "ann", "r", None, keys("orders", 1))
+    assert not is_idle(scene.view, Choice(CLUSTER, topic="orders"))
+    assert is_idle(scene.view, Choice(CLUSTER, topic="payments"))
+
+
+def test_status_has_a_line_for_each_plan_and_groups_what_partitions_wait_for() -> None:
+    scene = Scene()
+    scene.open_plan("friday", "ann", "drain broker 3", None, keys("orders", 12))
+    scene.start(*keys("orders", 2))
+    scene.say(PlanPaused(cluster=CLUSTER, plan="friday", by="ben", reason="lunch"))
+    document = status_document(scene.view, Choice())
+    (plan,) = document["plans"]
+    assert (plan["plan"], plan["percent"], plan["accepted"]) == ("friday", 0.0, 12)
+    assert [group["sentence"] for group in document["waits"]] == [
+        "10 are withheld, plan friday is paused by ben (lunch): `drover resume friday`"
+    ]
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(status_layout(scene.view, Choice()))
+    shown = captured.get()
+    assert re.search(r"friday +ann +0 of 12 +0 +2 +10 +0", shown)
+    assert "10 are withheld, plan friday is paused" in shown
+    assert "orders:" not in shown
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(status_layout(scene.view, Choice(by_partition=True)))
+    assert captured.get().count("orders:") == 12

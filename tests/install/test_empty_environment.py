@@ -146,7 +146,7 @@ async def test_a_worker_of_the_core_drains_a_broker_of_a_real_cluster(environmen
         try:
             drain = ("plan", "drain", "1", "--include-internal", "--plan", "core", "--apply", "--reason", "a test")
             await run(core, *drain, "--follow")
-            assert "reassignment-completed" in await run(core, "history", "--plan", "core")
+            assert "reassignment-completed" in await run(core, "history", "--plan", "core", "--events")
             assert "Verified" in await run(core, "replay", "--verify")
         finally:
             worker.terminate()

@@ -93,7 +93,7 @@ def test_the_limit_that_holds_a_queued_one_is_named() -> None:
     state.put(reassignment(Phase.COPYING, key=OTHER))
     reason = waiting_reason(state, KEY)
     assert reason is not None
-    assert reason.why == "a slot, broker 4 has 1 of 1 copies in"
+    assert reason.why == "slots of broker 4 (1 of 1 copies in)"
     assert "max_moves_per_broker" in reason.remedy
 
 
@@ -104,7 +104,7 @@ def test_between_two_steps_a_full_broker_is_named() -> None:
     state.put(reassignment(Phase.COPYING, key=OTHER))
     reason = waiting_reason(state, KEY)
     assert reason is not None
-    assert reason.why == "a slot, broker 1 has 1 of 1 copies out"
+    assert reason.why == "slots of broker 1 (1 of 1 copies out)"
 
 
 def test_between_two_steps_a_full_leader_is_named() -> None:
@@ -114,7 +114,7 @@ def test_between_two_steps_a_full_leader_is_named() -> None:
     state.put(reassignment(Phase.COPYING, key=OTHER))
     reason = waiting_reason(state, KEY)
     assert reason is not None
-    assert reason.why == "a slot, broker 1 has 1 of 1 copies out"
+    assert reason.why == "slots of broker 1 (1 of 1 copies out)"
 
 
 def test_between_two_steps_no_room_is_held_and_the_reason_is_never_empty() -> None:

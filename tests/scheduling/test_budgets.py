@@ -38,7 +38,7 @@ async def test_copies_into_a_broker_have_a_bound_of_their_own() -> None:
     await made.send(alter(TARGETS))
     await made.run(1000)
     assert running(made) == [0, 1, 2]
-    assert "broker 4 has 1 of 1 copies in" in why(made, KEYS[3])
+    assert "slots of broker 4 (1 of 1 copies in)" in why(made, KEYS[3])
     assert "max_incoming_per_broker is 1" in why(made, KEYS[3])
     made.model.join_isr(KEYS[0], 4)
     await made.run(1000)

@@ -114,7 +114,7 @@ SHUT: dict[str, tuple[Callable[[ClusterState], None], str]] = {
     "below-min-isr": (suspend, "1 partition has fewer replicas in sync"),
     "max-partitions-in-flight": (limited(max_partitions_in_flight=1), "max_partitions_in_flight is 1"),
     "broker-held": (hold, "broker 4 is held as a destination by ann (its disk): `drover broker release 4`"),
-    "broker-slots": (limited(max_moves_per_broker=1), "broker 1 has 1 of 1 copies out"),
+    "broker-slots": (limited(max_moves_per_broker=1), "slots of broker 1 (1 of 1 copies out)"),
     "max-moves-per-rack": (limited(max_moves_per_rack=1), "out of rack a is full"),
     "max-replica-copies-in-flight": (limited(max_replica_copies_in_flight=1), "max_replica_copies_in_flight is 1"),
     "max-bytes-in-flight": (limited(max_bytes_in_flight=1), "max_bytes_in_flight is 1"),

@@ -87,7 +87,7 @@ async def test_what_must_copy_to_another_broker_waits_for_room_there_and_holds_n
     made.model.stop_broker(4)
     await go_on(made)
     assert made.reassignment(ORDERS).phase is Phase.PENDING
-    assert "broker 5 has 1 of 1 copies in" in str(waiting_reason(made.state, ORDERS))
+    assert "slots of broker 5 (1 of 1 copies in)" in str(waiting_reason(made.state, ORDERS))
     assert made.reassignment(third).phase is Phase.COPYING
     made.model.joins_by_itself = True
     made.model.start_broker(4)

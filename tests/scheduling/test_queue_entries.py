@@ -136,7 +136,7 @@ def test_an_entry_waits_for_a_slot_and_for_the_unfreeze() -> None:
         2000,
     )
     assert str(queue_closed(state)) == (
-        "a slot, 1 partitions are in flight: the end of one of them (max_partitions_in_flight is 1)"
+        "a slot of the cluster (1 of 1 partitions in flight): the end of one of them (max_partitions_in_flight is 1)"
     )
     apply(state, ClusterFrozen(cluster=CLUSTER, by="ann", reason="incident"), 2000)
     assert str(queue_closed(state)) == "withheld, frozen by ann (incident): `drover unfreeze`"

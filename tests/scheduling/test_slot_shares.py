@@ -61,14 +61,14 @@ async def test_sixteen_empty_partitions_share_a_slot_and_no_more() -> None:
     await sized(made, TARGETS)
     assert made.state.moves.loads == {BrokerDirection(1, "out"): 32, BrokerDirection(4, "in"): 32}
     assert made.state.moves.slots == {BrokerDirection(1, "out"): 32, BrokerDirection(4, "in"): 32}
-    assert "32 copies in take 2.0 of 2 slots of broker 4" in str(waiting_reason(made.state, KEYS[-1]))
+    assert "slots of broker 4 (32 copies in take 2.0 of 2 slots)" in str(waiting_reason(made.state, KEYS[-1]))
 
 
 async def test_copies_of_normal_size_take_whole_slots_as_ever() -> None:
     made = world(10 * WHOLE_SLOT_BYTES, max_moves_per_broker=2)
     await sized(made, TARGETS)
     assert made.state.moves.loads == {BrokerDirection(1, "out"): 2, BrokerDirection(4, "in"): 2}
-    assert "broker 4 has 2 of 2 copies in" in str(waiting_reason(made.state, KEYS[-1]))
+    assert "slots of broker 4 (2 of 2 copies in)" in str(waiting_reason(made.state, KEYS[-1]))
 
 
 async def test_copies_whose_size_nobody_knows_yet_take_whole_slots() -> None:

@@ -24,7 +24,7 @@ async def test_what_is_between_two_steps_goes_before_what_is_queued() -> None:
     assert made.reassignment(FIRST).phase is Phase.CONFIRMED
     reason = waiting_reason(made.state, FIRST)
     assert reason is not None
-    assert reason.why == "a slot, broker 5 has 1 of 1 copies in"
+    assert reason.why == "slots of broker 5 (1 of 1 copies in)"
     made.model.join_isr(SECOND, 5)
     await made.run(1000)
     assert made.model.moves()[FIRST].adding == (5,)

@@ -73,7 +73,7 @@ async def test_a_copy_back_waits_for_room_by_name() -> None:
     assert made.reassignment(KEY).phase is Phase.CONFIRMED
     reason = waiting_reason(made.state, KEY)
     assert reason is not None
-    assert "broker 2 has 1 of 1 copies in" in reason.why
+    assert "slots of broker 2 (1 of 1 copies in)" in reason.why
     made.model.join_isr(OTHER, 2)
     await made.run(3000)
     assert made.model.moves()[KEY].adding == (2,)

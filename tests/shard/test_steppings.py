@@ -251,7 +251,7 @@ async def test_a_prepared_step_names_the_full_broker_while_there_is_no_room_else
     made.hold_effects = False
     await made.release_effects()
     await made.run(4000)
-    assert "broker 5 has 1 of 1 copies in" in str(waiting_reason(made.state, KEY))
+    assert "slots of broker 5 (1 of 1 copies in)" in str(waiting_reason(made.state, KEY))
     assert made.reassignment(KEY).block is None
     made.model.join_isr(TopicPartition("orders", 1), 5)
     await made.run(4000)

@@ -2,12 +2,20 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
 import msgspec
 
 from drover.client.history import ValidRecord
+from drover.client.views.sentences import (
+    command_sentence,
+    event_sentence,
+    happened,
+    partition_sentence,
+    same_for_all,
+)
 from drover.events.base import Event, PartitionEvent, PartitionsEvent
 from drover.events.brokers import BlacklistSet
 from drover.events.leadership import LeaderBalanceBegun, LeadershipEvent
@@ -42,7 +50,8 @@ class HistoryRow:
 
     `what` is a command's type with its verdict, or an event's tag. `by` and `reason` are those of the command that
     caused it: for a partition's events the one that opened its plan, or that rolled it back. `partitions` are all that
-    a command named.
+    a command named. `sentence` says it in words; None for a detail. `happened` is the part of a partition's sentence
+    behind its name.
     """
 
     shard: int
@@ -57,6 +66,8 @@ class HistoryRow:
     plan: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
     is_command: bool = False
+    sentence: str | None = None
+    happened: str | None = None
 
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
@@ -73,6 +84,7 @@ class HistoryRow:
             "by": self.by,
             "reason": self.reason,
             "detail": self.detail,
+            "sentence": self.sentence,
         }
 
 
@@ -87,6 +99,7 @@ class Wanted:
     by: str | None = None
     id: str | None = None
     since_ms: int | None = None
+    until_ms: int | None = None
 
     def matches(self, row: HistoryRow) -> bool:
         """Whether a row passes the filter."""
@@ -96,6 +109,7 @@ class Wanted:
             and self.by in {None, row.by}
             and self.id in {None, row.id}
             and (self.since_ms is None or row.at_ms >= self.since_ms)
+            and (self.until_ms is None or row.at_ms <= self.until_ms)
             and (self.partition is None or self.partition in row.partitions)
             and (self.topic is None or any(key.topic == self.topic for key in row.partitions))
         )
@@ -136,6 +150,7 @@ class Chronicle:
     def _command(self, record: ValidRecord, outcome: Outcome) -> HistoryRow:
         refused = [key for refusal in outcome.refusals if (key := refusal.key) is not None]
         named = (*outcome.accepted, *outcome.unchanged)
+        detail = outcome_detail(outcome)
         return HistoryRow(
             shard=record.shard,
             offset=record.offset,
@@ -144,16 +159,19 @@ class Chronicle:
             what=f"{outcome.type} {outcome.verdict}",
             by=outcome.by,
             reason=outcome.reason,
-            detail=outcome_detail(outcome),
+            detail=detail,
             id=outcome.id,
             plan=outcome.plan,
             partitions=(*(TopicPartition(result.topic, result.partition) for result in named), *refused),
             is_command=True,
+            sentence=command_sentence(outcome, detail),
         )
 
     def _event(
         self, record: ValidRecord, event: AnyEvent, cause: _Cause, partitions: tuple[TopicPartition, ...], detail: str
     ) -> HistoryRow:
+        words = happened(event)
+        sentence = event_sentence(event) if words is None else partition_sentence(words, partitions, cause.plan)
         return HistoryRow(
             shard=record.shard,
             offset=record.offset,
@@ -166,6 +184,8 @@ class Chronicle:
             id=_command_of(event),
             plan=cause.plan,
             partitions=partitions,
+            sentence=sentence,
+            happened=words,
         )
 
     def _cause(self, event: AnyEvent) -> _Cause:
@@ -297,19 +317,52 @@ def _value(value: object) -> str:
 
 
 class Selection:
-    """The rows that pass a filter, of batches given in the order of each shard."""
+    """The rows that pass a filter, of batches given in the order of each shard.
+
+    `plans` and `topics` are the names in the whole log, for suggestions.
+    """
 
     def __init__(self, wanted: Wanted) -> None:
         self._wanted = wanted
         self._chronicle = Chronicle()
         self._rows: list[HistoryRow] = []
+        self.plans: set[str] = set()
+        self.topics: set[str] = set()
 
     def add(self, records: Iterable[ValidRecord]) -> None:
         """Add batches; every batch must be given, because it may hold the causes of later rows."""
         for record in records:
-            self._rows += filter(self._wanted.matches, self._chronicle.rows(record))
+            for row in self._chronicle.rows(record):
+                if row.plan is not None:
+                    self.plans.add(row.plan)
+                self.topics.update(key.topic for key in row.partitions)
+                if self._wanted.matches(row):
+                    self._rows.append(row)
 
     def rows(self) -> list[HistoryRow]:
         """Return the rows, oldest first; those of a shard stay in its order."""
         # Sorting is stable, and time never goes back within a shard (R6).
         return sorted(self._rows, key=attrgetter("at_ms", "shard"))
+
+    def take(self) -> list[HistoryRow]:
+        """Return the rows since the last time, and forget them."""
+        rows, self._rows = self.rows(), []
+        return rows
+
+
+def story(rows: Iterable[HistoryRow]) -> Iterator[tuple[HistoryRow, str]]:
+    """Yield the rows that have a sentence; one for all partitions of a batch to which the same happened."""
+    for _, alike in groupby(rows, key=_sameness):
+        first, *others = alike
+        if first.sentence is None:
+            continue
+        if first.happened is None or not others:
+            yield from ((row, row.sentence or "") for row in (first, *others))
+        else:
+            partitions = tuple(key for row in (first, *others) for key in row.partitions)
+            yield first, partition_sentence(first.happened, partitions, first.plan)
+
+
+def _sameness(row: HistoryRow) -> tuple[object, ...]:
+    words = None if row.happened is None else same_for_all(row.happened)
+    return row.cluster, row.shard, row.offset, row.what, row.plan, words, row.sentence is None

@@ -23,7 +23,7 @@ Ranked: TypeAlias = tuple[list[Reassignment], list[Reassignment], list[Reassignm
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """A plan that is open or not finished; `accepted` counts all partitions that it ever accepted.
+    """A plan; `accepted` counts all partitions that it ever accepted.
 
     `throttle_bytes_per_second` is the throttle in force per broker: the plan's own, or else the cluster's.
     `copied_bytes` are those of completed partitions, except `unmeasured` ones. `took_ms` is the time from its first
@@ -49,11 +49,29 @@ class PlanRow:
     took_ms: int | None
     tally: Tally
 
+    @property
+    def ended(self) -> int:
+        """The number of partitions that have ended, in any way."""
+        return self.completed + self.rolled_back + self.stopped + self.failed + self.withdrawn
+
+    @property
+    def fraction(self) -> float | None:
+        """How much of the plan is done, 0 to 1: by bytes where they are measured or estimated, else by partitions.
+
+        None for a plan without partitions.
+        """
+        tally = self.tally
+        done, total = self.copied_bytes + tally.bytes_done, self.copied_bytes + tally.bytes_total
+        if self.took_ms is None and tally.rest_bytes is not None and total + tally.rest_bytes > 0:
+            return min(1.0, done / (total + tally.rest_bytes))
+        return self.ended / self.accepted if self.accepted else None
+
     def document(self) -> dict[str, Any]:
         """Return the row for programs; fields may be added and never changed."""
         row = asdict(self)
         row["tally"].pop("shown")
-        return row
+        fraction = self.fraction
+        return {**row, "percent": None if fraction is None else round(fraction * 100, 1)}
 
 
 @dataclass(slots=True)
@@ -166,6 +184,12 @@ def plan_rows(state: ClusterState, counted: Figures) -> list[PlanRow]:
 
     plans = [plan for plan in state.plans.values() if plan.status is PlanStatus.OPEN or not plan.is_idle]
     return [_row(state, plan, counted) for plan in sorted(plans, key=rank)]
+
+
+def every_plan_row(state: ClusterState, counted: Figures) -> list[PlanRow]:
+    """Return the plans that the state has, ended ones included, the newest first."""
+    plans = sorted(state.plans.values(), key=lambda plan: (-plan.opened_ms, plan.name))
+    return [_row(state, plan, counted) for plan in plans]
 
 
 def plan_row(state: ClusterState, plan: str, counted: Figures) -> PlanRow | None:

@@ -50,6 +50,7 @@ class StatusRow:
     or stop was asked for, by whom, and which guard holds it off. `seen_ms` is the time of the last byte sample; `rate`
     and `eta_ms` are None if that is more than a few seconds ago. `has_stalled` says that no byte was copied for a
     minute for no known reason. `destination` is the list at which it ends: the target, or the list of a cancel.
+    `cause` is the part of `waiting` that is the same for all that wait for the same.
     """
 
     cluster: str
@@ -73,6 +74,7 @@ class StatusRow:
     seen_ms: int | None = None
     has_stalled: bool = False
     destination: tuple[int, ...] = ()
+    cause: str | None = None
 
     @property
     def fraction(self) -> float | None:
@@ -112,6 +114,8 @@ def status_row(state: ClusterState, entry: Reassignment, transfers: Transfers, n
     has_stalled = waiting is None and transfer is not None and transfer.has_stalled
     if has_stalled:
         waiting = "no byte was copied for a minute"
+    # Of a block, the detail is the partition's own.
+    cause = waiting if reason is None else reason.why
     return StatusRow(
         cluster=state.name,
         topic=entry.key.topic,
@@ -134,6 +138,7 @@ def status_row(state: ClusterState, entry: Reassignment, transfers: Transfers, n
         seen_ms=None if transfer is None else transfer.at_ms,
         has_stalled=has_stalled,
         destination=target_of(entry),
+        cause=cause,
     )
 
 

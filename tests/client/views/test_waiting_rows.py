@@ -47,7 +47,7 @@ def folded(*events: AnyEvent) -> tuple[ClusterState, View]:
 def printed(view: View, most_rows: int | None = None) -> str:
     console = Console(width=300)
     with console.capture() as capture:
-        console.print(status_layout(view, Choice(CLUSTER), most_rows=most_rows))
+        console.print(status_layout(view, Choice(CLUSTER, by_partition=True), most_rows=most_rows))
     return capture.get()
 
 

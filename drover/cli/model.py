@@ -25,7 +25,8 @@ from drover.events.fields import BrokerId, Index
 from drover.events.undecodable import UNDECODABLE
 from drover.inventory import Inventory
 from drover.planner.capacities import Capacities, with_capacities
-from drover.planner.model import Broker, ClusterModel, Partition
+from drover.planner.model import Broker, BrokerSet, ClusterModel, Partition
+from drover.planner.placement import Placement, with_placement
 from drover.settings.settings import Settings
 from drover.state.cluster import ClusterState
 from drover.state.destinations import destinations, targets
@@ -92,12 +93,21 @@ class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
     ingest_bytes_per_s: BytesPerSecond | None = None
 
 
+class _SavedSet(msgspec.Struct, frozen=True):
+    name: str
+    brokers: tuple[BrokerId, ...]
+    topics: tuple[str, ...]
+
+
 class _SavedModel(msgspec.Struct, frozen=True):
     version: int
     brokers: tuple[_SavedBroker, ...]
     partitions: tuple[_SavedPartition, ...]
     cluster_id: str = ""
     reads_from_followers: bool = False
+    broker_sets: tuple[_SavedSet, ...] = ()
+    min_leaders: dict[str, Annotated[int, Meta(ge=1)]] = msgspec.field(default_factory=dict)
+    leaders_in_racks: tuple[str, ...] = ()
 
 
 def save_model(model: ClusterModel) -> str:
@@ -110,7 +120,13 @@ def save_model(model: ClusterModel) -> str:
     brokers, partitions = (_json_lines(rows) for rows in (saved.brokers, saved.partitions))
     cluster = msgspec.json.encode(model.cluster_id).decode()
     followers = ', "reads_from_followers": true' if model.reads_from_followers else ""
-    head = f'"version": {VERSION}, "cluster_id": {cluster}{followers}'
+    asked = {
+        "broker_sets": model.broker_sets,
+        "min_leaders": dict(model.min_leaders),
+        "leaders_in_racks": model.leaders_in_racks,
+    }
+    placed = "".join(f', "{name}": {msgspec.json.encode(each).decode()}' for name, each in asked.items() if each)
+    head = f'"version": {VERSION}, "cluster_id": {cluster}{followers}{placed}'
     return f'{{{head},\n"brokers": [\n{brokers}\n],\n"partitions": [\n{partitions}\n]}}\n'
 
 
@@ -135,7 +151,7 @@ def parse_model(text: str, name: str) -> ClusterModel:
         raise ConfigurationError(f"{name} is not JSON: {error}") from None
     _check_saved(saved, name)
     alive = {broker.id for broker in saved.brokers if broker.alive}
-    return ClusterModel.of(
+    model = ClusterModel.of(
         msgspec.convert(saved.brokers, tuple[Broker, ...], from_attributes=True),
         msgspec.convert(
             [_with_leader(partition, alive) for partition in saved.partitions], list[Partition], from_attributes=True
@@ -143,6 +159,9 @@ def parse_model(text: str, name: str) -> ClusterModel:
         saved.cluster_id,
         reads_from_followers=saved.reads_from_followers,
     )
+    sets = msgspec.convert(saved.broker_sets, tuple[BrokerSet, ...], from_attributes=True)
+    placement = Placement(sets, tuple(saved.min_leaders.items()), saved.leaders_in_racks)
+    return with_placement(model, placement)
 
 
 def _with_leader(saved: _SavedPartition, alive: set[int]) -> _SavedPartition:
@@ -310,8 +329,15 @@ async def live_model(settings: Settings, state: ClusterState, source: Source) ->
         inventory,
         replace(knowledge, excluded=source.exclude_brokers, own_topics=settings.log.topics.own, rates=rates),
     )
-    capacities = source.capacities().over(settings.clusters[state.name].capacity.capacities)
-    return with_capacities(model, capacities)
+    configured = settings.clusters[state.name]
+    placement = configured.placement.placement
+    absent = sorted(set(placement.leaders_in_racks) - {broker.rack for broker in model.brokers})
+    if absent:
+        raise ConfigurationError(
+            f"clusters.{state.name}.placement.leaders_in_racks: no broker of the cluster is in rack {', '.join(absent)}"
+        )
+    model = with_placement(model, placement)
+    return with_capacities(model, source.capacities().over(configured.capacity.capacities))
 
 
 def knowledge_of(state: ClusterState) -> Knowledge:

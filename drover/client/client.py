@@ -271,7 +271,9 @@ class Client:
                 f"plan {plan} has not ended within {timeout_s} s", next(iter(end.last), None)
             ) from error
         if not end.last:
-            raise UnknownPlanError(f"there is no plan {plan} in {name}, or it ended long ago: see `drover history`")
+            raise UnknownPlanError(
+                f"there is no plan {plan} in {name}, or it ended long ago: `drover plans --since 30d` lists plans"
+            )
         return end.last[0]
 
     async def wait_for_moves(self, answer: Answer, timeout_s: float | None = None) -> tuple[Ended, ...]:

@@ -17,8 +17,6 @@ from drover.state.cluster import ClusterState
 from drover.state.plans import Plan
 
 Result = TypeVar("Result")
-# How long what Ctrl-C has cancelled may take to close its connections.
-CLEAN_UP_S = 10.0
 
 
 class SyncClient:
@@ -31,6 +29,7 @@ class SyncClient:
         self._client = client
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._running: set[asyncio.Task[Any]] = set()
 
     @classmethod
     def from_settings(cls, config: str | os.PathLike[str] | None = None, *, cluster: str | None = None) -> "SyncClient":
@@ -62,6 +61,7 @@ class SyncClient:
         if self._loop is None:
             return
         try:
+            self._cancel_running()
             self._run(self._client.__aexit__(kind, error, trace))
             self._run(self._loop.shutdown_asyncgens())
         finally:
@@ -135,15 +135,31 @@ class SyncClient:
             raise RuntimeError(
                 "this client is not connected: use it within `with SyncClient.from_settings() as client`"
             )
-        ended = threading.Event()
-        done = asyncio.run_coroutine_threadsafe(_announced(coroutine, ended), self._loop)
         try:
-            return done.result()
+            return asyncio.run_coroutine_threadsafe(self._tracked(coroutine), self._loop).result()
         except KeyboardInterrupt:
-            done.cancel()
-            # What is cancelled still closes its connections.
-            ended.wait(CLEAN_UP_S)
+            self._cancel_running()
             raise
+
+    async def _tracked(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        task = asyncio.current_task()
+        assert task is not None, "coroutines run in tasks"
+        self._running.add(task)
+        try:
+            return await coroutine
+        finally:
+            self._running.discard(task)
+
+    def _cancel_running(self) -> None:
+        """Cancel what Ctrl-C has left running, and wait until its connections are closed."""
+        assert self._loop is not None, "it runs"
+
+        async def cancel() -> None:
+            for task in self._running:
+                task.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+
+        asyncio.run_coroutine_threadsafe(cancel(), self._loop).result()
 
     def _end_loop(self) -> None:
         loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
@@ -152,13 +168,6 @@ class SyncClient:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
-
-
-async def _announced(coroutine: Coroutine[Any, Any, Result], ended: threading.Event) -> Result:
-    try:
-        return await coroutine
-    finally:
-        ended.set()
 
 
 async def _next(items: AsyncGenerator[Result, None]) -> Result:

@@ -12,6 +12,7 @@ from drover.planner.load_figures import load_figures
 from drover.planner.loads import measures_of
 from drover.planner.model import Broker, ClusterModel, Partition
 from drover.planner.overloads import broken_limits
+from drover.planner.placement import outside_of_sets, too_few_leaders
 from drover.planner.proposal import Basis, Move, Proposal, Reason, Targets, Unmet, UnmetCode
 from drover.planner.racks import Racks
 from drover.unreachable import unreachable_in_words
@@ -39,6 +40,7 @@ def assess(model: ClusterModel, targets: Targets, limits: Limits = DEFAULT_LIMIT
         elif after != partition.replicas:
             moves.append(move_of(partition, after, (Reason.GIVEN,)))
     unmet += (*situation(model, moves), *_broken(model, moves), *_too_large(model, moves, limits))
+    unmet += (*outside_of_sets(model, moves), *too_few_leaders(model, moves, only_fewer=True))
     unmet += broken_limits(model, moves, limits)
     unmet += (*changed_factors(model, moves), *crowded_racks(model, moves), *unreachable(model.brokers))
     return proposal_of(model, moves, limits, unmet=unmet)

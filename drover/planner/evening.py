@@ -1,7 +1,7 @@
 """Evening out: fill added brokers, balance all of them, balance leaders."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from drover.planner.bands import Bands
 from drover.planner.budget import Budget
@@ -78,6 +78,23 @@ def _loads(layout: Layout, broker: int) -> str:
     return f"{replicas} and {layout.disk[broker]:,} bytes ({disk:,.0f})"
 
 
+def lead_in_racks(layout: Layout, solution: Solution, budget: Budget) -> None:
+    """Let replicas in the racks that are preferred lead, where there are any."""
+    if not layout.model.leaders_in_racks:
+        return
+    partitions = movable(layout)
+    Leading(layout, partitions).choose(_led_elsewhere(layout, partitions), budget)
+    for partition in layout.changed():
+        if partition not in solution.reasons:
+            solution.note(partition, Reason.LEADERS)
+
+
+def _led_elsewhere(layout: Layout, partitions: Collection[int]) -> list[int]:
+    """Return the partitions that are led outside the racks that are preferred; none if no rack is."""
+    racks = layout.model.leaders_in_racks
+    return [each for each in partitions if racks and layout.rack.get(layout.first[each]) not in racks]
+
+
 def balance_leaders(layout: Layout, solution: Solution, budget: Budget) -> None:
     """Balance the preferred leaders by orders alone, and name the brokers for which that is not enough."""
     partitions = movable(layout)
@@ -86,6 +103,10 @@ def balance_leaders(layout: Layout, solution: Solution, budget: Budget) -> None:
     leading.choose(lost, budget)
     leading.even_out(budget)
     leading.restore(partitions)
+    elsewhere = _led_elsewhere(layout, partitions)
+    if elsewhere:
+        leading.choose(elsewhere, budget)
+        leading.even_out(budget)
     for partition in layout.changed():
         if partition not in solution.reasons:
             solution.note(partition, Reason.LEADERS)

@@ -66,7 +66,9 @@ class Exhausting:
         newcomers = [
             broker
             for broker in layout.receivers
-            if broker not in original and layout.size[partition] <= layout.largest_room[broker]
+            if broker not in original
+            and layout.is_within(partition, broker)
+            and layout.size[partition] <= layout.largest_room[broker]
         ]
         must = [broker in layout.leaving and broker not in layout.replicas[partition] for broker in original]
         places = [

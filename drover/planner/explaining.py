@@ -172,6 +172,7 @@ def _moves(table: LoadTable, kind: str, rows: Numbers, places: Numbers, brokers:
     gains = table.gains(rows, places, brokers) > LEAST_GAIN
     checks = (
         ("have a replica of the partition there already", table.holds(rows, brokers)),
+        ("are to a broker outside the topic's broker set", ~table.is_within(rows, brokers)),
         ("would lose racks", ~table.keeps_spread(rows, places, brokers)),
         ("have no room there below a limit", ~table.has_room(rows, brokers)),
         (NO_LEADER, ~table.may_head(rows, places, brokers)),

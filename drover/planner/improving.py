@@ -128,6 +128,8 @@ def _may_exchange(layout: Layout, one: int, full: int, other: int, empty: int) -
         return False
     if not (layout.keeps_spread(one, full, empty) and layout.keeps_spread(other, empty, full)):
         return False
+    if not (layout.is_within(one, empty) and layout.is_within(other, full)):
+        return False
     # Each makes room where it leaves, so that the larger one needs room for the difference only.
     return (
         full in layout.receives

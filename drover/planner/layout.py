@@ -48,6 +48,10 @@ class Layout:
         self.may_lead = self.may_head - {broker.id for broker in model.brokers if broker.demoted}
         # Pairs of replicas in one rack beyond what the brokers force: what a partition had, it may keep.
         self.excess = [self.racks.excess(replicas) for replicas in self.original]
+        sets = {topic: model.set_of(topic) for topic in {partition.topic for partition in model.partitions}}
+        within = {topic: None if own is None else frozenset(own.brokers) for topic, own in sets.items()}
+        # The brokers to which replicas of each partition may come; None is everywhere.
+        self.within = [within[partition.topic] for partition in model.partitions]
         self._sum_up()
         self._measure_rooms()
         self.shares = self._fair_shares()
@@ -132,11 +136,17 @@ class Layout:
         self.receivers = [number for number in self.receivers if number in brokers]
         self.receives = frozenset(self.receivers)
 
+    def is_within(self, partition: int, broker: int) -> bool:
+        """Whether a broker is of the set that is set apart for the partition's topic, if there is one."""
+        within = self.within[partition]
+        return within is None or broker in within
+
     def fits(self, partition: int, broker: int) -> bool:
-        """Whether the broker has room for a copy, on its disks and its network, and may have one more replica."""
+        """Whether the broker is of the topic's set, and has room for a copy: disks, network and one more replica."""
         size = self.size[partition]
         return (
-            size <= self.room[broker]
+            self.is_within(partition, broker)
+            and size <= self.room[broker]
             and size <= self.largest_room[broker]
             and self.replica_room[broker] >= 1
             and self.write[partition] <= self.network_room[broker]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from drover.planner.goals import Limits, TopicSpread
 from drover.planner.layout import Layout
 from drover.planner.loads import Load, Measures, capacity_of, weights_of
+from drover.planner.placement import leading_brokers
 from drover.planner.shares import fair_loads
 from drover.planner.spreading import LEFT_OUT, SEVERAL
 
@@ -89,6 +90,18 @@ class LoadTable:
         topics = {topic: place for place, topic in enumerate(dict.fromkeys(p.topic for p in layout.model.partitions))}
         self.topic = np.array([topics[facts.topic] for facts in layout.model.partitions], dtype=np.int64)
         self.topics = len(topics)
+        self._within = np.ones((self.topics, len(numbers)), dtype=bool)
+        for topic, place in topics.items():
+            own = layout.model.set_of(topic)
+            if own is not None:
+                self._within[place] = [number in own.brokers for number in numbers]
+        self._minimum = np.zeros((self.topics, len(numbers)))
+        for topic, place in topics.items():
+            brokers = leading_brokers(layout.model, topic) if layout.model.min_leaders else ()
+            brokers = tuple(number for number in brokers if number not in layout.leaving)
+            least = layout.model.min_leaders_of(topic)
+            if least * len(brokers) <= int((self.topic == place).sum()):
+                self._minimum[place, [self.index[number] for number in brokers]] = least
         self._demoted = np.zeros((self.topics, len(numbers)), dtype=bool)
         for broker in layout.model.brokers:
             for topic in broker.demoted_topics:
@@ -205,10 +218,16 @@ class LoadTable:
             np.add.at(self.of_topic, (self.topic[there], self.at[there, place]), 1)
         everybody = np.arange(len(self.at))
         np.add.at(self.led_of_topic, (self.topic, self.at[everybody, self.lead_place]), 1)
-        self.topic_weight = 0.0 if self.limits.topic_spread is TopicSpread.OFF else self._one_replica()
+        spreads = self.limits.topic_spread is not TopicSpread.OFF
+        self.topic_weight = self._one_replica() if spreads or self._minimum.any() else 0.0
         receiving = max(1, len(self.layout.may_head))
         self.most_of_topic, self.least_of_topic = self._bounds(self.of_topic, receiving)
         self.most_led, self.least_led = self._bounds(self.led_of_topic, max(1, int(self.able.sum())))
+        # Who is to lead so many has to have as many replicas.
+        self.least_of_topic, self.least_led = (
+            np.maximum(least, np.where(self._minimum > 0, self._minimum, -np.inf))
+            for least in (self.least_of_topic, self.least_led)
+        )
 
     def _one_replica(self) -> float:
         row = self.loads.index(Load.REPLICAS)
@@ -220,7 +239,9 @@ class LoadTable:
         A broker that can bear more of a load than others may have more of a topic, and one that can bear less, less.
         """
         fair = counts.sum(axis=1, keepdims=True) / brokers
-        spread = fair >= 1
+        # A topic of a set of brokers is spread over these only, of which nothing is said here.
+        spread = (fair >= 1) & self._within.all(axis=1, keepdims=True)
+        spread &= self.limits.topic_spread is not TopicSpread.OFF
         able = np.where(self.unit > 0, 1 / np.where(self.unit > 0, self.unit, 1), np.nan)
         with_most = np.ones(len(self.numbers))
         with_least = np.ones(len(self.numbers))
@@ -378,12 +399,18 @@ class LoadTable:
         a broker that should not lead is given no leader.
         """
         allowed = self.receives[brokers] & ~self.holds(rows, brokers) & self.has_room(rows, brokers)
+        allowed &= self.is_within(rows, brokers)
         return allowed & self.may_head(rows, places, brokers) & self.keeps_spread(rows, places, brokers)
 
     def holds(self, rows: Numbers, brokers: Numbers) -> Flags:
         """Whether brokers have replicas of partitions."""
         holds: Flags = (self.at[rows] == brokers[:, None]).any(axis=1)
         return holds
+
+    def is_within(self, rows: Numbers, brokers: Numbers) -> Flags:
+        """Whether brokers are of the sets of the partitions' topics, or had replicas of them before."""
+        is_within: Flags = self._within[self.topic[rows], brokers] | (self.home[rows] == brokers[:, None]).any(axis=1)
+        return is_within
 
     def has_room(self, rows: Numbers, brokers: Numbers) -> Flags:
         """Whether copies of partitions fit on brokers, or had been there before."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from functools import cached_property
 
 FREE_TOLERANCE = 1 / 10_000
@@ -169,19 +170,37 @@ class Partition:
         return (self.topic, self.partition)
 
 
+@dataclass(frozen=True, slots=True)
+class BrokerSet:
+    """Brokers that are set apart for topics, whose names match one of the patterns (`*` and `?` are wildcards)."""
+
+    name: str
+    brokers: tuple[int, ...]
+    topics: tuple[str, ...]
+
+    def has_topic(self, topic: str) -> bool:
+        """Whether its brokers are set apart for this topic."""
+        return any(fnmatchcase(topic, pattern) for pattern in self.topics)
+
+
 @dataclass(frozen=True)
 class ClusterModel:
     """A cluster at one moment: brokers by id, partitions by name. `ClusterModel.of` puts both in order.
 
     A replica on a broker that is not listed counts as being on a dead broker without a rack. `cluster_id` is Kafka's id
     of the cluster; empty is unknown. `reads_from_followers` says that consumers read from all replicas alike (KIP-392),
-    and not from the leaders alone.
+    and not from the leaders alone. New replicas of a topic of a set in `broker_sets` come to the brokers of that set
+    only, of the first one that has the topic. `min_leaders` has by a pattern of topics how many of its partitions each
+    broker should lead. With `leaders_in_racks`, brokers elsewhere should not lead, and are demoted.
     """
 
     brokers: tuple[Broker, ...]
     partitions: tuple[Partition, ...]
     cluster_id: str = ""
     reads_from_followers: bool = False
+    broker_sets: tuple[BrokerSet, ...] = ()
+    min_leaders: tuple[tuple[str, int], ...] = ()
+    leaders_in_racks: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -199,6 +218,14 @@ class ClusterModel:
             cluster_id,
             reads_from_followers,
         )
+
+    def set_of(self, topic: str) -> BrokerSet | None:
+        """Return the set of brokers that is set apart for a topic; None if it may be anywhere."""
+        return next((each for each in self.broker_sets if each.has_topic(topic)), None)
+
+    def min_leaders_of(self, topic: str) -> int:
+        """Return how many partitions of a topic each broker should lead."""
+        return next((count for pattern, count in self.min_leaders if fnmatchcase(topic, pattern)), 0)
 
     @cached_property
     def broker_by_id(self) -> dict[int, Broker]:

@@ -104,6 +104,10 @@ def why_no_place(layout: Layout, partition: int, old: int | None) -> Unmet:
     if not spread:
         text = f"{name}: every broker that has none would put two replicas into one rack{where}"
         return unmet(layout, UnmetCode.RACK_SPREAD, text, partition, old)
+    within = layout.within[partition]
+    if within is not None and within.isdisjoint(spread):
+        text = f"{name}: no broker of its broker set can take a replica{where}"
+        return unmet(layout, UnmetCode.BROKER_SET, text, partition, old)
     if any(layout.size[partition] <= min(layout.room[number], layout.largest_room[number]) for number in spread):
         text = f"{name}: no broker{_racks_of(layout, spread)} has network or replicas left for a copy{where}"
         return unmet(layout, UnmetCode.NO_ROOM, text, partition, old)

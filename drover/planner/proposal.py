@@ -50,6 +50,8 @@ class UnmetCode(StrEnum):
     RESERVED = "reserved"
     REPLICATION_FACTOR = "replication-factor"
     ONE_RACK = "one-rack"
+    BROKER_SET = "broker-set"
+    MIN_LEADERS = "min-leaders"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ from dataclasses import replace
 from drover.planner.assess import move_of, proposal_of
 from drover.planner.budget import Budget
 from drover.planner.checks import refusals
-from drover.planner.goals import DEFAULT_LIMITS, Goal, Limits
+from drover.planner.goals import DEFAULT_LIMITS, Add, Balance, Goal, Leaders, Limits
 from drover.planner.judgement import crowded_racks, left_out
 from drover.planner.layout import Layout
 from drover.planner.model import ClusterModel
+from drover.planner.placement import too_few_leaders
 from drover.planner.placing import Solution
 from drover.planner.proposal import Move, Proposal, UnmetCode
 from drover.planner.solving import leaving_of, solve
@@ -39,7 +40,8 @@ def propose(
     moves = _moves(layout, solution)
     named = {(one.topic, one.partition) for one in solution.unmet if one.code is UnmetCode.RACK_SPREAD}
     crowded = crowded_racks(model, [move for move in moves if (move.topic, move.partition) not in named])
-    unmet = (*solution.unmet, *left_out(model.brokers, leaving), *crowded)
+    few = too_few_leaders(model, moves, only_fewer=not isinstance(goal, Add | Balance | Leaders))
+    unmet = (*solution.unmet, *left_out(model.brokers, leaving), *crowded, *few)
     return proposal_of(model, moves, limits, leaving=leaving, unmet=unmet, interrupted=budget.spent)
 
 

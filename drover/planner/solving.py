@@ -2,7 +2,7 @@
 
 from drover.planner.budget import Budget
 from drover.planner.emptying import drain, empty, heal, replace
-from drover.planner.evening import add, balance, balance_leaders, bounds_of
+from drover.planner.evening import add, balance, balance_leaders, bounds_of, lead_in_racks
 from drover.planner.factor import set_replication_factor
 from drover.planner.goals import (
     Add,
@@ -52,7 +52,7 @@ def solve(layout: Layout, goal: Goal, budget: Budget) -> Solution:
     """Change the layout so that it reaches the goal as far as it can."""
     solution = Solution()
     measures = measures_of(layout.model)
-    if measures.has_rates or layout.limits.asks_for_bands:
+    if measures.has_rates or layout.limits.asks_for_bands or layout.model.min_leaders:
         _solve_by_load(layout, goal, budget, solution, measures)
     else:
         _solve_by_count(layout, goal, budget, solution)
@@ -120,6 +120,7 @@ def _solve_by_load(layout: Layout, goal: Goal, budget: Budget, solution: Solutio
         case Balance():
             most_bytes, most_moves = bounds_of(goal)
             copied, moved = spread(layout, solution, budget, most_bytes, most_moves)
+            lead_in_racks(layout, solution, budget)
             level_all(layout, solution, budget, measures, (most_bytes - copied, most_moves - moved))
         case SetReplicationFactor(topics, factor):
             set_replication_factor(layout, solution, budget, frozenset(topics), factor)
@@ -129,4 +130,5 @@ def _solve_by_load(layout: Layout, goal: Goal, budget: Budget, solution: Solutio
             spread(layout, solution, budget)
             spare_copies(layout, solution, budget, measures)
         case Leaders():
+            lead_in_racks(layout, solution, budget)
             level_orders(layout, solution, budget, measures)

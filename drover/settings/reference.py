@@ -18,8 +18,8 @@ makes this file; a test compares both. [Operating](operating.md#settings) says h
 [security](security.md#settings) how to connect, and [limits](limits.md) what the limits of a cluster do.
 `drover config show --origin` shows the values that hold, and where each comes from.
 
-`NAME` is the name of a cluster, `ID` the id of a broker, `LOAD` the name of a [load](planning.md#plans-by-load). A
-variable has `_` for each `-` and `.` of a cluster's name.
+`NAME` is the name of a cluster, `ID` the id of a broker, `SET` a name for a set of brokers, `LOAD` the name of a
+[load](planning.md#plans-by-load). A variable has `_` for each `-` and `.` of a cluster's name.
 """
 
 # Defaults that another setting gives.
@@ -27,7 +27,7 @@ _ELSEWHERE: Mapping[tuple[str, ...], str] = {("log", "bootstrap"): "the only clu
 
 
 # What names the sections of a section.
-_NAMES = {CLUSTERS: "NAME", "brokers": "ID", "bands": "LOAD"}
+_NAMES = {CLUSTERS: "NAME", "brokers": "ID", "bands": "LOAD", "broker_sets": "SET"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _text(statement: ast.stmt) -> str | None:
 def _kind(kind: Any) -> str:
     (first,) = (alternative for alternative in alternatives(kind) if alternative is not type(None))
     if get_origin(first) is tuple:
-        return "list of texts"
+        return f"list of {'texts' if get_args(first)[0] is str else 'integers'}"
     if get_origin(first) is dict:
         return f"section of {'texts' if get_args(first)[1] is str else 'numbers'}"
     words = get_args(first) or (tuple(each.value for each in first) if hasattr(first, "__members__") else ())

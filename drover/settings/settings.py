@@ -20,6 +20,8 @@ from drover.logins import Secret
 from drover.planner.capacities import Capacities, Capacity
 from drover.planner.goals import DEFAULT_BAND, DEFAULT_LIMITS, Band, with_limits
 from drover.planner.goals import Limits as PlannerLimits
+from drover.planner.model import BrokerSet
+from drover.planner.placement import Placement
 from drover.settings.addresses import check_addresses, check_session_timeout, parse_address
 from drover.settings.credentials import ClientCertificate, SettingNames
 from drover.settings.security import Security
@@ -144,6 +146,42 @@ class CapacitySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerSetSettings:
+    """Brokers that are set apart for topics."""
+
+    brokers: tuple[int, ...]
+    """the ids of its brokers"""
+    topics: tuple[str, ...]
+    """the topics, which stay on these brokers; `*` and `?` are wildcards"""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementSettings:
+    """What plans keep to; see `drover.planner.placement.Placement`."""
+
+    leaders_in_racks: tuple[str, ...] = ()
+    """the racks whose brokers should lead; default: all"""
+    min_leaders: dict[str, int] = field(default_factory=dict)
+    """by topic (`*` and `?` are wildcards), how many of its partitions each broker should lead"""
+    broker_sets: dict[str, BrokerSetSettings] = field(default_factory=dict)
+    """brokers that are set apart for topics, by the name of the set"""
+
+    def __post_init__(self) -> None:
+        """Refuse minimums of nothing."""
+        if any(count < 1 for count in self.min_leaders.values()):
+            raise ValueError("min_leaders must be at least 1 for each topic that it names")
+
+    @property
+    def placement(self) -> Placement:
+        """The placement as the planner uses it."""
+        return Placement(
+            tuple(BrokerSet(name, each.brokers, each.topics) for name, each in self.broker_sets.items()),
+            tuple(self.min_leaders.items()),
+            self.leaders_in_racks,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterSettings:
     """A managed cluster, its limits, and the automatic actions on it; see `drover.state.scheduling.Limits`.
 
@@ -174,6 +212,8 @@ class ClusterSettings:
     windows: str | None = None
     capacity: CapacitySettings = field(default_factory=CapacitySettings)
     """what its brokers can bear, for plans"""
+    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    """where plans keep topics and leaders"""
 
     def __post_init__(self) -> None:
         """Refuse invalid addresses, and limits under which no replica could ever move."""

@@ -294,7 +294,7 @@ def _expected(shape: Any) -> str:
         return "a section"
     (kind,) = (alternative for alternative in alternatives(shape) if alternative is not type(None))
     if get_origin(kind) is tuple:
-        return "a list of texts"
+        return "a list of texts" if get_args(kind)[0] is str else "a list of integers"
     words = get_args(kind) or (tuple(kind) if issubclass(kind, enum.Enum) else ())
     return f"one of {', '.join(words)}" if words else _EXPECTED[kind]
 

@@ -13,7 +13,8 @@ from drover.events.clusters import HoldRole
 from drover.events.leadership import ListedBroker
 from drover.fold.evolve import apply
 from drover.inventory import Inventory, RegisteredBroker
-from drover.planner.model import Broker, ClusterModel, LogDir, Partition
+from drover.planner.model import Broker, BrokerSet, ClusterModel, LogDir, Partition
+from drover.planner.placement import Placement, with_placement
 from drover.settings.settings import ClusterSettings, LogSettings, Settings
 from drover.state.cluster import ClusterState
 from drover.state.scheduling import HeldBroker
@@ -150,3 +151,11 @@ async def test_a_broker_that_does_not_answer_is_named(
     assert capsys.readouterr().err.strip() == (
         "broker 3 of cluster prod has not answered in time: its directories and the sizes of its replicas are unknown."
     )
+
+
+def test_what_people_ask_of_a_cluster_is_saved_with_it() -> None:
+    placement = Placement((BrokerSet("gold", (1, 2), ("orders*",)),), (("orders*", 2),), ("a",))
+    bare = ClusterModel.of([Broker(1, "a"), Broker(2, "b")], [])
+    made = with_placement(bare, placement)
+    assert [broker.demoted for broker in made.brokers] == [False, True]
+    assert parse_model(save_model(made), "saved") == made

@@ -1,12 +1,16 @@
 """What Python programs need is exported from `drover.client`, and the page that makes the promise names all of it."""
 
-from typing import get_args
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Self, get_args
 
 import msgspec
 import pytest
 
 import drover.client
-from drover.client import Client, ConfigurationError, Freeze, LogConnection, SyncClient, events
+from drover.client import Client, ClusterState, ConfigurationError, Freeze, LogConnection, SyncClient, events
 from drover.client.commands import payload_of
 from drover.events.bounds import INTAKE_BY, INTAKE_ID_PREFIX
 from drover.events.commands import AnyCommand, RequestRefused
@@ -82,3 +86,50 @@ def test_the_blocking_client_is_used_in_its_context() -> None:
         client.state()
     with pytest.raises(RuntimeError, match="this client is not connected"):
         next(iter(client.replay()))
+
+
+SETTINGS = """
+[log]
+bootstrap = "kafka-1:9092"
+prefix = "team"
+[clusters.prod]
+bootstrap = "prod-1:9092"
+"""
+
+
+def test_a_client_takes_log_and_cluster_from_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "drover.toml"
+    file.write_text(SETTINGS, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for client in (Client.from_settings(file), Client.from_settings(), SyncClient.from_settings(str(file))):
+        assert client.cluster == "prod"
+    assert Client.from_settings(file).connection.topics.events == "team.events"
+    file.write_text(f'{SETTINGS}[clusters.test]\nbootstrap = "test-1:9092"\n', encoding="utf-8")
+    assert Client.from_settings(cluster="test").cluster == "test"
+    with pytest.raises(ConfigurationError, match="cluster elsewhere is not configured"):
+        Client.from_settings(cluster="elsewhere")
+    with pytest.raises(ConfigurationError, match='choose a cluster with cluster="NAME"'):
+        _ = Client.from_settings().cluster
+
+
+def test_ctrl_c_ends_a_wait_of_the_blocking_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+
+    class Endless(Client):
+        async def __aenter__(self) -> Self:
+            return self
+
+        async def __aexit__(self, *_: object) -> None:
+            ended.append("the connection")
+
+        async def state(self, *_: object, **__: object) -> ClusterState:
+            os.kill(os.getpid(), signal.SIGINT)
+            try:
+                await asyncio.Event().wait()
+                raise AssertionError("it is never set")
+            finally:
+                ended.append("the wait")
+
+    with pytest.raises(KeyboardInterrupt), SyncClient(Endless(LogConnection("nowhere:1"), "prod")) as client:
+        client.state()
+    assert ended == ["the wait", "the connection"]

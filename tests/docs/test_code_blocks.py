@@ -18,8 +18,8 @@ READERS: Mapping[str, Callable[[str], object]] = {
     "toml": tomllib.loads,
     "yaml": lambda text: list(yaml.safe_load_all(text)),
 }
-# Shell is parsed by test_commands.py, other languages by tests/events, diffs by the test of their page.
-OTHERS = {"", "diff", "go", "ini", "java", "js", "mermaid", "nginx", "properties", "promql", "sh", "text"}
+# Shell is parsed by test_commands.py, diffs by the test of their page; other languages and bash run elsewhere.
+OTHERS = {"", "bash", "diff", "go", "ini", "java", "js", "mermaid", "nginx", "properties", "promql", "sh", "text"}
 BLOCK = re.compile(r"^(`{3,})(\w*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 
 

@@ -83,6 +83,7 @@ class LoadCase:
     dead: tuple[int, ...] = ()
 
 
+TB = 10**12
 UNIFORM, UNEQUAL = LoadSizes(30, 3000, 3, 1), LoadSizes(30, 3000, 3, 2, unequal=True)
 NEW = Add((31, 32, 33))
 LOAD_CASES = (
@@ -90,6 +91,9 @@ LOAD_CASES = (
     LoadCase("30 uniform brokers by load, one dead", UNIFORM, Drain((1,)), 4.25, 6, (1,)),
     LoadCase("3 added to 30 uniform brokers by load", replace(UNIFORM, new=3), NEW, 12.7, 10),
     LoadCase("30 unequal brokers by load, balanced", UNEQUAL, Balance(), 45.0, 22),
+    LoadCase("30 unequal brokers by load, balanced for 5 TB", UNEQUAL, Balance(5 * TB), 5.0, 45),
+    LoadCase("30 unequal brokers by load, balanced for 10 TB", UNEQUAL, Balance(10 * TB), 10.0, 45),
+    LoadCase("30 unequal brokers by load, balanced for 20 TB", UNEQUAL, Balance(20 * TB), 20.0, 45),
     LoadCase("30 unequal brokers by load, one dead", UNEQUAL, Drain((1,)), 5.83, 72, (1,)),
     LoadCase("3 added to 30 unequal brokers by load", replace(UNEQUAL, new=3), NEW, 10.3, 60),
 )

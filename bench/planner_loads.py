@@ -234,7 +234,10 @@ def describe_loads(sizes: LoadSizes) -> Description:
 
 @dataclass(frozen=True, slots=True)
 class LoadJudgement:
-    """The cost of a plan, and how many loads of brokers are more than 10 % above fair, or above 80 % of a capacity."""
+    """The cost of a plan, and how many loads of brokers are more than 10 % above fair, or above 80 % of a capacity.
+
+    `excess` is how far all loads together are more than 10 % above fair, in fair shares.
+    """
 
     copies: int
     copied_tb: float
@@ -242,6 +245,7 @@ class LoadJudgement:
     full: int
     rack_violations: int
     peak_disk: float
+    excess: float
 
 
 def judge_loads(
@@ -260,10 +264,13 @@ def judge_loads(
     }
     live = [number for number in brokers if number not in dead]
     above = full = 0
+    excess = 0.0
     for name, load in loads(partitions, after, brokers).items():
         can = able.get(name) or dict.fromkeys(brokers, 1.0)
         fair = sum(load[number] for number in live) / sum(can[number] for number in live)
-        above += sum(load[number] / can[number] > ABOVE * fair for number in live)
+        shares = [load[number] / can[number] / fair for number in live]
+        above += sum(share > ABOVE for share in shares)
+        excess += sum(max(0.0, share - ABOVE) for share in shares)
         full += sum(load[number] / can[number] > FULL for number in live) if name in able else 0
     copied = [
         (each["size_bytes"], number)
@@ -282,4 +289,5 @@ def judge_loads(
         full,
         sum(len({brokers[number]["rack"] for number in new}) < min(len(new), racks) for new in after),
         max(peak[number] / able["disk"][number] for number in live),
+        round(excess, 2),
     )

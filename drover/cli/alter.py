@@ -12,7 +12,7 @@ from drover.cli.exits import ExitCode
 from drover.cli.help import PLANS, drover_command, plan_option
 from drover.cli.invocation import Invocation, all_options, pass_invocation
 from drover.cli.output import console, listed, plural, print_document, say, table
-from drover.cli.parameters import RATE, check_rate
+from drover.cli.parameters import RATE, WINDOWS, check_rate
 from drover.cli.plan_file import name_of, plan_file_type, read_plans
 from drover.cli.submission import (
     NO_ADDITIONS,
@@ -62,6 +62,7 @@ alter_options = all_options(
     ),
     plan_option(
         "--windows",
+        type=WINDOWS,
         metavar="TEXT",
         help='When steps of the plan may begin: "mon-fri 22:00-05:00 Europe/Berlin".  [default: at any time]',
     ),

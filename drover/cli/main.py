@@ -2,7 +2,7 @@
 
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from io import TextIOWrapper
 
 import click
@@ -77,6 +77,32 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "completion": ("drover.cli.completion:completion", "Print the completion of commands for your shell."),
     },
 }
+# The commands of each group, for suggestions: to import all of them takes seconds.
+IN_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "throttle": ("clean", "set", "show"),
+    "plan": ("add", "balance", "check", "drain", "evacuate", "leaders", "replace", "set-rf", "spread"),
+    "limits": ("reset", "set", "show"),
+    "leaders": (
+        "balance",
+        "blacklist",
+        "blacklist clear",
+        "blacklist set",
+        "blacklist show",
+        "demote",
+        "restore",
+        "show",
+    ),
+    "broker": ("drain-leaders", "failed", "hold", "release", "returned"),
+    "heal": ("plan", "skip", "start", "status", "stop"),
+    "audit": ("verify",),
+    "dead-letters": ("list",),
+    "local": ("down", "kill", "logs", "pause", "resume", "seed", "start", "status", "up"),
+    "config": ("check", "init", "show"),
+    "context": ("list", "show", "use"),
+    "log": ("check", "init", "recover"),
+    "zookeeper": ("rebuild", "run", "verify"),
+    "spark": ("jars", "run"),
+}
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 
@@ -95,6 +121,12 @@ class LazyGroup(DroverGroup):
         command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command), f"{module}:{name} is not a command"
         return command
+
+    def paths(self, ctx: click.Context) -> Iterator[tuple[str, ...]]:  # noqa: ARG002 - the signature of a group
+        """Yield every command and those of the groups, without importing them."""
+        for name in COMMANDS:
+            yield (name,)
+            yield from ((name, *inner.split()) for inner in IN_GROUPS.get(name, ()))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """List the commands by section, without importing them."""

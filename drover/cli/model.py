@@ -144,7 +144,9 @@ def parse_model(text: str, name: str) -> ClusterModel:
         # Some editors and shells begin a file with a byte order mark.
         saved = msgspec.json.decode(text.removeprefix("\ufeff"), type=_SavedModel)
     except msgspec.ValidationError as error:
-        raise ConfigurationError(f"{name} is not a cluster model: {error}") from None
+        raise ConfigurationError(
+            f"{name} is not a cluster model, as `drover describe --save` writes it: {error}"
+        ) from None
     except UNDECODABLE as error:
         raise ConfigurationError(f"{name} is not JSON: {error}") from None
     _check_saved(saved, name)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from drover import windows
 from drover.cli.help import completing
 from drover.events.partitions import TopicPartition
 from drover.settings.addresses import parse_address
@@ -97,6 +98,15 @@ def parse_brokers(text: str) -> tuple[int, ...]:
     return tuple(map(int, names))
 
 
+def parse_broker(text: str) -> int:
+    """Parse a broker id. Raises `ValueError`."""
+    try:
+        (broker,) = parse_brokers(text)
+    except ValueError:
+        raise ValueError(f"{text[:40]!r} is not a broker id: write a number, such as 3") from None
+    return broker
+
+
 def parse_duration(text: str) -> float:
     """Parse `500ms`, `30s`, `5m`, `2h` or `1d` as seconds; a bare number is seconds. Raises `ValueError`."""
     text = text.strip()
@@ -181,6 +191,12 @@ def _checked_address(text: str) -> str:
     return text
 
 
+def _checked_windows(text: str) -> str:
+    if text:
+        windows.parse(text)
+    return text
+
+
 def _parse_sighting(text: str) -> tuple[int, bool]:
     at_ms = _parse_ms(text)
     try:
@@ -195,6 +211,8 @@ def _parse_ms(text: str) -> int:
 
 
 RATE = Parsed("rate", parse_rate)
+# Checked, but kept as text; an empty text is no window.
+WINDOWS = Parsed("windows", _checked_windows)
 SIZE = Parsed("size", parse_size)
 SHARE = Parsed("share", parse_share)
 NAMES = Parsed("names", parse_names)
@@ -207,7 +225,7 @@ ADDRESS = Parsed("address", _checked_address)
 MOMENT = Parsed("when", _parse_ms)
 # A time in ms since the epoch, and whether it is absolute, so that a retry means the same time.
 SIGHTING = Parsed("when", _parse_sighting)
-BROKER = click.IntRange(min=0, max=MAX_BROKER)
+BROKER = Parsed("broker", parse_broker)
 broker_argument = click.argument("number", metavar="N", type=BROKER, shell_complete=completing("brokers"))
 
 

@@ -28,7 +28,7 @@ from drover.cli.parameters import DURATION, NAMES, RATE, SIZE, NamedPath, broker
 from drover.cli.plan_explanation import explain_option, explained, explanation_document, print_explanation
 from drover.cli.plan_file import SavedProposal, lists_of, name_of, plan_file_type, proposal_json, read_plans
 from drover.cli.plan_limits import limit_options, limits_of
-from drover.cli.proposal import print_proposal
+from drover.cli.proposal import names_meant, print_proposal
 from drover.cli.submission import connect, make_request, write_options_of_trial
 from drover.client.views.proposal_rows import (
     Request,
@@ -183,6 +183,8 @@ def show(
 ) -> None:
     """Print a proposal; if the plan file goes to standard output, only print the remarks, on standard error."""
     output = options["output"]
+    for line in names_meant(proposal, model):
+        say(line, err=True)
     if str(options["out"]) == "-":
         remarks = (remark.text for remark in directory_remarks(proposal, model))
         for line in (*unmet_lines(proposal, request, model), *remarks):

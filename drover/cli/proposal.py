@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from drover.cli.help import did_you_mean
 from drover.cli.output import amount, console, duration, listed, plural, say, table
 from drover.client.views.proposal_rows import (
     MoveRow,
@@ -15,7 +16,7 @@ from drover.client.views.proposal_rows import (
 from drover.planner.disks import DiskRemark
 from drover.planner.judgement import broken
 from drover.planner.model import ClusterModel
-from drover.planner.proposal import BrokerFigures, LoadFigures, LoadLevel, Proposal, Spread
+from drover.planner.proposal import BrokerFigures, LoadFigures, LoadLevel, Proposal, Spread, UnmetCode
 
 SHOWN_MOVES = 20
 SHOWN_BROKERS = 40
@@ -170,6 +171,19 @@ def _print_unmet(proposal: Proposal, request: Request, model: ClusterModel) -> N
         say(f"  {line}")
     if len(lines) > SHOWN_UNMET:
         say(f"  ... and {len(lines) - SHOWN_UNMET:,} more: -o json prints all.")
+
+
+def names_meant(proposal: Proposal, model: ClusterModel) -> list[str]:
+    """Say which brokers there are, and which topics are like it, for each that a goal names and the cluster lacks."""
+    lines = {
+        f"{name} is not a topic of the cluster. {near}"
+        for unmet in proposal.unmet
+        if unmet.code is UnmetCode.UNKNOWN_TOPIC and (name := unmet.topic) is not None
+        if (near := did_you_mean(name, (partition.topic for partition in model.partitions)))
+    }
+    if any(unmet.code is UnmetCode.UNKNOWN_BROKER for unmet in proposal.unmet):
+        lines.add(f"The brokers are {listed(sorted(model.broker_by_id))}.")
+    return sorted(lines)
 
 
 def print_directories(remarks: Sequence[DiskRemark], *, err: bool = False) -> None:

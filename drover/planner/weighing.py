@@ -61,13 +61,19 @@ def spare(
     most: tuple[float, float] = (math.inf, math.inf),
 ) -> None:
     """Take brokers below their limits that are above them, for the fewest bytes, and name those that stay."""
+    table = _below_limits(layout, solution, budget, measures, most)
+    solution.unmet.extend(_above_limits(table, np.any(table.above_limit() > LEAST_SHOWN, axis=0)))
+
+
+def _below_limits(
+    layout: Layout, solution: Solution, budget: Budget, measures: Measures, most: tuple[float, float]
+) -> LoadTable:
+    """Take brokers below their limits that are above them, for the fewest bytes; return the table in which they are."""
     table = LoadTable(layout, measures, layout.limits)
     table.only_limits()
-    if not table.above_limit().any():
-        return
-    run = Levelling(table, movable(layout), budget, most, reorders=_reorders(layout))
-    _spare(table, run, solution)
-    solution.unmet.extend(_above_limits(table, np.any(table.above_limit() > LEAST_SHOWN, axis=0)))
+    if table.above_limit().any():
+        _spare(table, Levelling(table, movable(layout), budget, most, reorders=_reorders(layout)), solution)
+    return table
 
 
 def spare_copies(
@@ -128,10 +134,9 @@ def level_all(
     With `filling`, only the brokers that may receive are to be brought there, and only what moves is reordered unless
     all may be.
     """
-    copied, moved = copied_of(layout)
-    spare(layout, solution, budget, measures, most)
-    also_copied, also_moved = copied_of(layout)
-    left = (most[0] - (also_copied - copied), most[1] - (also_moved - moved))
+    before = copied_of(layout)
+    _below_limits(layout, solution, budget, measures, most)
+    left = _left(layout, before, most)
     table = LoadTable(layout, measures, layout.limits)
     reorders = _reorders(layout) if filling else Reorders.ALL
     run = Levelling(table, movable(layout), budget, left, reorders=reorders)
@@ -140,6 +145,10 @@ def level_all(
     table.step = STEP
     run.finish()
     _store(table, run, solution, Reason.ADD if filling else Reason.LOADS)
+    if (table.above_limit() > LEAST_SHOWN).any():
+        # What evens out a load may take another one above its limit.
+        spare(layout, solution, budget, measures, _left(layout, before, most))
+        table = LoadTable(layout, measures, layout.limits)
     judged = table.receives if filling else table.counting
     solution.unmet.extend(_outside(table, np.flatnonzero(judged).tolist(), bounded=run.bounded))
 
@@ -162,6 +171,12 @@ def copied_of(layout: Layout) -> tuple[int, int]:
         if broker not in original
     ]
     return sum(sizes), len(sizes)
+
+
+def _left(layout: Layout, before: tuple[int, int], most: tuple[float, float]) -> tuple[float, float]:
+    """Return what is left of the most bytes and copies, given what the lists took before."""
+    copied, moved = copied_of(layout)
+    return most[0] - (copied - before[0]), most[1] - (moved - before[1])
 
 
 def _reorders(layout: Layout) -> Reorders:

@@ -31,6 +31,10 @@ bootstrap = "127.0.0.1:1"
 """
 
 
+def test_the_names_for_suggestions_are_those_of_the_groups() -> None:
+    assert tuple(DroverGroup.paths(cli, click.Context(cli))) == PATHS
+
+
 def command_at(path: tuple[str, ...]) -> click.Command:
     command: click.Command = cli
     for name in path:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 from tests.architecture.repository import ROOT
@@ -25,6 +26,18 @@ def build(source: Path, into: Path, *kinds: str) -> Path:
 def install(wheel: Path, environment: Path) -> None:
     """Install a wheel without its dependencies."""
     uv("pip", "install", "--quiet", "--no-deps", "--python", str(environment / "bin" / "python"), str(wheel))
+
+
+def environment_of_wheel(home: Path, *extras: str) -> Path:
+    """Make an environment that holds Drover's wheel with its dependencies, in the versions of the lock."""
+    environment, locked = home / "environment", str(home / "locked.txt")
+    venv.create(environment, with_pip=False)
+    chosen = [word for extra in extras for word in ("--extra", extra)]
+    uv("export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", *chosen, "--output-file", locked)
+    python = str(environment / "bin" / "python")
+    uv("pip", "install", "--quiet", "--python", python, "--require-hashes", "--compile-bytecode", "-r", locked)
+    install(build(ROOT, home / "dist", "--wheel"), environment)
+    return environment
 
 
 def uninstall(name: str, environment: Path) -> None:

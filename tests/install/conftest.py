@@ -1,26 +1,16 @@
 """The environment that the tests of the installed wheel share, and what runs tests in it."""
 
-import venv
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.repository import ROOT
-from tests.docker.packages import build, uv
+from tests.docker.packages import environment_of_wheel, uv
 
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An environment that holds the wheel with its dependencies, in the versions of the lock."""
-    home = tmp_path_factory.mktemp("empty")
-    where = home / "environment"
-    venv.create(where, with_pip=False)
-    locked = home / "locked.txt"
-    uv("export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--output-file", str(locked))
-    python = str(where / "bin" / "python")
-    uv("pip", "install", "--quiet", "--python", python, "--require-hashes", "--compile-bytecode", "-r", str(locked))
-    uv("pip", "install", "--quiet", "--python", python, str(build(ROOT, home / "dist", "--wheel")))
-    return where
+    """An environment that holds the wheel without extras."""
+    return environment_of_wheel(tmp_path_factory.mktemp("empty"))
 
 
 @pytest.fixture(scope="session")

@@ -12,10 +12,11 @@ import click
 
 from drover.cli.exits import ExitCode, Failure
 from drover.cli.help import BROKERS, drover_group
+from drover.cli.history import read_rows
 from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.model import CALL_TIMEOUT_MS, open_driver
 from drover.cli.output import amount, console, listed, output_option, plural, print_document, say, table, timestamp
-from drover.cli.parameters import BROKER, DURATION, SIGHTING, broker_argument
+from drover.cli.parameters import BROKER, DURATION, MOMENT, SIGHTING, broker_argument
 from drover.cli.proposal import print_directories
 from drover.cli.submission import (
     check_brokers,
@@ -30,6 +31,7 @@ from drover.cli.submission import (
 )
 from drover.client.live_view import View, look, watch
 from drover.client.views.heal_rows import OutageRow, heal_document, heal_lines, outage_rows, plan_document, plan_rows
+from drover.client.views.history_rows import HistoryRow, Wanted
 from drover.client.views.present import clusters_of
 from drover.cluster_model import Knowledge, model_of
 from drover.errors import ConfigurationError
@@ -280,19 +282,28 @@ def heal() -> None:
     """Replace brokers that stay away in every replica list, by themselves or at once; show and control it."""
 
 
-@heal.command(example="drover heal status")
+@heal.command(example="drover heal status\ndrover heal status --since 30d")
+@click.option(
+    "--since", "since_ms", type=MOMENT, help="Also what was healed since: 30d, 2026-10-01 or 2026-10-01T15:04Z."
+)
 @output_option
 @common_options
 @pass_invocation
-def status(invocation: Invocation, output: str) -> None:
-    """Show which brokers are away, since when, and what Drover does about it; reads the log."""
+def status(invocation: Invocation, output: str, since_ms: int | None) -> None:
+    """Show whether healing is on, which brokers are away, since when, and what Drover does about it.
+
+    Reads the log, with --since from its first record.
+    """
     settings = invocation.settings()
-    states = _states(settings, invocation.cluster_wanted(settings))
+    cluster = invocation.cluster_wanted(settings)
+    states = _states(settings, cluster)
+    past = [] if since_ms is None else past_heals(settings.log.connection(), Wanted(cluster, since_ms=since_ms))
     rows = [row for state in states for row in outage_rows(state)]
     if output != "table":
         now_ms = round(time.time() * 1000)
         documents = [heal_document(state, now_ms) for state in states]
-        print_document({"clusters": documents}, [row.document() for row in rows], output)
+        document = {"clusters": documents, "past": [row.document() for row in past]}
+        print_document(document, [row.document() for row in rows], output)
         return
     screen = console()
     if rows:
@@ -302,6 +313,16 @@ def status(invocation: Invocation, output: str) -> None:
         say("No broker is known to be away.")
     for line in (line for state in states for line in heal_lines(state)):
         say(line)
+    for row in past:
+        say(f"{timestamp(row.at_ms)} {row.cluster}: {row.sentence}")
+    if since_ms is not None and not past:
+        say("Nothing was healed since then.")
+
+
+def past_heals(connection: LogConnection, wanted: Wanted) -> list[HistoryRow]:
+    """Return what the story tells of heals."""
+    rows = asyncio.run(read_rows(connection, wanted))
+    return [row for row in rows if row.what.startswith("heal") and row.sentence is not None and not row.is_command]
 
 
 @heal.command(example="drover heal plan 3")

@@ -198,6 +198,16 @@ class Showing:
         self.tell(rows[self._first :])
 
 
+async def read_rows(connection: LogConnection, wanted: Wanted) -> list[HistoryRow]:
+    """Read the log from its first record to its end, and return the rows that match, oldest first."""
+    selection = Selection(wanted)
+    async with LogReader(connection) as reader:
+        log = await open_log(reader, connection, wanted.cluster)
+        async for records in read_log(reader, connection, log):
+            selection.add(records)
+    return selection.rows()
+
+
 async def _show_history(connection: LogConnection, wanted: Wanted, showing: Showing, *, follow: bool) -> None:
     selection = Selection(wanted)
     async with LogReader(connection) as reader:

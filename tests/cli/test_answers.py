@@ -1,6 +1,7 @@
 """Right answers: unknown brokers are asked about, undo names later plans, and no client's objects are in a message."""
 
 import asyncio
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,13 +11,16 @@ from click.testing import CliRunner, Result
 from drover.cli.main import cli
 from drover.client.history import ValidRecord
 from drover.client.undo import Undo
+from drover.client.views.history_rows import HistoryRow, Selection, Wanted
 from drover.cluster.reach import check_reachable
 from drover.errors import AppendUnknownError, ClusterUnavailableError
+from drover.events.healing import HealEnd, HealEnded, HealPlanned
 from drover.events.plans import PlanOpened
 from drover.events.reassignments import ReassignmentCompleted, ReassignmentCreated
 from drover.reasons import reason_of
 from drover.state.cluster import ClusterState
 from tests.client.log import CLUSTER, Writer
+from tests.web.scene import Scene
 
 FLAGS = ("--bootstrap-server", "127.0.0.1:1", "--cluster", CLUSTER, "--reason", "x")
 
@@ -131,3 +135,25 @@ def test_where_nobody_listens_it_is_said_for_each_address(bootstrap: str, why: s
     with pytest.raises(ClusterUnavailableError, match="no bootstrap server can be reached") as refused:
         asyncio.run(check_reachable(bootstrap))
     assert why in str(refused.value)
+
+
+def test_heal_status_tells_what_was_healed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene()
+    scene.say(HealPlanned(cluster=CLUSTER, heal="heal-1", number=1, brokers=(3,), chunks=1, partitions=2))
+    scene.say(HealEnded(cluster=CLUSTER, heal="heal-1", why=HealEnd.DONE))
+    selection = Selection(Wanted())
+    selection.add(scene.news)
+
+    async def rows(*_: object) -> list[HistoryRow]:
+        return selection.rows()
+
+    monkeypatch.setattr("drover.cli.brokers.read_rows", rows)
+    monkeypatch.setattr("drover.cli.brokers._states", lambda *_: [scene.view.log.cluster(CLUSTER)])
+    config = tmp_path / "drover.toml"
+    config.write_text('[log]\nbootstrap = "127.0.0.1:1"\n')
+    shown = CliRunner().invoke(cli, ["heal", "status", "--since", "30d", "--config", str(config)]).stdout.splitlines()
+    assert "healing is not set up" in shown[0]
+    assert [line.partition(" prod: ")[2] for line in shown[1:]] == [
+        "heal-1 replaces broker 3: 2 partitions in 1 chunks",
+        "heal-1 has ended: done",
+    ]

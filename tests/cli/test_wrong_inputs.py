@@ -139,7 +139,7 @@ def test_the_history_of_what_is_not_there_says_so(monkeypatch: pytest.MonkeyPatc
         result = CliRunner().invoke(cli, ["history", *words], prog_name="drover")
         assert (result.exit_code, result.stderr) == (1, f"Error: {said}\n")
     told = CliRunner().invoke(cli, ["history", "--plan", "friday", "--limit", "1"], prog_name="drover")
-    assert "ann asked to move 2 partitions, plan friday: drain broker 3" in told.stdout
+    assert "ann asked to move 2 partitions in plan friday: drain broker 3" in told.stdout
     assert "plan-opened" in CliRunner().invoke(cli, ["history", "--events"], prog_name="drover").stdout
 
 
@@ -150,7 +150,7 @@ def test_rows_are_told_as_they_come(capsys: pytest.CaptureFixture[str]) -> None:
     selection.add(scene.news)
     rows = selection.take()
     Showing("table", None, as_events=False).tell(rows)
-    assert capsys.readouterr().out.endswith(" prod: ann asked to move 2 partitions, plan friday: drain broker 3\n")
+    assert capsys.readouterr().out.endswith(" prod: ann asked to move 2 partitions in plan friday: drain broker 3\n")
     Showing("jsonl", None, as_events=False).tell(rows)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["what"] for line in lines][1:3] == ["alter accepted", "plan-opened"]

@@ -43,7 +43,7 @@ def test_what_the_recipes_send(tmp_path: Path) -> None:
     ]
     slack, pages = ([json.loads(line) for line in done.stdout.splitlines()] for done in sent)
     assert [message["text"] for message in slack] == [
-        'prod: ann asked to move 1 partition, plan friday: the "new" disks',
+        'prod: ann asked to move 1 partition in plan friday: the "new" disks',
         "prod: orders:0 of plan friday blocked, no-leader: it must return",
     ]
     (page,) = pages

@@ -20,8 +20,8 @@ ASKED_FOR: Mapping[str, str] = {
     "throttle": "set a throttle",
     "restore-throttles": "delete leftover throttles",
     "limits": "change limits",
-    "pause": "pause the plan",
-    "resume": "resume the plan",
+    "pause": "pause",
+    "resume": "resume",
     "hold-broker": "hold a broker",
     "release-broker": "release a broker",
     "freeze": "freeze the cluster",
@@ -36,6 +36,8 @@ ASKED_FOR: Mapping[str, str] = {
     "heal": "change the healing of a broker",
     "request-refused": "do something in ZooKeeper that was refused",
 }
+
+_BEFORE_PLAN = {"pause": "", "resume": "", "throttle": " for", "limits": " for"}
 
 
 def _listed(numbers: Iterable[object]) -> str:
@@ -210,7 +212,7 @@ def command_sentence(outcome: Outcome, detail: str) -> str:
         asked = f"move {partitions}"
     elif outcome.type == "cancel":
         asked = f"cancel the moves of {partitions}"
-    plan = f", plan {outcome.plan}" if outcome.plan else ""
+    plan = f"{_BEFORE_PLAN.get(outcome.type, ' in')} plan {outcome.plan}" if outcome.plan else ""
     told = f"{outcome.by or 'somebody'} asked to {asked}{plan}: {outcome.reason}"
     if outcome.verdict == "accepted" and not outcome.refusals:
         return told

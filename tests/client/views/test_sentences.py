@@ -27,7 +27,7 @@ def told(records: list[ValidRecord]) -> list[str]:
 def test_a_rollback_is_told_with_who_asked_and_why() -> None:
     sentences = told(rolled_back())
     assert sentences[0].startswith(
-        "ann asked to move 2 partitions, plan p: why (accepted; 1 accepted; gone:0: unknown-"
+        "ann asked to move 2 partitions in plan p: why (accepted; 1 accepted; gone:0: unknown-"
     )
     assert sentences[-1] == "orders:3 of plan p rolled back, replicas 1,2"
 
@@ -39,7 +39,7 @@ def test_partitions_to_which_the_same_happened_are_one_sentence() -> None:
     scene.complete(*keys("orders", 5))
     scene.say(PlanFinished(cluster=CLUSTER, plan="friday", completed=5, rolled_back=0, failed=0))
     assert told(scene.news) == [
-        "ann asked to move 5 partitions, plan friday: drain broker 3",
+        "ann asked to move 5 partitions in plan friday: drain broker 3",
         "5 partitions of plan friday done: orders:0, orders:1, orders:2 and 2 more",
         "plan friday has ended: 5 completed",
     ]

@@ -20,7 +20,7 @@ APPEARS_WITHIN_S = 10.0
 
 
 # The ends of targets that never become moves.
-_WITHOUT_A_MOVE = (QueueEntryRemoved, ReplacementWithdrawn, TargetReplaced)
+_WITHOUT_A_MOVE = (QueueEntryRemoved, ReplacementWithdrawn)
 
 
 class NotEndedError(DroverError):
@@ -129,7 +129,9 @@ class MoveEnds:
             # The end of an earlier move makes room for the plan's own.
             is_last_word = key not in self._targets or self._plans.get(key) == self._plan
         else:
-            is_last_word = isinstance(event, _WITHOUT_A_MOVE) and key not in self._ended
+            # The end of a move counts, not what the same record says beside it.
+            is_new = key not in self._ended or self._ended[key].offset < record.offset
+            is_last_word = isinstance(event, _WITHOUT_A_MOVE) and is_new
         if is_last_word:
             tag = str(event.__struct_config__.tag)
             self._ended[key] = Ended(event.cluster, key, tag, record.offset, record.batch.at_ms)

@@ -66,13 +66,23 @@ def spare(
 
 
 def _below_limits(
-    layout: Layout, solution: Solution, budget: Budget, measures: Measures, most: tuple[float, float]
+    layout: Layout,
+    solution: Solution,
+    budget: Budget,
+    measures: Measures,
+    most: tuple[float, float],
+    *,
+    trims: bool = True,
 ) -> LoadTable:
-    """Take brokers below their limits that are above them, for the fewest bytes; return the table in which they are."""
+    """Take brokers below their limits that are above them, for the fewest bytes; return the table in which they are.
+
+    With `trims`, copies that no limit needs are taken back.
+    """
     table = LoadTable(layout, measures, layout.limits)
     table.only_limits()
     if table.above_limit().any():
-        _spare(table, Levelling(table, movable(layout), budget, most, reorders=_reorders(layout)), solution)
+        run = Levelling(table, movable(layout), budget, most, reorders=_reorders(layout))
+        _spare(table, run, solution, trims=trims)
     return table
 
 
@@ -93,11 +103,12 @@ def spare_copies(
     solution.unmet.extend(_above_limits(table, np.any((table.above_limit() > LEAST_SHOWN) & more, axis=0)))
 
 
-def _spare(table: LoadTable, run: Levelling, solution: Solution) -> None:
+def _spare(table: LoadTable, run: Levelling, solution: Solution, *, trims: bool = True) -> None:
     # Few large copies do this with less to wait for than many small ones.
     run.copy_cost = float(table.size.mean())
     run.level()
-    run.trim()
+    if trims:
+        run.trim()
     _store(table, run, solution, Reason.LIMIT)
 
 
@@ -145,9 +156,10 @@ def level_all(
     table.step = STEP
     run.finish()
     _store(table, run, solution, Reason.ADD if filling else Reason.LOADS)
-    if (table.above_limit() > LEAST_SHOWN).any():
-        # What evens out a load may take another one above its limit.
-        spare(layout, solution, budget, measures, _left(layout, before, most))
+    if table.above_limit().any():
+        # What evens out a load may take another one above its limit, however little. The copies that bands need stay.
+        above = _below_limits(layout, solution, budget, measures, _left(layout, before, most), trims=False)
+        solution.unmet.extend(_above_limits(above, np.any(above.above_limit() > LEAST_SHOWN, axis=0)))
         table = LoadTable(layout, measures, layout.limits)
     judged = table.receives if filling else table.counting
     solution.unmet.extend(_outside(table, np.flatnonzero(judged).tolist(), bounded=run.bounded))

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from drover.planner.goals import DEFAULT_LIMITS, Drain, Goal, Heal, Replace, SetReplicationFactor
+from drover.planner.goals import DEFAULT_LIMITS, Balance, Drain, Goal, Heal, Limits, Replace, SetReplicationFactor
 from drover.planner.layout import Layout
 from drover.planner.load_table import LoadTable
-from drover.planner.loads import measures_of
+from drover.planner.loads import Load, measures_of
 from drover.planner.model import Broker, ClusterModel, LogDir, Partition
 from drover.planner.proposal import Proposal, UnmetCode
 from drover.planner.propose import propose
@@ -101,3 +101,14 @@ def test_a_replacement_with_a_slower_network_is_given_no_more_leaders_than_it_ca
     assert proposal.complete
     assert all(4 in move.after and 3 not in move.after for move in proposal.moves)
     assert sum(move.after[0] == 4 for move in proposal.moves) == 2
+
+
+def test_levelling_leaves_no_disk_a_little_above_its_limit_and_what_evens_out_loads_stays() -> None:
+    # In this cluster, evening out the other loads takes a disk from below its limit to 38.01 %.
+    model, limits = loaded_cluster(4, partitions=60), Limits(limits={Load.DISK: 0.38})
+    proposal = propose(model, Balance(), limits)
+    totals = {each.id: each.total_bytes or 0 for each in model.brokers}
+    shares = {each.broker: each.disk_bytes_after / totals[each.broker] for each in proposal.brokers}
+    assert max(shares.values()) <= 0.38
+    before, after = (sum(getattr(each, when).outside for each in proposal.loads) for when in ("before", "after"))
+    assert after < before / 2

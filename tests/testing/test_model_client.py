@@ -114,8 +114,17 @@ async def test_a_target_that_waits_and_is_replaced_ends_with_that(drover: ModelI
     await drover.until(drover.cluster.moves)
     sent = await drover.client.submit_all([alter("a2", 1, 2, 4), alter("a3", 1, 4, 3)])
     second, third = await drover.client.outcomes(sent)
-    assert ways(await drover.client.wait_for_moves(second)) == [(0, "target-replaced")]
+    assert ways(await drover.client.wait_for_moves(second)) == [(0, "replacement-withdrawn")]
     assert ways(await drover.client.wait_for_moves(third)) == [(0, "reassignment-completed")]
+
+
+async def test_a_target_that_waits_and_is_withdrawn_ends_with_that(drover: ModelInstallation) -> None:
+    first = await drover.client.send(alter("a1", 4, 2, 3))
+    await drover.until(drover.cluster.moves)
+    second = await drover.client.send(alter("a2", 1, 2, 4))
+    await drover.client.send(cancel("c1"))
+    assert ways(await drover.client.wait_for_moves(second)) == [(0, "replacement-withdrawn")]
+    assert ways(await drover.client.wait_for_moves(first)) == [(0, "reassignment-rolled-back")]
 
 
 async def test_an_entry_of_the_queue_ends_when_it_is_withdrawn_or_when_its_move_has_ended(

@@ -28,10 +28,10 @@ plan_option = partial(click.option, cls=HeadedOption, heading="How the plan move
 
 
 class DroverCommand(click.Command):
-    """A command with an example: a line, or several, that can be typed as they are."""
+    """A command with `-h` and an example: a line, or several, that can be typed as they are."""
 
-    def __init__(self, *arguments: Any, example: str = "", **attributes: Any) -> None:
-        super().__init__(*arguments, **attributes)
+    def __init__(self, name: str | None, *, example: str = "", **attributes: Any) -> None:
+        super().__init__(name, context_settings={"help_option_names": ["-h", "--help"]}, **attributes)
         self.example = example
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -161,8 +161,6 @@ WITHOUT_CLUSTER = frozenset(
 
 @click.group(
     cls=LazyGroup,
-    # Subcommands inherit it.
-    context_settings={"help_option_names": ["-h", "--help"]},
     example="drover plan drain 3 --out plan.json\n"
     "drover alter plan.json --plan friday --reason 'broker 3 leaves'\n"
     "drover status --plan friday --follow",

@@ -20,6 +20,7 @@ from drover.cli.parameters import BROKER, DURATION, MOMENT, SIGHTING, broker_arg
 from drover.cli.proposal import print_directories
 from drover.cli.submission import (
     check_brokers,
+    checked,
     connect,
     exit_code,
     make_request,
@@ -112,14 +113,13 @@ def drain_leaders(invocation: Invocation, number: int, for_s: float | None, *, u
     if undo and for_s is not None:
         raise click.UsageError("--for is for a drain; leave it out with --undo")
     connection, cluster = connect(invocation)
-    if not undo:
-        check_brokers(connection, cluster, (number,), yes=options["yes"])
     request = make_request(invocation, "drain-leaders", cluster, options)
     if undo:
         command: Demote | Restore = Restore(**request.envelope, broker=number)
     else:
         for_ms = None if for_s is None else max(1, round(for_s * 1000))
-        command = Demote(**request.envelope, broker=number, for_ms=for_ms)
+        command = checked(Demote(**request.envelope, broker=number, for_ms=for_ms))
+        check_brokers(connection, cluster, (number,), yes=options["yes"])
     answers = send(connection, [command], request)
     if request.timeout_s is None:
         return

@@ -145,7 +145,7 @@ def parse_model(text: str, name: str) -> ClusterModel:
         saved = msgspec.json.decode(text.removeprefix("\ufeff"), type=_SavedModel)
     except msgspec.ValidationError as error:
         raise ConfigurationError(
-            f"{name} is not a cluster model, as `drover describe --save` writes it: {error}"
+            f"{name} is not a cluster model: {error}; `drover describe --save` writes one"
         ) from None
     except UNDECODABLE as error:
         raise ConfigurationError(f"{name} is not JSON: {error}") from None

@@ -410,10 +410,10 @@ def send_one(
     Asks first if the cluster has never shown one of `brokers`; the options then have `yes`.
     """
     connection, cluster = connect(invocation)
+    request = make_request(invocation, kind, cluster, options)
+    command = checked(command_of(request.envelope))
     if brokers:
         check_brokers(connection, cluster, brokers, yes=options["yes"])
-    request = make_request(invocation, kind, cluster, options)
-    command = command_of(request.envelope)
     answers = send(connection, [command], request)
     if request.timeout_s is None:
         return

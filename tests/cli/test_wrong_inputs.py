@@ -55,7 +55,7 @@ TYPED = (
     ("plan drain 1 --time-limit soon --model model.json", "write 500ms, 30s, 5m, 2h or 1d"),
     ("plan drain 1 --to 3 --model model.json", "--out"),
     ("plan balance --max-bytes lots --model model.json", "write 500GB, 2TiB or a number of bytes"),
-    ("plan drain 1 --model plan.json", "is not a cluster model, as `drover describe --save` writes it"),
+    ("plan drain 1 --model plan.json", "; `drover describe --save` writes one"),
     ("plan drain 1 --model gone.json", "the cluster model gone.json cannot be read: No such file"),
     ("alter gone.json #", "the plan gone.json cannot be read: No such file"),
     ("alter cut.json #", "cut.json is not JSON: it ends too early"),

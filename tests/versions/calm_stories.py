@@ -122,7 +122,8 @@ async def many(made: Installation) -> None:
     }
     await accepted(made, "many", targets)
     await made.wait_until_settled()
-    assert (await made.plan("many")).completed == many
+    plan = await made.plan("many")
+    assert plan.completed == many, plan
     for key in list(targets)[::50]:
         assert await made.replicas(key) == tuple(targets[key]), key
 

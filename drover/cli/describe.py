@@ -250,7 +250,7 @@ def _broker_cells(row: BrokerRow) -> tuple[str, ...]:
         amount(row.bytes),
         _amount(row.disk_total_bytes),
         _amount(row.disk_free_bytes),
-        _rate(row.ingest_bytes_per_s),
+        _rate(row.write_bytes_per_s),
         _rate(row.read_bytes_per_s),
     )
 
@@ -274,7 +274,7 @@ def _topic_cells(row: TopicRow) -> tuple[str, ...]:
         f"{row.partitions:,}",
         listed(row.replication_factors),
         amount(row.bytes),
-        _rate(row.ingest_bytes_per_s),
+        _rate(row.write_bytes_per_s),
         _rate(row.read_bytes_per_s),
         _count(row.offline),
         _count(row.under_replicated),
@@ -295,7 +295,7 @@ def _partition_cells(row: PartitionRow) -> tuple[str, ...]:
         listed(row.isr),
         ", ".join(rack or "-" for rack in row.racks) if any(row.racks) else "",
         _amount(row.size_bytes),
-        _rate(row.ingest_bytes_per_s),
+        _rate(row.write_bytes_per_s),
         _rate(row.read_bytes_per_s),
         "; ".join(row.notes),
     )

@@ -89,8 +89,6 @@ class _SavedPartition(msgspec.Struct, frozen=True, omit_defaults=True):
     removing: tuple[BrokerId, ...] = ()
     read_bytes_per_s: BytesPerSecond | None = None
     cpu_cores: Cores | None = None
-    # The name of `write_bytes_per_s` in older files.
-    ingest_bytes_per_s: BytesPerSecond | None = None
 
 
 class _SavedSet(msgspec.Struct, frozen=True):
@@ -168,8 +166,7 @@ def _with_leader(saved: _SavedPartition, alive: set[int]) -> _SavedPartition:
     in_sync = tuple(broker for broker in saved.replicas if broker in alive)
     isr = in_sync if saved.isr is msgspec.UNSET else saved.isr
     leader = next(iter(isr), None) if saved.leader is msgspec.UNSET else saved.leader
-    written = saved.ingest_bytes_per_s if saved.write_bytes_per_s is None else saved.write_bytes_per_s
-    return msgspec.structs.replace(saved, isr=isr, leader=leader, write_bytes_per_s=written)
+    return msgspec.structs.replace(saved, isr=isr, leader=leader)
 
 
 def _check_saved(saved: _SavedModel, name: str) -> None:
@@ -221,8 +218,6 @@ source_options = all_options(
     ),
     click.option(
         "--load",
-        "--ingest",
-        "load",
         type=DURATION,
         metavar="DURATION",
         help="Look twice, this far apart, to measure what is written to each partition and read from it.",

@@ -178,7 +178,7 @@ def test_a_saved_cluster_is_the_same_cluster(healthy: str, tmp_path: Path) -> No
 
 
 def test_what_is_written_is_shown_where_it_is_known(tmp_path: Path) -> None:
-    model = write_model(tmp_path / "m.json", partition("t", 0, 1, 2, ingest_bytes_per_s=1500.0), OFFSETS)
+    model = write_model(tmp_path / "m.json", partition("t", 0, 1, 2, write_bytes_per_s=1500.0), OFFSETS)
     assert "1.5 kB/s" in describe(model).stdout
     assert "written" not in describe(write_model(tmp_path / "n.json")).stdout
 

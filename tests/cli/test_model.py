@@ -89,8 +89,8 @@ def test_a_wrong_file_is_refused_with_the_place(text: str, said: str) -> None:
     [
         ("size_bytes", -1),
         ("size_bytes", 10**400),
-        ("ingest_bytes_per_s", -0.5),
-        ("ingest_bytes_per_s", 1e300),
+        ("write_bytes_per_s", -0.5),
+        ("write_bytes_per_s", 1e300),
         ("partition", -1),
         ("replicas", [-1]),
         ("leader", -1),

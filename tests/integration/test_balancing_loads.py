@@ -145,4 +145,4 @@ async def test_balance_by_load_evens_out_what_the_clients_write_and_read(busy: I
             assert min(after.values()) > 0.1, (after, balanced.document["proposal"]["moves"])
     described = await busy.drover("describe", "--load", "1s", "--topic", TOPIC, "-o", "jsonl")
     rows = [json.loads(line) for line in described.output.splitlines()]
-    assert {row["ingest_bytes_per_s"] for row in rows} == {0.0}, "nobody writes any more"
+    assert {row["write_bytes_per_s"] for row in rows} == {0.0}, "nobody writes any more"

@@ -59,7 +59,7 @@ async def replicas_on(drover: Installation, topic: str | None = None) -> Counter
 async def test_a_broker_is_described_and_drained_until_it_is_empty(planned: Installation) -> None:
     described = await planned.drover("describe", "--broker", "4", "--load", "1s", "-o", "jsonl")
     rows = [json.loads(line) for line in described.output.splitlines()]
-    assert {row["ingest_bytes_per_s"] for row in rows if row["topic"] == TOPIC} == {0.0}
+    assert {row["write_bytes_per_s"] for row in rows if row["topic"] == TOPIC} == {0.0}
     assert TOPIC in {row["topic"] for row in rows}
     assert all(4 in row["replicas"] and row["size_bytes"] is not None for row in rows)
     # Drover's own topics move too, while it writes to them.

@@ -38,7 +38,7 @@ class BrokerRow(Row):
     """A broker, its replicas and its disks.
 
     `leaders` counts the partitions that it leads, `preferred` those of which it is the preferred leader. `bytes` is the
-    total size of its replicas. None means unknown; `ingest_bytes_per_s`, what is written to its replicas, and
+    total size of its replicas. None means unknown; `write_bytes_per_s`, what is written to its replicas, and
     `read_bytes_per_s`, what consumers read from what it leads, are None unless they were measured.
     """
 
@@ -52,7 +52,7 @@ class BrokerRow(Row):
     bytes: int
     disk_total_bytes: int | None
     disk_free_bytes: int | None
-    ingest_bytes_per_s: float | None
+    write_bytes_per_s: float | None
     log_directories: tuple[DirectoryRow, ...] = ()
     read_bytes_per_s: float | None = None
 
@@ -85,7 +85,7 @@ class TopicRow(Row):
     not_spread: int
     led_elsewhere: int
     internal: bool
-    ingest_bytes_per_s: float | None
+    write_bytes_per_s: float | None
     read_bytes_per_s: float | None = None
 
 
@@ -104,7 +104,7 @@ class PartitionRow(Row):
     isr: tuple[int, ...]
     racks: tuple[str | None, ...]
     size_bytes: int | None
-    ingest_bytes_per_s: float | None
+    write_bytes_per_s: float | None
     notes: tuple[str, ...]
     target: tuple[int, ...] | None = None
     adding: tuple[int, ...] = ()
@@ -199,9 +199,9 @@ class _Loads:
         self.preferred: Counter[int] = Counter()
         self.out_of_sync: Counter[int] = Counter()
         self.bytes: Counter[int] = Counter()
-        self.ingest: defaultdict[int, float] = defaultdict(float)
+        self.written: defaultdict[int, float] = defaultdict(float)
         self.read: defaultdict[int, float] = defaultdict(float)
-        self.knows_ingest = self.knows_read = False
+        self.knows_written = self.knows_read = False
         for partition in partitions:
             self._add(partition)
 
@@ -216,8 +216,8 @@ class _Loads:
             self.bytes[broker] += partition.size_bytes or 0
             self.out_of_sync[broker] += broker not in partition.isr
             if partition.write_bytes_per_s is not None:
-                self.knows_ingest = True
-                self.ingest[broker] += partition.write_bytes_per_s
+                self.knows_written = True
+                self.written[broker] += partition.write_bytes_per_s
 
 
 def _broker_row(broker: Broker, loads: _Loads) -> BrokerRow:
@@ -232,7 +232,7 @@ def _broker_row(broker: Broker, loads: _Loads) -> BrokerRow:
         bytes=loads.bytes[broker.id],
         disk_total_bytes=broker.total_bytes,
         disk_free_bytes=broker.free_bytes,
-        ingest_bytes_per_s=loads.ingest[broker.id] if loads.knows_ingest else None,
+        write_bytes_per_s=loads.written[broker.id] if loads.knows_written else None,
         log_directories=_directory_rows(broker),
         read_bytes_per_s=loads.read[broker.id] if loads.knows_read else None,
     )
@@ -303,7 +303,7 @@ def _topic_row(topic: str, partitions: Sequence[Partition], racks: Racks) -> Top
         not_spread=sum(racks.excess(partition.replicas) > 0 for partition in partitions),
         led_elsewhere=sum(map(_is_led_elsewhere, partitions)),
         internal=partitions[0].internal,
-        ingest_bytes_per_s=sum(rates) if rates else None,
+        write_bytes_per_s=sum(rates) if rates else None,
         read_bytes_per_s=sum(reads) if reads else None,
     )
 
@@ -330,7 +330,7 @@ def _partition_row(partition: Partition, model: ClusterModel, racks: Racks) -> P
         isr=partition.isr,
         racks=tuple(brokers[broker].rack if broker in brokers else None for broker in partition.replicas),
         size_bytes=partition.size_bytes,
-        ingest_bytes_per_s=partition.write_bytes_per_s,
+        write_bytes_per_s=partition.write_bytes_per_s,
         notes=tuple(notes),
         target=partition.target,
         adding=partition.adding,

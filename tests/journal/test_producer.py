@@ -203,7 +203,7 @@ async def test_a_real_broker_refuses_what_follows_a_refused_record_until_another
         assert await log.send("refusing", b"first") == 0
         with pytest.raises(RecordTooLargeError):
             await log.send("refusing", b"x" * 1000)
-        with pytest.raises(AppendUnknownError, match="OutOfOrderSequenceNumber"):
+        with pytest.raises(AppendUnknownError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
             await log.send("refusing", b"out of order")
         await replaced(log)
         assert await log.send("refusing", b"second") == 1

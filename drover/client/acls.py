@@ -91,6 +91,9 @@ def needs(topics: TopicNames, group: str) -> tuple[Need, ...]:
         Need(operator, log, topic, (topics.dead_letters,), (read,), "shows the dead letters"),
         Need(operator, managed, Resource.CLUSTER, (CLUSTER_NAME,), (describe,), "describe and plan: moves, disks"),
         Need(operator, managed, topic, (EVERY,), (describe,), "describe and plan: replicas, leaders and ISR"),
+        Need(
+            operator, managed, Resource.GROUP, (EVERY,), (describe,), "describe and plan with --load: offsets of groups"
+        ),
         Need(operator, managed, Resource.CLUSTER, (CLUSTER_NAME,), (describe_configs,), "throttles: brokers' rates"),
         Need(operator, managed, topic, (EVERY,), (describe_configs,), "throttles and alter --dry-run: topics' configs"),
         Need(setup, log, topic, every_topic, (create, describe_configs), "drover log init and check"),

@@ -29,13 +29,17 @@ def install(wheel: Path, environment: Path) -> None:
 
 
 def environment_of_wheel(home: Path, *extras: str) -> Path:
-    """Make an environment that holds Drover's wheel with its dependencies, in the versions of the lock."""
+    """Make an environment that holds Drover's wheel with its dependencies, in the versions of the lock.
+
+    The core's byte code is there from the start, as pip leaves it. Spark's would take half a minute of all processors.
+    """
     environment, locked = home / "environment", str(home / "locked.txt")
     venv.create(environment, with_pip=False)
     chosen = [word for extra in extras for word in ("--extra", extra)]
     uv("export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", *chosen, "--output-file", locked)
     python = str(environment / "bin" / "python")
-    uv("pip", "install", "--quiet", "--python", python, "--require-hashes", "--compile-bytecode", "-r", locked)
+    how = ("--require-hashes", *(() if extras else ("--compile-bytecode",)))
+    uv("pip", "install", "--quiet", "--python", python, *how, "-r", locked)
     install(build(ROOT, home / "dist", "--wheel"), environment)
     return environment
 

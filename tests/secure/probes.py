@@ -25,6 +25,8 @@ from drover.journal.tail import LogTail, first_offset
 from tests.events.command_samples import COMMANDS
 
 GROUP = "acl-worker"
+# A consumer group of somebody's programs.
+READERS = "readers"
 SHARDS = 1
 UNKNOWN_TOPIC = 3
 # What the words for it are, in the answers of Kafka and of its clients.
@@ -35,6 +37,7 @@ WORDS = (
     "Kafka error 31",
     "may not see it",
     "does not allow",
+    "needs the ACL",
 )
 
 
@@ -79,6 +82,8 @@ def operation(prober: Prober, acl: Acl) -> Callable[[Prober, str], Awaitable[Non
             return take_inventory
         case Part.OPERATOR, Place.MANAGED, Resource.TOPIC, Operation.DESCRIBE:
             return count_partitions
+        case Part.OPERATOR, Place.MANAGED, Resource.GROUP, Operation.DESCRIBE:
+            return read_offsets_of_groups
         case Part.OPERATOR, Place.MANAGED, Resource.CLUSTER, Operation.DESCRIBE_CONFIGS:
             return read_rates
         case Part.OPERATOR, Place.MANAGED, Resource.TOPIC, Operation.DESCRIBE_CONFIGS:
@@ -177,6 +182,20 @@ async def create(prober: Prober, topic: str) -> None:
 # -- a managed cluster
 
 
+async def commit_an_offset(connection: LogConnection, topic: str) -> None:
+    """As a program that reads a topic does."""
+    consumer = new_group_consumer(GroupSettings(connection, READERS, "reader"))
+    consumer.subscribe([topic])
+    try:
+        await consumer.start()
+        async with asyncio.timeout(60):
+            while not consumer.assignment():
+                await consumer.getmany(timeout_ms=100)
+        await consumer.commit(dict.fromkeys(consumer.assignment(), 0))
+    finally:
+        await consumer.stop()
+
+
 async def reassign_and_elect(prober: Prober, _name: str) -> None:
     """As every step, cancel and rollback is called, and leaders are elected: both need the same ACL."""
     partition = TopicPartition("no-such-topic", 0)
@@ -206,6 +225,15 @@ async def take_inventory(prober: Prober, _name: str) -> None:
     async with _driver(prober) as driver:
         inventory = await driver.inventory()
     assert TopicPartition(prober.topic, 0) in inventory.replica_bytes
+
+
+async def read_offsets_of_groups(prober: Prober, _name: str) -> None:
+    """As `drover describe --load` measures what is read."""
+    async with _driver(prober) as driver:
+        positions = await driver.positions({})
+    if positions.unread:
+        raise NotAuthorizedError("; ".join(positions.unread))
+    assert READERS in positions.committed
 
 
 async def read_rates(prober: Prober, _name: str) -> None:

@@ -16,7 +16,7 @@ from drover.journal import topics as own_topics
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
 from tests.architecture.repository import ROOT
-from tests.secure.probes import GROUP, SHARDS, Prober, refusal
+from tests.secure.probes import GROUP, SHARDS, Prober, commit_an_offset, refusal
 from tests.secure.support import SecureCluster
 
 NAMES = TopicNames("acl")
@@ -59,6 +59,7 @@ async def probers(secure: SecureCluster) -> AsyncIterator[dict[tuple[Part, Place
         )
     finally:
         await producer.close()
+    await commit_an_offset(secure.local.connection(NAMES), MOVED_TOPIC)
     yield made
 
 

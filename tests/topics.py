@@ -15,6 +15,7 @@ def delete_topics(bootstrap: str, is_unwanted: Callable[[str], bool]) -> None:
     try:
         names = [name for name in admin.list_topics() if is_unwanted(name)]
         for first in range(0, len(names), TOPICS_PER_CALL):
-            admin.delete_topics(names[first : first + TOPICS_PER_CALL])
+            # One that is gone already, deleted by its test a moment ago, is still listed by brokers that lag.
+            admin.delete_topics(names[first : first + TOPICS_PER_CALL], raise_errors=False)
     finally:
         admin.close()

@@ -31,7 +31,7 @@ RECORD_BYTES = 64 * 1024
 # A broker on a busy machine takes its time to create a topic.
 CREATED_WITHIN_MS = 60_000
 # More would exceed the producer's time limit on a busy machine.
-RECORDS_AT_ONCE = 32
+RECORDS_AT_ONCE = 8
 # A deadline only ends a hang: a busy machine may stall for ten seconds, and brokers then elect leaders.
 DEADLINE_S = 120.0
 # A test's own driver waits for brokers that may be busy for seconds.
@@ -296,10 +296,12 @@ class LocalInstallation:
         await producer.start()
         record = os.urandom(RECORD_BYTES)
         wanted = [number for number in partitions for _ in range(kilobytes * 1024 // RECORD_BYTES)]
-        for first in range(0, len(wanted), RECORDS_AT_ONCE):
-            part = wanted[first : first + RECORDS_AT_ONCE]
-            await asyncio.gather(*(producer.send(name, record, partition=number) for number in part))
-        await producer.close()
+        try:
+            for first in range(0, len(wanted), RECORDS_AT_ONCE):
+                part = wanted[first : first + RECORDS_AT_ONCE]
+                await asyncio.gather(*(producer.send(name, record, partition=number) for number in part))
+        finally:
+            await producer.close()
 
     async def facts(self, key: TopicPartition) -> PartitionFacts:
         """Return a partition as Kafka shows it; it must exist. Asks again while the two Lists disagree."""

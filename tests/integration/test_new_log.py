@@ -62,7 +62,7 @@ async def _go_on(drover: Installation, old: Path) -> None:
     await drover.wait_until_settled()
     assert [await drover.replicas(key) for key in KEYS] == [tuple(BACK)] * len(KEYS)
     assert (await drover.plan("after")).status is PlanStatus.FINISHED
-    history = await drover.drover("history", "--config", str(old), "--plan", "before")
+    history = await drover.drover("history", "--config", str(old), "--plan", "before", "--events")
     assert (history.code, "rescued" in history.output) == (0, True), history.errors
 
 

@@ -78,6 +78,16 @@ class Tool:
         file = self.drover.directory / f"{self.topic}-{name}.json"
         return "--reassignment-json-file", write(file, dict(zip(self.keys(), layout, strict=False)))
 
+    async def until_ordered(self) -> None:
+        """Wait until the partition that only gets another order is no longer under way, for both tools."""
+        _, ordered = self.keys()
+
+        async def is_ordered() -> bool:
+            moves, state = (await self.drover.driver.list_moves()).moves, await self.drover.state()
+            return ordered not in moves and ordered not in state.reassignments
+
+        await wait_for(is_ordered, "the new order to be there", pause_s=LOOK_S)
+
     async def until_still(self) -> None:
         """Wait until no partition moves, for both tools."""
         await self.drover.wait_until_settled()
@@ -98,6 +108,9 @@ async def whole_session(tool: Tool) -> list[tuple[int, str]]:
         await tool.run("--list"),
         await tool.run("--verify", *there, "--preserve-throttles"),
         await tool.run("--execute", *there, *SLOW),
+    ]
+    await tool.until_ordered()
+    said += [
         await tool.run("--list"),
         await tool.run("--verify", *there),
         await tool.run("--execute", *partly),

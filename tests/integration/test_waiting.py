@@ -67,7 +67,7 @@ async def test_the_queue_is_shown_withheld_withdrawn_by_id_and_taken(drover: Ins
     assert (await drover.alter("line-second", {second: [4, 3]}, "--queue", "--id", "line-second")).code == 0
     shown = [(row["id"], row["partition"], row["target"]) for row in (await drover.status())["queue"]]
     assert shown == [("line-first", 0, [3, 2]), ("line-second", 1, [4, 3])]
-    assert "withheld" in (await drover.drover("status")).output
+    assert "withheld" in (await drover.drover("status", "--partitions")).output
     withdrawn = await drover.drover("cancel", "--queued", "line-first", "--reason", "not now")
     assert withdrawn.code == 0, withdrawn.errors
     assert (await drover.plan("line-first")).withdrawn == 1

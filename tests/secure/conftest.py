@@ -29,7 +29,8 @@ async def serving(secure: SecureCluster) -> AsyncIterator[Serving]:
         secure.drover("local", "seed", topic, *size, megabytes, *directory, config=secure.local.config_file)
         for topic, megabytes in (("orders", "1"), ("slow", "10"))
     )
-    assert [seeded.errors for seeded in await asyncio.gather(*seeding)] == ["", ""]
+    for seeded in await asyncio.gather(*seeding):
+        assert seeded.code == 0, seeded.errors
     async with worker(secure, secure.local.config_of(WORKER), "solo") as log:
 
         async def owned() -> bool:

@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 HELM := v3.22.0
 
-.PHONY: help install test stories lint types unit pythons browser helm manifests docs sbom format demo bench picture soak soak-faults soak-hostile soak-workers mutants clean
+.PHONY: help install test stories stories-again lint types unit pythons browser helm manifests docs sbom format demo bench picture soak soak-faults soak-hostile soak-workers mutants clean
 
 help: ## List these targets
 	@grep -hE '^[a-z-]+:.*## ' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -28,6 +28,9 @@ test: install ## Check a change: lint, types, layers and all tests but the stori
 
 stories: install ## Run the stories: real clusters, killed, secured and upgraded; hostile input; most seeds; in half an hour
 	@$(BIN)/python -m tests.ring story
+
+stories-again: install ## Run the stories that failed once more, one after the other
+	@$(BIN)/pytest -m story --last-failed --last-failed-no-failures none
 
 lint: install ## Check formatting, style, types and import layers
 	$(LINT)

@@ -91,7 +91,9 @@ def test_a_file_that_starts_servers_itself_has_stories() -> None:
 
 
 def test_continuous_integration_runs_both_rings() -> None:
-    assert "for target in test stories demo; do" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "for target in test stories demo; do" in run
+    assert "make stories-again || status=$?" in run
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert re.findall(r"-m tests\.ring (\S+|'[^']+')( '\$\(LINT\)')?$", makefile, flags=re.MULTILINE) == [
         ("'not story'", " '$(LINT)'"),

@@ -40,7 +40,7 @@ async def asked(serving: Serving, topic: str) -> tuple[tuple[int, ...], list[str
     secure = serving.secure
     size = ("--partitions", "1", "--replicas", "2", "--megabytes", "1", "--dir", str(secure.local.directory))
     seeded = await secure.drover("local", "seed", topic, *size, config=secure.local.config_file)
-    assert seeded.errors == ""
+    assert seeded.code == 0, seeded.errors
     before = await serving.replicas(topic)
     target = [*({1, 2, 3} - set(before)), before[0]]
     file = secure.directory / f"{topic}.json"

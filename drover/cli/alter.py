@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from drover.cli.exits import ExitCode
-from drover.cli.help import PLANS, drover_command, plan_option
+from drover.cli.help import PLANS, did_you_mean, drover_command, plan_option
 from drover.cli.invocation import Invocation, all_options, pass_invocation
 from drover.cli.output import console, listed, plural, print_document, say, table
 from drover.cli.parameters import RATE, WINDOWS, check_rate
@@ -34,6 +34,7 @@ from drover.events.codec import encode_command
 from drover.events.commands import Alter, PartitionTarget
 from drover.events.outcomes import joined
 from drover.events.plans import Priority, Stepping
+from drover.events.refusals import RefusalCode
 from drover.journal.connection import LogConnection
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -133,12 +134,32 @@ def submit(
     if request.timeout_s is None:
         return
     print_answers(answers, request.output, additions)
+    _suggest_topics(answers)
     code = exit_code(answers)
     if follow and any(answer.outcome.accepted for answer in answers):
         from drover.cli.status import follow_plan  # noqa: PLC0415 - its views cost start-up time
 
         code = max(code, follow_plan(connection, request.cluster, commands[0].plan_name, request.output))
     raise click.exceptions.Exit(code)
+
+
+def _suggest_topics(answers: Sequence[Answer]) -> None:
+    """Name the topics of the cluster that are like those which it does not have."""
+    unknown = {
+        refusal.topic
+        for answer in answers
+        for refusal in answer.outcome.refusals
+        if refusal.code is RefusalCode.UNKNOWN_TOPIC_OR_PARTITION and refusal.topic is not None
+    }
+    if not unknown:
+        return
+    from drover.cli.completion import names  # noqa: PLC0415 - Kafka's client costs start-up time
+
+    topics = names("topics", click.get_current_context(), "")
+    for topic in sorted(unknown.difference(topics)):
+        near = did_you_mean(topic, topics)
+        if near:
+            say(f"There is no topic {topic}. {near}", err=True)
 
 
 def _as_one(answers: tuple[Answer, ...]) -> tuple[Answer, ...]:

@@ -8,13 +8,15 @@ from typing import Self
 import pytest
 from click.testing import CliRunner
 
-from drover.cli import history, status
+from drover.cli import alter, completion, history, status
 from drover.cli.history import Showing
 from drover.cli.main import cli
+from drover.client.answers import Answer
 from drover.client.history import FoldedLog, ValidRecord
 from drover.client.live_view import View
 from drover.client.views.history_rows import Selection, Wanted
-from tests.client.log import CLUSTER
+from drover.events.refusals import Refusal, RefusalCode
+from tests.client.log import CLUSTER, outcome
 from tests.web.scene import Scene, keys
 
 NOWHERE = '[log]\nbootstrap = "127.0.0.1:1"\n[clusters.prod]\nbootstrap = "127.0.0.1:1"\n'
@@ -155,3 +157,17 @@ def test_rows_are_told_as_they_come(capsys: pytest.CaptureFixture[str]) -> None:
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["what"] for line in lines][1:3] == ["alter accepted", "plan-opened"]
     assert selection.take() == []
+
+
+def test_an_alter_of_a_topic_that_is_not_there_is_answered_with_the_similar_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = Refusal(RefusalCode.UNKNOWN_TOPIC_OR_PARTITION, "it does not exist", "ordrs", 0)
+    answer = Answer(outcome("a1", type="alter", plan="p", refusals=(refused,)), 0, 7, 0)
+    monkeypatch.setattr(alter, "send", lambda *_: (answer,))
+    monkeypatch.setattr(completion, "names", lambda *_: ["orders", "payments"])
+    plan = tmp_path / "ordrs.json"
+    plan.write_text('{"version": 1, "partitions": [{"topic": "ordrs", "partition": 0, "replicas": [1, 2]}]}')
+    words = ["alter", str(plan), "--reason", "x", "--bootstrap-server", "127.0.0.1:1", "--cluster", "prod"]
+    result = CliRunner().invoke(cli, words, prog_name="drover")
+    assert "There is no topic ordrs. Did you mean orders?" in result.stderr

@@ -167,11 +167,11 @@ class Showing:
             self._print(HISTORY_COLUMNS, list(map(history_cells, rows)), HISTORY_FIT)
         else:
             several = len({row.cluster for row in rows}) > 1
-            told = [
+            lines = [
                 (timestamp(row.at_ms), f"{row.cluster}: {sentence}" if several else sentence)
                 for row, sentence in story(rows)
             ]
-            self._print(("time", "what happened"), told, Fit(prose=("what happened",)))
+            self._print(("time", "what happened"), lines, Fit(prose=("what happened",)))
 
     @property
     def _first(self) -> int:

@@ -1,4 +1,4 @@
-"""`--explain broker 3`: where a broker stands with a plan, and what stands in the way of its standing better."""
+"""`--explain broker 3`: the loads of a broker after a plan, and why they are no closer to its fair share."""
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -18,14 +18,14 @@ explain_option = click.option(
     "--explain",
     type=(click.Choice(["broker"]), BROKER),
     metavar="broker ID",
-    help="Say where this broker stands with the plan, and what stands in the way of its standing better.",
+    help="Show the loads of this broker after the plan, and why they are no closer to its fair share.",
 )
 
 
 def explained(
     model: ClusterModel, proposal: Proposal, limits: Limits, leaving: frozenset[int], options: dict[str, Any]
 ) -> "Explanation | None":
-    """Return the explanation that an option asks for, if it does."""
+    """Return the explanation that `--explain` asks for; None without the option, or if the plan is refused."""
     if options["explain"] is None or proposal.refused:
         return None
     # numpy costs start-up time, and few commands need it.
@@ -33,8 +33,8 @@ def explained(
 
     _, broker = options["explain"]
     if broker not in model.broker_by_id:
-        there = listed([each.id for each in model.brokers])
-        raise click.UsageError(f"--explain: there is no broker {broker}; there are {there}")
+        brokers = listed([each.id for each in model.brokers])
+        raise click.UsageError(f"--explain: there is no broker {broker}; there are {brokers}")
     targets = {(topic, number): after for topic, number, after in proposal.targets}
     return explain(model, targets, limits, broker, leaving)
 

@@ -65,6 +65,6 @@ limit_options = all_options(
 
 def limits_of(invocation: Invocation, options: dict[str, Any]) -> Limits:
     """Return the limits and bands: those of options, else those of the settings; with `--model`, else the defaults."""
-    said = DEFAULT_LIMITS if options["model"] is not None else invocation.settings().planning.planner_limits
-    disk_limit = said.disk_limit if options["disk_limit"] is None else options["disk_limit"]
-    return with_limits(replace(said, disk_limit=disk_limit), dict(options["limits"]), dict(options["bands"]))
+    defaults = DEFAULT_LIMITS if options["model"] is not None else invocation.settings().planning.planner_limits
+    disk_limit = defaults.disk_limit if options["disk_limit"] is None else options["disk_limit"]
+    return with_limits(replace(defaults, disk_limit=disk_limit), dict(options["limits"]), dict(options["bands"]))

@@ -80,11 +80,11 @@ def check_brokers(connection: LogConnection, cluster: str, numbers: Sequence[int
     """
     if yes:
         return
-    known = asyncio.run(fold_cluster(connection, cluster)).known_brokers
-    unknown = [number for number in numbers if number not in known]
-    if not known or not unknown:
+    known_brokers = asyncio.run(fold_cluster(connection, cluster)).known_brokers
+    unknown = [number for number in numbers if number not in known_brokers]
+    if not known_brokers or not unknown:
         return
-    sentence = f"{cluster} has no broker {listed(unknown)}; it has {listed(sorted(known))}."
+    sentence = f"{cluster} has no broker {listed(unknown)}; it has {listed(sorted(known_brokers))}."
     if not can_ask():
         raise click.UsageError(f"{sentence} Add --yes if it is meant")
     if not confirmed(f"{sentence} Send it anyway?"):

@@ -1,4 +1,4 @@
-"""Capacities: what people say that brokers can bear, beside what the cluster itself reports."""
+"""Capacities of brokers by the settings or a file, which complete what the cluster reports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -8,7 +8,7 @@ from drover.planner.model import Broker, ClusterModel, LogDir
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What one broker can bear; None is unknown, and for `max_replicas` no bound."""
+    """The capacity of one broker; None means unknown, and for `max_replicas` unbounded."""
 
     disk_bytes: int | None = None
     network_in_bytes_per_s: float | None = None
@@ -25,7 +25,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Capacities:
-    """What the brokers of a cluster can bear: the figures of each, and the default's where a figure is missing."""
+    """The capacities of a cluster's brokers; `default` holds for brokers, and for figures, that are not named."""
 
     default: Capacity = Capacity()
     brokers: Mapping[int, Capacity] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Capacities:
         return self.brokers.get(broker, self.default).over(self.default)
 
     def over(self, other: "Capacities") -> "Capacities":
-        """Return these figures, and those of the other where they are unknown; any of these wins over any of those."""
+        """Return these capacities, with unknown figures taken from the other; this default wins over its brokers."""
         numbers = self.brokers.keys() | other.brokers.keys()
         return Capacities(
             self.default.over(other.default), {number: self.of(number).over(other.of(number)) for number in numbers}
@@ -43,9 +43,9 @@ class Capacities:
 
 
 def with_capacities(model: ClusterModel, capacities: Capacities) -> ClusterModel:
-    """Add what people say to a model.
+    """Add configured capacities to a model.
 
-    It wins over what the model says, but for disks: a size that Kafka reports is a fact. Where Kafka reports none
+    They win over those of the model, except for disks: a size that Kafka reports is a fact. Where Kafka reports none
     (before 3.3), all directories of a broker count as one disk, of which its replicas take what they take.
     """
     held: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Explaining: where a broker stands with a plan, what could still be tried for it, and what stands in the way."""
+"""Explanations of a plan: the loads of one broker, the changes that would improve them, and what rules these out."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -51,7 +51,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One kind of change, how many of it there are, and how many of these each obstacle stands in the way of."""
+    """One kind of change: how many such changes there are, and how many of them each obstacle rules out."""
 
     kind: str
     count: int
@@ -60,7 +60,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where a broker stands, the changes that would help it, and what stands in their way.
+    """The loads of a broker, the changes that would improve them, and what rules these out.
 
     `outside` says why the broker has no fair share, in words; empty if it has one.
     """

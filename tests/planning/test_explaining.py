@@ -1,4 +1,4 @@
-"""Explanations: where a broker stands with a plan, and what stands in the way of its standing better."""
+"""Explanations: the loads of a broker after a plan, and why they are no closer to its fair share."""
 
 from dataclasses import replace
 

@@ -213,7 +213,7 @@ def command_sentence(outcome: Outcome, detail: str) -> str:
     elif outcome.type == "cancel":
         asked = f"cancel the moves of {partitions}"
     plan = f"{_BEFORE_PLAN.get(outcome.type, ' in')} plan {outcome.plan}" if outcome.plan else ""
-    told = f"{outcome.by or 'somebody'} asked to {asked}{plan}: {outcome.reason}"
+    request = f"{outcome.by or 'somebody'} asked to {asked}{plan}: {outcome.reason}"
     if outcome.verdict == "accepted" and not outcome.refusals:
-        return told
-    return f"{told} ({outcome.verdict}; {detail})" if detail else f"{told} ({outcome.verdict})"
+        return request
+    return f"{request} ({outcome.verdict}; {detail})" if detail else f"{request} ({outcome.verdict})"

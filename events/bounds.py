@@ -106,7 +106,9 @@ def _fault_of_by(by: str) -> str | None:
     if not by.isascii() and _JOINERS.search(by):
         return "by has a character that is not shown: two names must not look alike"
     if " " in by or not by.isascii():
-        return None if " ".join(by.split()) == by else "by may have single spaces between its words, and no other blanks"
+        return (
+            None if " ".join(by.split()) == by else "by may have single spaces between its words, and no other blanks"
+        )
     return None
 
 

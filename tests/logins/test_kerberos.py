@@ -3,6 +3,7 @@
 The conftest leaves this file out where the machine has no KDC, or Python no Kerberos.
 """
 
+import json
 import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -39,6 +40,10 @@ class KerberosCluster:
         return await PythonCommands().run(
             (*arguments, *flags), {**self.realm.environment, **settings, **environment}, ""
         )
+
+    async def audit(self, **environment: str) -> Finished:
+        """Read the log with Spark's Kafka client."""
+        return await self.drover("audit", "--section", "commands", "-o", "json", **environment)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -86,3 +91,29 @@ async def test_without_a_ticket_one_sentence_says_so(
     assert len(done.errors.strip().splitlines()) == 1
     assert "Kerberos ticket" in done.errors
     assert "No Kerberos credentials available" in done.errors
+
+
+@pytest.mark.parametrize("way", ["key table", "ticket cache"])
+async def test_spark_takes_the_ticket_too(way: str, kerberos: KerberosCluster) -> None:
+    table = kerberos.realm.key_table("drover")
+    if way == "key table":
+        environment = {"KRB5_CLIENT_KTNAME": f"FILE:{table}"}
+    else:
+        cache = str(kerberos.realm.directory / "of kinit")
+        kerberos.realm.run("kinit", "-c", cache, "-k", "-t", str(table), "drover")
+        environment = {"KRB5CCNAME": f"FILE:{cache}"}
+    # Java is whole where the system has it; that of the wheel has no Kerberos.
+    environment["PATH"] = os.environ["PATH"]
+    assert (await kerberos.drover("log", "init", **environment)).code == 0
+    done = await kerberos.audit(**environment)
+    assert done.code == 0, done.errors
+    assert json.loads(done.output)
+
+
+async def test_a_java_without_kerberos_is_named(kerberos: KerberosCluster) -> None:
+    table = str(kerberos.realm.key_table("drover"))
+    assert (await kerberos.drover("log", "init", KRB5_CLIENT_KTNAME=table)).code == 0
+    done = await kerberos.audit(KRB5_CLIENT_KTNAME=table, PATH="", JAVA_HOME="")
+    assert done.code == 2, done.errors
+    assert "has no module jdk.security.jgss" in done.errors
+    assert "Set JAVA_HOME" in done.errors

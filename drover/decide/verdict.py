@@ -1,7 +1,7 @@
 """Verdicts about observations: their context, their result, and the common ones.
 
 A mismatch is unconfirmed until it has persisted over two observations and 2 s, because brokers' metadata lags behind
-the controller. A reassignment ends because of one only after 30 s, when no broker can lag so far.
+the controller. A reassignment ends because of one only after 30 s, when no broker lags so far.
 """
 
 from collections.abc import Collection, Mapping
@@ -168,12 +168,13 @@ def failed(reassignment: Reassignment, seen: PartitionFacts, context: Context, w
 def gone(reassignment: Reassignment, seen: PartitionFacts | None, context: Context) -> Verdict:
     """End a reassignment whose partition or topic is gone: a new incarnation is never touched (S9).
 
-    A broker with old metadata may not know the topic yet, or still show an incarnation from before this one.
+    A broker with old metadata may not know the topic yet, for as long as it takes to make a thousand replicas of it, or
+    still show an incarnation from before this one.
     """
-    if not context.is_certain:
-        return UNCONFIRMED
-    if seen is not None:
+    if seen is not None and context.persisted:
         return Verdict((gone_by_a_new_topic(reassignment, context.cluster),))
+    if seen is not None or not context.is_certain:
+        return UNCONFIRMED
     return Verdict((_gone(reassignment, context.cluster, "the topic or partition does not exist any more"),))
 
 

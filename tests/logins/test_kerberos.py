@@ -1,7 +1,4 @@
-"""GSSAPI on a real Kafka and a real KDC: the log and a managed cluster, and what is said without a ticket.
-
-The conftest leaves this file out where the machine has no KDC, or Python no Kerberos.
-"""
+"""GSSAPI on a real Kafka and a real KDC: the log, a managed cluster and Spark, and what is said without a ticket."""
 
 import json
 import os
@@ -19,7 +16,7 @@ from drover.testing.commands import Finished, PythonCommands
 from drover.testing.shared_process import SharedProcess
 from tests.logins.kerberos import HOST, REALM, Realm, realm
 
-pytestmark = [pytest.mark.cluster, pytest.mark.story, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.cluster, pytest.mark.kerberos, pytest.mark.story, pytest.mark.timeout(600)]
 
 
 @dataclass

@@ -20,7 +20,7 @@ from drover.client.doctor import INVENTORY, ClusterFacts, Finding, KafkaFacts, L
 from drover.client.history import fold_cluster
 from drover.cluster.controller_clock import read_clock_difference
 from drover.cluster.rights import read_rights
-from drover.errors import ClusterError, ConfigurationError, CorruptLogError, LogUnavailableError
+from drover.errors import ClusterError, ConfigurationError, DroverError
 from drover.inventory import NO_LOG_DIRECTORIES
 from drover.journal import topics as own_topics
 from drover.journal.reader import LogReader
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 TIMEOUT_MS = 10_000
 COLUMNS = ("", "where", "check", "finding", "remedy")
-_FAULTS = (ClusterError, ConfigurationError, LogUnavailableError, CorruptLogError)
 Result = TypeVar("Result")
 
 
@@ -49,7 +48,7 @@ Result = TypeVar("Result")
 @common_options
 @pass_invocation
 def doctor(invocation: Invocation, part: str, output: str, *, strict: bool) -> None:
-    """Check connections, versions, ACLs, topics, clocks, throttles, other balancers and disks; changes nothing.
+    """Check connections, versions, ACLs, topics, clocks, throttles, balancers, disks and ZooKeeper; changes nothing.
 
     Each finding has its remedy. Exit code 1 if there is a problem, for CI: `drover doctor --part worker -o json`.
     """
@@ -91,7 +90,7 @@ class _Gatherer:
         """Return what `read` returns, or `otherwise` with the reason noted."""
         try:
             return await read()
-        except _FAULTS as error:
+        except DroverError as error:
             self.unread[check] = str(error)
             return otherwise
 
@@ -147,7 +146,9 @@ async def _cluster_facts(settings: Settings, name: str) -> ClusterFacts:
         ahead_ms = await _clock_ahead_ms(cluster.bootstrap, security, kafka, gatherer)
     throttles = await gatherer.read("leftover throttles", lambda: find_throttles(settings, name), None)
     state = await gatherer.read("moves of others", lambda: fold_cluster(settings.log.connection(), name), None)
-    facts = ClusterFacts(name, replace(kafka, rights=rights, clock_ahead_ms=ahead_ms))
+    no_nodes: Mapping[str, Sequence[str]] = {}
+    exposed = await gatherer.read("ZooKeeper", lambda: _exposed_nodes(settings, name), no_nodes)
+    facts = ClusterFacts(name, replace(kafka, rights=rights, clock_ahead_ms=ahead_ms), exposed=exposed)
     if throttles is not None:
         facts = replace(facts, rates=throttles.rates, entries=throttles.entries)
     if inventory is None:
@@ -161,6 +162,14 @@ async def _cluster_facts(settings: Settings, name: str) -> ClusterFacts:
         moves_of_others=() if state is None else [key for key in moving if key not in state.reassignments],
         directories={number: broker.directories or () for number, broker in inventory.brokers.items()},
     )
+
+
+async def _exposed_nodes(settings: Settings, cluster: str) -> Mapping[str, Sequence[str]]:
+    if settings.zookeeper.hosts is None:
+        return {}
+    from drover.projections.projection import exposed_nodes  # noqa: PLC0415 - kazoo is loaded where there is a ZooKeeper
+
+    return await exposed_nodes(settings, cluster)
 
 
 async def _clock_ahead_ms(

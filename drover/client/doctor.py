@@ -99,7 +99,8 @@ class ClusterFacts:
     """The facts about a managed cluster.
 
     `moves_of_others` are those that Kafka lists and the log does not know; `unreachable` brokers live without the
-    listener of the bootstrap servers; `dead` ones are registered, or have replicas.
+    listener of the bootstrap servers; `dead` ones are registered, or have replicas. `exposed` are nodes of the tree in
+    ZooKeeper with the ids of others who may write them.
     """
 
     name: str
@@ -111,6 +112,7 @@ class ClusterFacts:
     rates: Sequence[FoundRates] = ()
     entries: Sequence[FoundEntries] = ()
     directories: Mapping[int, Sequence[LogDirectory]] = field(default_factory=dict)
+    exposed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 LOG = "log"
@@ -184,6 +186,14 @@ def _cluster(cluster: ClusterFacts, needs: Sequence[Need], part: Part) -> Iterat
             f'drover throttle clean --cluster {name} --reason "left over"',
         )
     yield from _disks(name, cluster.directories, None)
+    if cluster.exposed:
+        others = ", ".join(sorted(set().union(*cluster.exposed.values())))
+        yield _problem(
+            name,
+            "ZooKeeper",
+            f"{_listed(sorted(cluster.exposed))} may be written by {others}, who can command Drover there",
+            "`drover zookeeper run` with these credentials claims the tree; if it may not, remove the tree",
+        )
 
 
 def _kafka(place: str, kafka: KafkaFacts) -> Iterator[Finding]:

@@ -6,6 +6,9 @@ from drover.events.partitions import TopicPartition
 from drover.reconcile.observations import METADATA_LAG_MS, CachedObservation
 
 CONFIRM_AFTER_MS = METADATA_LAG_MS
+# No broker's metadata is older than this. In KRaft mode a broker answers with what it has applied, and a thousand
+# replicas to make or delete take it many seconds; what comes after waits for them (Kafka's BrokerMetadataPublisher).
+CERTAIN_AFTER_MS = 30_000
 
 
 class Debounce:

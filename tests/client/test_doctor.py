@@ -82,6 +82,15 @@ def test_brokers_that_do_not_answer_where_they_say_they_are() -> None:
     assert of_cluster(dead=[3]) == ("brokers", "warning", "Kafka calls broker 3 dead")
 
 
+def test_others_who_may_write_to_the_tree_in_zookeeper_are_named() -> None:
+    exposed = {f"/drover/{name}": ("world:anyone",) for name in "dcba"} | {
+        "/drover/e": ("digest:eve:x", "world:anyone")
+    }
+    check, severity, detail = of_cluster(exposed=exposed)
+    assert (check, severity) == ("ZooKeeper", "problem")
+    assert "/drover/a, /drover/b, /drover/c and 2 more may be written by digest:eve:x, world:anyone" in detail
+
+
 def test_releases_that_nobody_has_seen_and_a_migration() -> None:
     unknown = replace(VERSION, supported_metadata_version=99)
     check, severity, detail = of_cluster(kafka=replace(CLUSTER.kafka, versions=dict.fromkeys(BROKERS, unknown)))

@@ -13,6 +13,7 @@ ARG EXTRAS=""
 RUN uv sync --frozen --no-dev --no-install-project ${EXTRAS}
 
 FROM dependencies AS spark-dependencies
+ARG EXTRAS=""
 RUN uv sync --frozen --no-dev --no-install-project --extra spark --extra local --extra plots ${EXTRAS}
 
 FROM dependencies AS wheel

@@ -1,6 +1,6 @@
 """AWS MSK IAM: what AWS's own library signs is what both clients show to a broker, which writes it down.
 
-No Kafka but Amazon's can check such a token. The conftest leaves this file out where the extra is not installed.
+No Kafka but Amazon's can check such a token.
 """
 
 import asyncio

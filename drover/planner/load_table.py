@@ -97,8 +97,7 @@ class LoadTable:
                 self._within[place] = [number in own.brokers for number in numbers]
         self._minimum = np.zeros((self.topics, len(numbers)))
         for topic, place in topics.items():
-            brokers = leading_brokers(layout.model, topic) if layout.model.min_leaders else ()
-            brokers = tuple(number for number in brokers if number not in layout.leaving)
+            brokers = leading_brokers(layout.model, topic, layout.leaving) if layout.model.min_leaders else ()
             least = layout.model.min_leaders_of(topic)
             if least * len(brokers) <= int((self.topic == place).sum()):
                 self._minimum[place, [self.index[number] for number in brokers]] = least

@@ -18,6 +18,7 @@ from drover.cluster.port import (
 )
 from drover.errors import ClusterAccessError, ClusterError, ClusterUnavailableError, OutcomeUnknownError
 from drover.facts import UNKNOWN_SERVER_ERROR, BrokerRates, CallResult, ThrottledReplicas
+from drover.planner.rules import NO_RULES, Rules
 from drover.reconcile.contract import Urgency
 from drover.reconcile.healing.heal_plan import plan_heal
 from drover.reconcile.messages import (
@@ -65,8 +66,11 @@ async def look(driver: ClusterDriver, core: ShardCore, cluster: str, clock: Cloc
     return Identified(cluster, identity.kafka_cluster_id, live, clock().monotonic_ms, listing.moves)
 
 
-async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Input:
-    """Carry out an effect and return its result; the port's errors become part of the result."""
+async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock, rules: Rules = NO_RULES) -> Input:
+    """Carry out an effect and return its result; the port's errors become part of the result.
+
+    A heal is planned by the `rules` of the cluster.
+    """
     match effect:
         case AlterPartitions():
             return await _alter(driver, effect, clock)
@@ -81,7 +85,7 @@ async def carry_out(driver: ClusterDriver, effect: Effect, clock: Clock) -> Inpu
         case PlanHeal():
             # In a thread, because blocking the loop for seconds would cost the worker its membership; in a daemon
             # thread, because a worker that stops must not wait for the plan.
-            planning = functools.partial(plan_heal, effect.inventory, effect.to_heal, effect.disk_limit_percent)
+            planning = functools.partial(plan_heal, effect.inventory, effect.to_heal, effect.disk_limit_percent, rules)
             plan, _thread = in_daemon_thread("heal-plan", planning)
             return HealPlanMade(effect.cluster, effect.to_heal, await plan)
 

@@ -19,6 +19,7 @@ from drover.events.partitions import TopicPartition
 from drover.events.progress import Progress, ReplicaBytes
 from drover.facts import Observation
 from drover.inventory import NO_LOG_DIRECTORIES
+from drover.planner.rules import Rules
 from drover.reconcile.contract import Urgency
 from drover.reconcile.messages import BytesSampled, Effect, Input, OutOfReach, ReadThrottles, VersionsSeen
 from drover.service.metrics import Metrics
@@ -66,7 +67,7 @@ class ClusterServices:
     """Watchers and callers of every configured cluster, for the shards that this worker owns.
 
     `close` closes the `drivers`. `publish` produces byte samples. `fail` is called with an unexpected exception, after
-    which the process must stop.
+    which the process must stop. `rules` are those of heals, by cluster.
     """
 
     def __init__(
@@ -75,8 +76,10 @@ class ClusterServices:
         publish: PublishProgress,
         fail: Callable[[BaseException], None],
         metrics: Metrics,
+        rules: Mapping[str, Rules],
     ) -> None:
         self._drivers = drivers
+        self._rules = rules
         self._publish = publish
         self._fail = fail
         self._metrics = metrics
@@ -290,7 +293,7 @@ class ClusterServices:
         if core.token != token:
             # The shard has another owner, which is now responsible for the intents.
             return
-        ended = await carry_out(self._drivers[effect.cluster], effect, now)
+        ended = await carry_out(self._drivers[effect.cluster], effect, now, self._rules[effect.cluster])
         kind, is_answered, result = type(effect).__name__, has_answer(ended), result_of(ended)
         self._metrics.call_ended(effect.cluster, kind, result)
         if not is_answered and result != "rejected":

@@ -52,7 +52,7 @@ def cluster_services(settings: Settings, journal: Journal, metrics: Metrics) -> 
             # Only telemetry: the next sample replaces this one.
             _log.warning("byte samples were not published", error=str(error))
 
-    return ClusterServices(drivers, publish, _fail, metrics)
+    return ClusterServices(drivers, publish, _fail, metrics, settings.rules)
 
 
 def _progress_key(sample: Progress) -> bytes:

@@ -11,6 +11,7 @@ less even than theirs, or a replica on a drained broker, has no figure.
 import argparse
 import asyncio
 import json
+import math
 import resource
 import sys
 import tempfile
@@ -73,7 +74,10 @@ CASES = (
 
 @dataclass(frozen=True, slots=True)
 class LoadCase:
-    """A goal on a cluster with loads, and the most that a plan may copy and leave above fair."""
+    """A goal on a cluster with loads, and the most that a plan may copy and leave above fair.
+
+    `within_s` is the processor time after which the best plan so far counts; None is no limit.
+    """
 
     name: str
     sizes: LoadSizes
@@ -81,10 +85,12 @@ class LoadCase:
     copied_tb: float
     above: int
     dead: tuple[int, ...] = ()
+    within_s: float | None = None
 
 
 TB = 10**12
 UNIFORM, UNEQUAL = LoadSizes(30, 3000, 3, 1), LoadSizes(30, 3000, 3, 2, unequal=True)
+HUNDRED, FIVE_HUNDRED = LoadSizes(100, 10_000, 5, 1, unequal=True), LoadSizes(500, 66_667, 5, 7, unequal=True)
 NEW = Add((31, 32, 33))
 LOAD_CASES = (
     LoadCase("30 uniform brokers by load, balanced", UNIFORM, Balance(), 1.67, 0),
@@ -96,6 +102,8 @@ LOAD_CASES = (
     LoadCase("30 unequal brokers by load, balanced for 20 TB", UNEQUAL, Balance(20 * TB), 20.0, 45),
     LoadCase("30 unequal brokers by load, one dead", UNEQUAL, Drain((1,)), 5.83, 72, (1,)),
     LoadCase("3 added to 30 unequal brokers by load", replace(UNEQUAL, new=3), NEW, 10.3, 60),
+    LoadCase("100 unequal brokers by load, balanced", HUNDRED, Balance(), 250.0, 60, within_s=60.0),
+    LoadCase("500 unequal brokers by load, balanced", FIVE_HUNDRED, Balance(), 600.0, 700, within_s=120.0),
 )
 
 
@@ -106,7 +114,9 @@ def _load_rows(case: LoadCase) -> list[Row]:
         each["alive"] = each["id"] not in case.dead
     model = parse_model(json.dumps(description), case.name)
     begun = time.process_time()
-    proposal = propose(model, case.goal, Limits(reorder_all=True, limits={Load.DISK: FULL}))
+    limits = Limits(reorder_all=True, limits={Load.DISK: FULL})
+    end = math.inf if case.within_s is None else begun + case.within_s
+    proposal = propose(model, case.goal, limits, stop=lambda: time.process_time() > end)
     seconds = time.process_time() - begun
     targets = {(topic, number): after for topic, number, after in proposal.targets}
     verdict = judge_loads(description, targets, case.dead)

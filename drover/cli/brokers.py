@@ -42,6 +42,7 @@ from drover.events.healing import HealingLimits
 from drover.inventory import Inventory
 from drover.journal.connection import LogConnection
 from drover.planner.disks import closed_brokers
+from drover.planner.rules import Rules
 from drover.reconcile.healing.brokers_to_heal import gather_brokers_to_heal
 from drover.reconcile.healing.heal_plan import HealPlan, plan_heal
 from drover.settings.settings import Settings
@@ -341,7 +342,7 @@ def plan(invocation: Invocation, number: int | None, output: str) -> None:
     state = states.get(cluster) or ClusterState(cluster)
     limits = state.limits.healing or HealingLimits()
     inventory = asyncio.run(_inventory(settings, cluster))
-    brokers, made = _plan_now(inventory, state, number, limits.disk_limit_percent)
+    brokers, made = _plan_now(inventory, state, number, limits.disk_limit_percent, settings.rules[cluster])
     unreachable = inventory.standings.unreachable
     chunk = limits.chunk_partitions
     print_directories(closed_brokers(model_of(inventory, Knowledge())), err=True)
@@ -428,7 +429,7 @@ async def _inventory(settings: Settings, cluster: str) -> Inventory:
 
 
 def _plan_now(
-    inventory: Inventory, state: ClusterState, number: int | None, disk_limit_percent: int
+    inventory: Inventory, state: ClusterState, number: int | None, disk_limit_percent: int, rules: Rules
 ) -> tuple[tuple[int, ...], HealPlan]:
     """Plan as the owner would; broker N counts as dead even if it is alive.
 
@@ -443,4 +444,4 @@ def _plan_now(
         raise ConfigurationError(unreachable_in_words((number,)))
     dead = frozenset(standings.dead(assigned))
     due, away = (tuple(sorted(dead)), dead) if number is None else ((number,), dead | {number})
-    return due, plan_heal(inventory, gather_brokers_to_heal(state, due, away), disk_limit_percent)
+    return due, plan_heal(inventory, gather_brokers_to_heal(state, due, away), disk_limit_percent, rules)

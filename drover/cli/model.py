@@ -324,15 +324,13 @@ async def live_model(settings: Settings, state: ClusterState, source: Source) ->
         inventory,
         replace(knowledge, excluded=source.exclude_brokers, own_topics=settings.log.topics.own, rates=rates),
     )
-    configured = settings.clusters[state.name]
-    placement = configured.placement.placement
-    absent = sorted(set(placement.leaders_in_racks) - {broker.rack for broker in model.brokers})
+    rules = settings.rules[state.name]
+    absent = sorted(set(rules.placement.leaders_in_racks) - {broker.rack for broker in model.brokers})
     if absent:
         raise ConfigurationError(
             f"clusters.{state.name}.placement.leaders_in_racks: no broker of the cluster is in rack {', '.join(absent)}"
         )
-    model = with_placement(model, placement)
-    return with_capacities(model, source.capacities().over(configured.capacity.capacities))
+    return replace(rules, capacities=source.capacities().over(rules.capacities)).on(model)
 
 
 def knowledge_of(state: ClusterState) -> Knowledge:

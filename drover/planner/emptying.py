@@ -7,7 +7,7 @@ from drover.planner.eligibility import only_movable
 from drover.planner.goals import Heal
 from drover.planner.improving import improve
 from drover.planner.layout import Layout
-from drover.planner.leading import Leading
+from drover.planner.leading import Leading, lead_elsewhere
 from drover.planner.placing import Solution, replace_all
 from drover.planner.refining import Refining
 
@@ -29,19 +29,23 @@ def empty(layout: Layout, solution: Solution, budget: Budget) -> list[int]:
 
 
 def heal(layout: Layout, solution: Solution, budget: Budget, goal: Heal) -> None:
-    """Replace the dead replicas of the named partitions, each in its place."""
+    """Replace the dead replicas of the named partitions, each in its place; none leads that should not."""
     wanted = _replicas_on(layout, layout.leaving)
     if goal.partitions is not None:
         named = set(goal.partitions)
         wanted = [(each, broker) for each, broker in wanted if layout.model.partitions[each].name in named]
-    _empty(layout, solution, budget, wanted)
+    lead_elsewhere(layout, _empty(layout, solution, budget, wanted), budget)
 
 
 def replace(layout: Layout, solution: Solution, budget: Budget, replacement: int) -> None:
-    """Give the replacement all that the leaving broker has; what it cannot take goes to others."""
+    """Give the replacement all that the leaving broker has; what it cannot take goes to others.
+
+    Each replica keeps its place in the order, but for a first one that should not lead.
+    """
     wanted = only_movable(layout, solution, _replicas_on(layout, layout.leaving))
     replace_all(layout, wanted, solution, budget, first_choice=replacement)
     improve(layout, [item for item in solution.items if item[1] != replacement], budget)
+    lead_elsewhere(layout, solution.partitions, budget)
 
 
 def _empty(layout: Layout, solution: Solution, budget: Budget, wanted: list[tuple[int, int]]) -> list[int]:

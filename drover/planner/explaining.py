@@ -16,7 +16,7 @@ from drover.planner.load_table import NOBODY, Flags, LoadTable, Numbers
 from drover.planner.loads import CAPACITIES, Load, measures_of
 from drover.planner.model import ClusterModel
 from drover.planner.proposal import Targets
-from drover.planner.weighing import STEP
+from drover.planner.weighing import LEAST_SHOWN, STEP
 
 NOTHING_GAINED = "would gain nothing: the other broker, or another load, would be as far outside"
 WOULD_GAIN = "would help: the plan spared their bytes, or its bounds or its time were used up"
@@ -44,9 +44,9 @@ class Standing:
         """Say in a word or two whether it is where it should be."""
         if self.used is not None and self.limit is not None and self.used > self.limit:
             return "above the limit"
-        if self.after > self.highest:
+        if self.after > self.highest + LEAST_SHOWN:
             return "overloaded"
-        return "underloaded" if self.after < self.lowest else "in its band"
+        return "underloaded" if self.after < self.lowest - LEAST_SHOWN else "in its band"
 
 
 @dataclass(frozen=True, slots=True)

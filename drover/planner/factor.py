@@ -6,6 +6,7 @@ from drover.planner.budget import Budget
 from drover.planner.eligibility import why_left_alone
 from drover.planner.improving import improve
 from drover.planner.layout import Layout
+from drover.planner.leading import lead_elsewhere
 from drover.planner.placing import Solution, best_place, unmet, why_no_place
 from drover.planner.proposal import Reason, UnmetCode
 
@@ -36,6 +37,7 @@ def set_replication_factor(
         elif len(layout.replicas[partition]) > factor:
             _lower(layout, solution, partition, factor)
     improve(layout, solution.items, budget)
+    lead_elsewhere(layout, sorted(solution.reasons), budget)
     for partition in sorted(solution.reasons):
         replicas = layout.ordered(partition)
         if layout.racks.excess(replicas):

@@ -38,7 +38,7 @@ class Leading:
         """Take note of who could lead a partition instead of its leader."""
         giver = self.layout.first[partition]
         for taker in self.layout.replicas[partition]:
-            if taker != giver and self._may_lead(partition, taker):
+            if taker != giver and self.may_lead(partition, taker):
                 heap = self._takers[giver].setdefault(taker, [])
                 self._givers[taker][giver] = heap
                 heappush(heap, partition)
@@ -50,7 +50,7 @@ class Leading:
             changed = False
             for partition in sorted(partitions):
                 present = self.layout.first[partition]
-                allowed = [broker for broker in self.layout.replicas[partition] if self._may_lead(partition, broker)]
+                allowed = [broker for broker in self.layout.replicas[partition] if self.may_lead(partition, broker)]
                 if not allowed:
                     continue
                 leaders = self.layout.leaders
@@ -59,7 +59,7 @@ class Leading:
                 )
                 if (
                     best != present
-                    and leaders[best] + 1 < leaders[present] + (not self._may_lead(partition, present)) * 10**9
+                    and leaders[best] + 1 < leaders[present] + (not self.may_lead(partition, present)) * 10**9
                 ):
                     self._lead(partition, best)
                     changed = True
@@ -150,7 +150,7 @@ class Leading:
             frontier = reached
         return [], came
 
-    def _may_lead(self, partition: int, broker: int) -> bool:
+    def may_lead(self, partition: int, broker: int) -> bool:
         """Whether a replica can lead, and should: it is in sync, or will be since it is copied anew."""
         facts = self.layout.model.partitions[partition]
         if broker not in self.able or (self._demoted and (broker, facts.topic) in self._demoted):
@@ -212,3 +212,10 @@ def _way(start: int, goal: int, came: Came) -> Iterable[tuple[int, int, int]]:
         broker, partition = came[goal]
         yield broker, partition, goal
         goal = broker
+
+
+def lead_elsewhere(layout: Layout, partitions: Iterable[int], budget: Budget) -> None:
+    """Let another replica lead where the first has changed to one that should not, if there is one that should."""
+    leading = Leading(layout, ())
+    changed = [each for each in partitions if layout.first[each] != layout.original[each][0]]
+    leading.choose([each for each in changed if not leading.may_lead(each, layout.first[each])], budget)

@@ -18,10 +18,10 @@ TAKEN = 3
 # A change that gains less than this share of what it gained before others were made waits for the next look.
 STILL_GOOD = 0.7
 # So many candidates of the best bounds are looked at closely.
-CLOSE = 128
+CLOSE = 256
 MOST_CLOSE = 4_000
 # So many brokers are tried for exchanges with each that is outside its bands.
-PARTNERS = 8
+PARTNERS = 5
 # So many times copies are taken back and exchanged for smaller ones.
 MOST_ROUNDS = 4
 # A replica is taken for another one if it is smaller by so much.
@@ -132,7 +132,7 @@ class Levelling:
             made = self._make(self._moves())
             # Exchanges take longer to find, and are tried where moves are no longer enough.
             if made * 2 < int(self._wrong().sum()):
-                made += self._make(self._exchanges())
+                made += self._exchange()
             if not made:
                 return
 
@@ -332,35 +332,54 @@ class Levelling:
         return _first_good(bounds, changes, 8 * TAKEN if len(self.receivers) > MOST_RECEIVERS // 2 else 2 * TAKEN)
 
     def _make(self, changes: Sequence[Change]) -> int:
-        """Make changes, the best first, each as long as it still gains most of what it did; return how many."""
-        made = 0
-        touched: set[int] = set()
-        for change in sorted(changes, key=lambda each: (-each.worth, each[2:])):
-            partitions = {change.partition, change.other} - {NOBODY}
-            if not touched & partitions and self._still_good(change):
-                touched |= partitions
-                made += 1
-        return made
+        """Make changes, the best first, each as long as it still gains most of what it did; return how many.
 
-    def _still_good(self, change: Change) -> bool:
-        """Make a change if it is still good and allowed; whether it was made."""
+        They are all moves, or all exchanges.
+        """
         table = self.table
-        row, place, broker = np.array([change.partition]), np.array([change.place]), np.array([change.broker])
-        sizes, copies = self._costs(row, place, broker)
-        if change.other == NOBODY:
-            gain = table.gains(row, place, broker)[0]
-        else:
-            other, other_place = np.array([change.other]), np.array([change.other_place])
-            gain = table.exchange_gains(row, place, other, other_place)[0]
-            back = self._costs(other, other_place, table.at[row, place])
+        if not changes:
+            return 0
+        rows, places, brokers, others, other_places = (np.array(each) for each in list(zip(*changes, strict=True))[2:])
+        olds, needed = table.at[rows, places], STILL_GOOD * np.array([change.gain for change in changes])
+        sizes, copies = self._costs(rows, places, brokers)
+        if others[0] != NOBODY:
+            back = self._costs(others, other_places, olds)
             sizes, copies = sizes + back[0], copies + back[1]
-        if gain < STILL_GOOD * change.gain or self._worth(np.array([gain]), sizes, copies)[0] <= 0:
-            return False
-        if not self._apply(change):
-            return False
-        self.bytes_left -= float(sizes[0])
-        self.moves_left -= float(copies[0])
-        return True
+        gains = np.zeros(len(rows))
+        left, stale = np.ones(len(rows), dtype=bool), np.arange(len(rows))
+        made = 0
+        while True:
+            gains[stale] = self._gains_now(*_at(stale, rows, places, olds, brokers, others, other_places))
+            worth = np.where(left & (gains >= needed), self._worth(gains, sizes, copies), 0.0)
+            best = int(worth.argmax())
+            while worth[best] > 0 and not self._apply(changes[best]):
+                left[best], worth[best] = False, 0.0
+                best = int(worth.argmax())
+            if worth[best] <= 0:
+                return made
+            made += 1
+            self.bytes_left -= float(sizes[best])
+            self.moves_left -= float(copies[best])
+            left &= (rows != rows[best]) & (others != rows[best])
+            if others[best] != NOBODY:
+                left &= (rows != others[best]) & (others != others[best])
+            changed = np.array([olds[best], brokers[best]])
+            stale = np.flatnonzero(left & (np.isin(olds, changed) | np.isin(brokers, changed)))
+
+    def _gains_now(
+        self,
+        rows: Numbers,
+        places: Numbers,
+        olds: Numbers,
+        brokers: Numbers,
+        others: Numbers,
+        other_places: Numbers,
+    ) -> Floats:
+        table = self.table
+        if not len(rows) or others[0] == NOBODY:
+            return table.gains(rows, places, brokers)
+        weight = table.weights(rows, places) - table.weights(others, other_places)
+        return table.exchange_gains((olds, brokers), weight, (rows, places), (others, other_places))
 
     def _apply(self, change: Change) -> bool:
         """Make a change if it is allowed; whether it is."""
@@ -382,21 +401,22 @@ class Levelling:
 
     # -- exchanges ---------------------------------------------------------------------------------------------------
 
-    def _exchanges(self) -> list[Change]:
-        """Return the best exchanges between brokers that are outside their bands and others."""
-        table = self.table
-        slopes = table.slopes()
-        found: list[Change] = []
+    def _exchange(self) -> int:
+        """Make the best exchanges of each broker that is outside its bands with others; return how many."""
+        made = 0
         seen: set[tuple[int, int]] = set()
         for broker in np.flatnonzero(self._wrong()).tolist():
+            slopes = self.table.slopes()
+            found: list[Change] = []
             for other in self.partners(broker):
                 if (other, broker) in seen:
                     continue
                 seen.add((broker, other))
                 if not self.budget.spend(1):
-                    return []
+                    return made
                 found += self.between(broker, other, slopes)
-        return found
+            made += self._make(found)
+        return made
 
     def partners(self, broker: int) -> list[int]:
         """Return the brokers with which exchanges may help, the most different first."""
@@ -410,30 +430,42 @@ class Levelling:
     def between(self, broker: int, other: int, slopes: Floats) -> list[Change]:
         """Return the best exchanges between two brokers."""
         table = self.table
-        (rows, places), (others, other_places) = self._replicas_on(broker), self._replicas_on(other)
+        (rows, places), (others, other_places) = self._that_may_go(broker, other), self._that_may_go(other, broker)
         if not len(rows) or not len(others):
             return []
+        weight, other_weight = table.weights(rows, places), table.weights(others, other_places)
         slope = slopes[:, broker] - slopes[:, other]
-        here, there = slope @ table.weights(rows, places), slope @ table.weights(others, other_places)
-        bounds = here[:, None] - there
+        bounds = (slope @ weight)[:, None] - slope @ other_weight
         bounds /= table.size[rows][:, None] + table.size[others] + 2 * self.copy_cost
+        out, back = self._costs(rows, places, _one(other)), self._costs(others, other_places, _one(broker))
 
         def changes(chosen: Numbers) -> Iterator[Change]:
-            row, place = _at(chosen // len(others), rows, places)
-            column, column_place = _at(chosen % len(others), others, other_places)
-            different = row != column
-            row, place, column, column_place = _at(different, row, place, column, column_place)
-            gains = table.exchange_gains(row, place, column, column_place)
-            out = self._costs(row, place, table.at[column, column_place])
-            back = self._costs(column, column_place, table.at[row, place])
-            worth = self._worth(gains, out[0] + back[0], out[1] + back[1])
+            here, there = chosen // len(others), chosen % len(others)
+            gains = table.exchange_gains(
+                (_one(broker), _one(other)),
+                weight[:, here] - other_weight[:, there],
+                _at(here, rows, places),
+                _at(there, others, other_places),
+            )
+            worth = self._worth(gains, out[0][here] + back[0][there], out[1][here] + back[1][there])
             for best in np.argsort(-worth, kind="stable").tolist():
+                row, column = int(here[best]), int(there[best])
                 yield Change(
-                    *(worth[best], gains[best], int(row[best]), int(place[best]), other),
-                    *(int(column[best]), int(column_place[best])),
+                    *(worth[best], gains[best], int(rows[row]), int(places[row]), other),
+                    *(int(others[column]), int(other_places[column])),
                 )
 
         return _first_good(bounds, changes)
+
+    def _that_may_go(self, broker: int, other: int) -> tuple[Numbers, Numbers]:
+        """Return the replicas on a broker that may go to another one, as soon as that has room."""
+        rows, places = self._replicas_on(broker)
+        rows, places = _at(self.table.suits(rows, places, _one(other)), rows, places)
+        return rows, places
+
+
+def _one(broker: int) -> Numbers:
+    return np.array([broker])
 
 
 def _at(where: NDArray[Any], *arrays: Numbers) -> tuple[Numbers, ...]:

@@ -18,14 +18,15 @@ def load_figures(
     """Judge every load that is known, with the present lists and with these targets."""
     before = [partition.replicas for partition in model.partitions]
     after = [targets.get(partition.name, partition.replicas) for partition in model.partitions]
-    return tuple(
-        LoadFigures(
-            load.value,
-            _level(model, load, measures, limits, leaving, before),
-            _level(model, load, measures, limits, leaving, after),
-        )
-        for load in measures.loads
-    )
+    changed = any(len(old) != len(new) for old, new in zip(before, after, strict=True))
+    figures: list[LoadFigures] = []
+    for load in measures.loads:
+        weights = _weights(model, load, measures, before)
+        level = _level(model, load, measures, limits, leaving, before, weights)
+        # What a replica adds depends on how many there are.
+        weights = _weights(model, load, measures, after) if changed else weights
+        figures.append(LoadFigures(load.value, level, _level(model, load, measures, limits, leaving, after, weights)))
+    return tuple(figures)
 
 
 def _level(
@@ -35,9 +36,9 @@ def _level(
     limits: Limits,
     leaving: Collection[int],
     lists: Sequence[tuple[int, ...]],
+    weights: Sequence[Weight],
 ) -> LoadLevel:
     """Say how even a load is, as shares of what is fair for each broker that may bear it."""
-    weights = _weights(model, load, measures, lists)
     held = _held(model, weights, lists)
     fair = _fair(model, load, measures, leaving, weights, lists, held)
     band = limits.band(load)

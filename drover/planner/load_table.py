@@ -97,8 +97,7 @@ class LoadTable:
                 self._within[place] = [number in own.brokers for number in numbers]
         self._minimum = np.zeros((self.topics, len(numbers)))
         for topic, place in topics.items():
-            brokers = leading_brokers(layout.model, topic) if layout.model.min_leaders else ()
-            brokers = tuple(number for number in brokers if number not in layout.leaving)
+            brokers = leading_brokers(layout.model, topic, layout.leaving) if layout.model.min_leaders else ()
             least = layout.model.min_leaders_of(topic)
             if least * len(brokers) <= int((self.topic == place).sum()):
                 self._minimum[place, [self.index[number] for number in brokers]] = least
@@ -228,6 +227,19 @@ class LoadTable:
             np.maximum(least, np.where(self._minimum > 0, self._minimum, -np.inf))
             for least in (self.least_of_topic, self.least_led)
         )
+        self._more, self._less, self._more_led, self._less_led = (np.zeros(shape) for _ in range(4))
+        self._weigh_topics(slice(None), slice(None))
+
+    def _weigh_topics(self, topics: slice | int, brokers: slice | Sequence[int], *, led: bool = True) -> None:
+        """Note what one replica, or leader, of topics more or less on brokers gains."""
+        at = topics, brokers
+        bounds = (self.of_topic, self.most_of_topic, self.least_of_topic, self._more, self._less, self.counting)
+        led_bounds = (self.led_of_topic, self.most_led, self.least_led, self._more_led, self._less_led, self.able)
+        for counts, most, least, more, less, judged in (bounds, led_bounds)[: 1 + led]:
+            weight = self.topic_weight * judged[brokers]
+            now = _beyond(counts[at], most[at], least[at])
+            more[at] = weight * (now - _beyond(counts[at] + 1, most[at], least[at]))
+            less[at] = weight * (now - _beyond(counts[at] - 1, most[at], least[at]))
 
     def _one_replica(self) -> float:
         row = self.loads.index(Load.REPLICAS)
@@ -284,8 +296,8 @@ class LoadTable:
         if not self.topic_weight:
             return 0.0
         counting = self.counting
-        over = np.maximum(self.of_topic - self.most_of_topic, 0) + np.maximum(self.least_of_topic - self.of_topic, 0)
-        led = np.maximum(self.led_of_topic - self.most_led, 0) + np.maximum(self.least_led - self.led_of_topic, 0)
+        over = _beyond(self.of_topic, self.most_of_topic, self.least_of_topic)
+        led = _beyond(self.led_of_topic, self.most_led, self.least_led)
         return float(self.topic_weight * (over[:, counting].sum() + led[:, counting & self.able].sum()))
 
     # -- what a change gains -----------------------------------------------------------------------------------------
@@ -326,26 +338,33 @@ class LoadTable:
         gain = self._change(olds, -weight) + self._change(brokers, weight)
         if self.topic_weight:
             topics = self.topic[rows]
-            gain += self._topic_change(topics, olds, -1, led=False) + self._topic_change(topics, brokers, 1, led=False)
-            led = self._topic_change(topics, olds, -1, led=True) + self._topic_change(topics, brokers, 1, led=True)
+            gain += self._less[topics, olds] + self._more[topics, brokers]
+            led = self._less_led[topics, olds] + self._more_led[topics, brokers]
             gain += led * (self.lead_place[rows] == places)
         return gain
 
-    def exchange_gains(self, rows: Numbers, places: Numbers, others: Numbers, other_places: Numbers) -> Floats:
-        """Return by how much the penalty falls if two replicas change brokers, for each of as many pairs."""
-        here, there = self.at[rows, places], self.at[others, other_places]
-        weight = self.weights(rows, places) - self.weights(others, other_places)
+    def exchange_gains(
+        self,
+        brokers: tuple[Numbers, Numbers],
+        weight: Floats,
+        replicas: tuple[Numbers, ...],
+        others: tuple[Numbers, ...],
+    ) -> Floats:
+        """Return by how much the penalty falls if replicas of the first brokers go to the second ones for others.
+
+        Both are given by partitions and places, as many of each, with as many brokers or one; `weight` is what the
+        first ones add more to each load.
+        """
+        here, there = brokers
         gain = self._change(here, -weight) + self._change(there, weight)
         if self.topic_weight:
-            topic, other = self.topic[rows], self.topic[others]
-            leads, led = self.lead_place[rows] == places, self.lead_place[others] == other_places
+            topic, other = self.topic[replicas[0]], self.topic[others[0]]
+            leads, led = self.lead_place[replicas[0]] == replicas[1], self.lead_place[others[0]] == others[1]
             # Two replicas of one topic, or two leaders of it, change nothing.
             apart, led_apart = topic != other, (topic != other) | (leads != led)
             for topics, old, new, leading in ((topic, here, there, leads), (other, there, here, led)):
-                change = self._topic_change(topics, old, -1, led=False) + self._topic_change(topics, new, 1, led=False)
-                gain += change * apart
-                change = self._topic_change(topics, old, -1, led=True) + self._topic_change(topics, new, 1, led=True)
-                gain += change * (led_apart & leading)
+                gain += (self._less[topics, old] + self._more[topics, new]) * apart
+                gain += (self._less_led[topics, old] + self._more_led[topics, new]) * (led_apart & leading)
         return gain
 
     def order_gains(self, rows: Numbers, places: Numbers) -> Floats:
@@ -355,7 +374,7 @@ class LoadTable:
         gain = self._change(olds, -weight) + self._change(news, weight)
         if self.topic_weight:
             topics = self.topic[rows]
-            gain += self._topic_change(topics, olds, -1, led=True) + self._topic_change(topics, news, 1, led=True)
+            gain += self._less_led[topics, olds] + self._more_led[topics, news]
         return gain
 
     def _change(self, brokers: Numbers, weight: Floats) -> Floats:
@@ -374,18 +393,6 @@ class LoadTable:
             cost += self.squares * self.counts[:, brokers] * (share - 1) ** 2
         return cost
 
-    def _topic_change(self, topics: Numbers, brokers: Numbers, more: int, *, led: bool) -> Floats:
-        counts = (self.led_of_topic if led else self.of_topic)[topics, brokers]
-        change = self._topic_cost(topics, brokers, counts, led=led)
-        change -= self._topic_cost(topics, brokers, counts + more, led=led)
-        return change * (self.able if led else self.counting)[brokers]
-
-    def _topic_cost(self, topics: Numbers, brokers: Numbers, counts: Floats, *, led: bool) -> Floats:
-        """Return what so many replicas, or leaders, of topics on a broker cost."""
-        most, least = (self.most_led, self.least_led) if led else (self.most_of_topic, self.least_of_topic)
-        most, least = most[topics, brokers], least[topics, brokers]
-        return self.topic_weight * (np.maximum(counts - most, 0) + np.maximum(least - counts, 0))
-
     # -- what is allowed ---------------------------------------------------------------------------------------------
 
     def copied(self, rows: Numbers, places: Numbers) -> Flags:
@@ -398,9 +405,12 @@ class LoadTable:
         The broker may receive, has no replica of the partition, and has room, or had one before. No racks are lost, and
         a broker that should not lead is given no leader.
         """
-        allowed = self.receives[brokers] & ~self.holds(rows, brokers) & self.has_room(rows, brokers)
-        allowed &= self.is_within(rows, brokers)
-        return allowed & self.may_head(rows, places, brokers) & self.keeps_spread(rows, places, brokers)
+        return self.has_room(rows, brokers) & self.suits(rows, places, brokers)
+
+    def suits(self, rows: Numbers, places: Numbers, brokers: Numbers) -> Flags:
+        """Whether replicas may go to brokers, or for all of them to one broker, as soon as these have room."""
+        suits = self.receives[brokers] & ~self.holds(rows, brokers) & self.is_within(rows, brokers)
+        return suits & self.may_head(rows, places, brokers) & self.keeps_spread(rows, places, brokers)
 
     def holds(self, rows: Numbers, brokers: Numbers) -> Flags:
         """Whether brokers have replicas of partitions."""
@@ -478,6 +488,8 @@ class LoadTable:
         if leads:
             self.led_of_topic[topic, old] -= 1
             self.led_of_topic[topic, broker] += 1
+        if self.topic_weight:
+            self._weigh_topics(topic, [old, broker], led=leads)
 
     def lead(self, partition: int, place: int) -> None:
         """Let another replica lead."""
@@ -491,6 +503,8 @@ class LoadTable:
         topic = self.topic[partition]
         self.led_of_topic[topic, old] -= 1
         self.led_of_topic[topic, new] += 1
+        if self.topic_weight:
+            self._weigh_topics(topic, [old, new])
 
     def store(self, partitions: Sequence[int]) -> None:
         """Write these lists back to the layout; replicas that stay keep their places."""
@@ -502,3 +516,8 @@ class LoadTable:
             if len(wanted) == len(layout.original[partition]):
                 layout.tidy(partition)
             layout.lead(partition, first)
+
+
+def _beyond(counts: Floats, most: Floats, least: Floats) -> Floats:
+    """Return how far counts are beyond their bounds."""
+    return np.maximum(counts - most, 0) + np.maximum(least - counts, 0)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from drover.planner.model import Broker, ClusterModel, Partition
 
@@ -25,12 +26,14 @@ CAPACITIES = (Load.DISK, Load.NETWORK_IN, Load.NETWORK_OUT, Load.PROCESSOR)
 RATES = (Load.NETWORK_IN, Load.NETWORK_OUT, Load.PROCESSOR, Load.LEADER_WRITES)
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+class Weight(NamedTuple):
     """What one replica of a partition adds to a load: as the leader, and as a follower."""
 
     leader: float
     follower: float
+
+
+_ONE_REPLICA, _ONE_LEADER = Weight(1.0, 1.0), Weight(1.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,15 @@ def weight_of(load: Load, partition: Partition, factor: int, *, reads_from_follo
     Producers write to the leader, and each follower fetches the same. Consumers read from the leader, or from all
     replicas alike. The processor's load is `cpu_cores` where it is `measured`, and otherwise an estimate by bytes.
     """
+    if load is Load.DISK:
+        size = partition.size_bytes or 0
+        return Weight(size, size)
+    if load is Load.REPLICAS:
+        return _ONE_REPLICA
+    if load is Load.LEADERS:
+        return _ONE_LEADER
     write, read = partition.write_bytes_per_s or 0.0, partition.read_bytes_per_s or 0.0
     match load:
-        case Load.DISK:
-            size = partition.size_bytes or 0
-            return Weight(size, size)
         case Load.NETWORK_IN:
             return Weight(write, write)
         case Load.NETWORK_OUT:
@@ -81,10 +88,6 @@ def weight_of(load: Load, partition: Partition, factor: int, *, reads_from_follo
             return Weight(leader, leader * FETCH_WEIGHT * write / whole if whole else 0.0)
         case Load.LEADER_WRITES:
             return Weight(write, 0.0)
-        case Load.REPLICAS:
-            return Weight(1.0, 1.0)
-        case Load.LEADERS:
-            return Weight(1.0, 0.0)
 
 
 def weights_of(

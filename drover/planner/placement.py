@@ -1,7 +1,7 @@
 """Placement: sets of brokers for topics, minimum numbers of leaders, and leaders in some racks only."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from drover.planner.model import BrokerSet, ClusterModel
@@ -44,34 +44,43 @@ def outside_of_sets(model: ClusterModel, moves: Sequence[Move]) -> Iterator[Unme
                 yield Unmet(UnmetCode.BROKER_SET, text, move.topic, move.partition, added)
 
 
-def leading_brokers(model: ClusterModel, topic: str) -> tuple[int, ...]:
-    """Return the brokers that should lead their minimum of a topic."""
+def leading_brokers(model: ClusterModel, topic: str, leaving: Collection[int]) -> tuple[int, ...]:
+    """Return the brokers that should lead their minimum of a topic, without those that are `leaving`."""
     own = model.set_of(topic)
     return tuple(
         each.id
         for each in model.brokers
         if each.may_receive
+        and each.id not in leaving
         and not each.demoted
         and topic not in each.demoted_topics
         and (own is None or each.id in own.brokers)
     )
 
 
-def too_few_leaders(model: ClusterModel, moves: Sequence[Move], *, only_fewer: bool) -> Iterator[Unmet]:
-    """Name the brokers that lead too little of a topic once moves are done; with `only_fewer`, less than before."""
+def too_few_leaders(
+    model: ClusterModel, moves: Sequence[Move], *, only_fewer: bool, leaving: Collection[int] = ()
+) -> Iterator[Unmet]:
+    """Name the brokers that lead too little of a topic once moves are done; with `only_fewer`, less than before.
+
+    Nothing is asked of brokers that are `leaving`, or that the moves empty.
+    """
     if not model.min_leaders:
         return
     targets = {(move.topic, move.partition): move.after for move in moves}
     before: dict[str, Counter[int]] = {}
     after: dict[str, Counter[int]] = {}
+    holding: set[int] = set()
     for partition in model.partitions:
         for counts, replicas in (
             (before, partition.replicas),
             (after, targets.get(partition.name, partition.replicas)),
         ):
             counts.setdefault(partition.topic, Counter()).update(replicas[:1])
+        holding.update(targets.get(partition.name, partition.replicas))
+    leaving = {*leaving, *(broker for move in moves for broker in move.removing if broker not in holding)}
     for topic in sorted(after):
-        least, brokers = model.min_leaders_of(topic), leading_brokers(model, topic)
+        least, brokers = model.min_leaders_of(topic), leading_brokers(model, topic, leaving)
         if least * len(brokers) > after[topic].total():
             if not only_fewer:
                 count = after[topic].total()

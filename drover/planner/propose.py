@@ -40,7 +40,8 @@ def propose(
     moves = _moves(layout, solution)
     named = {(one.topic, one.partition) for one in solution.unmet if one.code is UnmetCode.RACK_SPREAD}
     crowded = crowded_racks(model, [move for move in moves if (move.topic, move.partition) not in named])
-    few = too_few_leaders(model, moves, only_fewer=not isinstance(goal, Add | Balance | Leaders))
+    only_fewer = not isinstance(goal, Add | Balance | Leaders)
+    few = too_few_leaders(model, moves, only_fewer=only_fewer, leaving=leaving)
     unmet = (*solution.unmet, *left_out(model.brokers, leaving), *crowded, *few)
     return proposal_of(model, moves, limits, leaving=leaving, unmet=unmet, interrupted=budget.spent)
 

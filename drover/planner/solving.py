@@ -52,7 +52,8 @@ def solve(layout: Layout, goal: Goal, budget: Budget) -> Solution:
     """Change the layout so that it reaches the goal as far as it can."""
     solution = Solution()
     measures = measures_of(layout.model)
-    if measures.has_rates or layout.limits.asks_for_bands or layout.model.min_leaders:
+    asks_for_limits = not measures.absolute.isdisjoint(layout.limits.limits)
+    if measures.has_rates or asks_for_limits or layout.limits.asks_for_bands or layout.model.min_leaders:
         _solve_by_load(layout, goal, budget, solution, measures)
     else:
         _solve_by_count(layout, goal, budget, solution)

@@ -6,6 +6,7 @@ from drover.planner.budget import Budget
 from drover.planner.eligibility import why_not_movable
 from drover.planner.improving import improve
 from drover.planner.layout import Layout
+from drover.planner.leading import lead_elsewhere
 from drover.planner.placing import Solution, best_place, unmet
 from drover.planner.proposal import Reason, UnmetCode
 
@@ -44,6 +45,7 @@ def spread(
             copied += layout.size[partition]
             moved += 1
     improve(layout, solution.items, budget)
+    lead_elsewhere(layout, solution.partitions, budget)
     return copied, moved
 
 

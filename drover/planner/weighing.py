@@ -15,7 +15,7 @@ from drover.planner.placing import Solution
 from drover.planner.proposal import Reason, Unmet, UnmetCode
 
 # How much evenness within the bands counts beside being in them, where that costs no bytes.
-SQUARES = 1.0
+SQUARES = 4.0
 # What it counts to be outside a band at all, once the sum of what brokers are outside is small.
 STEP = 0.05
 # Less than this is not worth a word.

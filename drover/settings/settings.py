@@ -22,6 +22,7 @@ from drover.planner.goals import DEFAULT_BAND, DEFAULT_LIMITS, Band, with_limits
 from drover.planner.goals import Limits as PlannerLimits
 from drover.planner.model import BrokerSet
 from drover.planner.placement import Placement
+from drover.planner.rules import Rules
 from drover.settings.addresses import check_addresses, check_session_timeout, parse_address
 from drover.settings.credentials import ClientCertificate, SettingNames
 from drover.settings.security import Security
@@ -570,6 +571,15 @@ class Settings:
     def limits(self) -> dict[str, Limits]:
         """The limits of every managed cluster."""
         return {name: cluster.limits for name, cluster in self.clusters.items()}
+
+    @property
+    def rules(self) -> dict[str, Rules]:
+        """The rules of plans and heals of every managed cluster."""
+        limits = self.planning.planner_limits
+        return {
+            name: Rules(cluster.placement.placement, cluster.capacity.capacities, limits)
+            for name, cluster in self.clusters.items()
+        }
 
     @property
     def plaintext(self) -> tuple[str, ...]:

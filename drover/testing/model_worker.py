@@ -198,7 +198,8 @@ class ModelWorker:
             return TOPIC_IDS
 
         services = ClusterServices(
-            {name: self._new_driver(name) for name in settings.clusters}, publish, cluster_failed, metrics
+            {name: self._new_driver(name) for name in settings.clusters},
+            *(publish, cluster_failed, metrics, settings.rules),
         )
         snapshots = SnapshotKeeper(journal, group.broker.topics, settings.worker.snapshot_every_records, metrics)
         host = ModelHost(

@@ -11,6 +11,11 @@ from drover.events.healing import HealPlanned, LeftReason
 from drover.events.partitions import TopicPartition
 from drover.facts import Move, PartitionFacts
 from drover.inventory import Inventory, LogDirectory, RegisteredBroker, named_brokers
+from drover.planner.capacities import Capacities, Capacity
+from drover.planner.goals import with_limits
+from drover.planner.model import BrokerSet
+from drover.planner.placement import Placement
+from drover.planner.rules import NO_RULES, Rules
 from drover.reconcile.healing.brokers_to_heal import BrokersToHeal, gather_brokers_to_heal
 from drover.reconcile.healing.heal_plan import HealPlan, plan_heal
 from drover.reconcile.messages import PlanHeal, TakeInventory
@@ -173,6 +178,68 @@ def test_room_that_other_moves_will_take_is_not_given_to_replacements() -> None:
     begun = structs.replace(seen.partitions[OTHER], replicas=(1, 4, 2), move=Move((1, 4, 2), (4,), (2,)))
     moves = replace(seen, partitions={**seen.partitions, OTHER: begun})
     assert targets(plan_heal(moves, DUE, 85)) == {KEY: (1, 2, 5)}
+
+
+def within(*brokers: int) -> Rules:
+    return replace(NO_RULES, placement=Placement(broker_sets=(BrokerSet("gold", brokers, ("ord*",)),)))
+
+
+def test_a_topic_is_healed_within_its_broker_set_also_by_a_spared_broker_or_in_fewer_racks() -> None:
+    lists = {KEY: (1, 2, 3), TopicPartition("other", 0): (1, 2, 3)}
+    seen = inventory(lists, ALIKE)
+    assert targets(plan_heal(seen, DUE, 85, within(1, 2, 3, 4)))[KEY] == (1, 2, 4)
+    assert targets(plan_heal(seen, DUE, 85, within(1, 2, 3, 5)))[KEY] == (1, 2, 5)
+    spared = replace(DUE, spared=frozenset((5,)))
+    assert targets(plan_heal(seen, spared, 85, within(1, 2, 3, 5)))[KEY] == (1, 2, 5)
+    racks = inventory(lists, {1: "a", 2: "b", 3: "c", 4: "c", 5: "a"})
+    assert targets(plan_heal(racks, DUE, 85, within(1, 2, 3, 5)))[KEY] == (1, 2, 5)
+
+
+def test_a_partition_whose_broker_set_has_no_other_broker_is_left_and_the_reason_names_the_set() -> None:
+    seen = inventory({KEY: (1, 2, 3), TopicPartition("other", 0): (1, 2, 3)}, ALIKE)
+    plan = plan_heal(seen, DUE, 85, within(1, 2, 3))
+    assert [assignment.topic for assignment in plan.assignments] == ["other"]
+    (left,) = plan.left
+    assert (left.topic, left.why) == ("orders", LeftReason.NO_BROKER)
+    assert left.detail == "orders:0: no broker of its broker set can take a replica from broker 3"
+
+
+def test_a_heal_gives_no_broker_more_replicas_than_it_may_have() -> None:
+    seen = inventory({KEY: (1, 2, 3), OTHER: (2, 1, 3)}, dict.fromkeys((1, 2, 3, 4, 5, 6), "a"), free={5: 400, 6: 300})
+    assert {each[2] for each in targets(plan_heal(seen, DUE, 85)).values()} == {4, 5}
+    few = Capacities(Capacity(max_replicas=2), {4: Capacity(max_replicas=0), 5: Capacity(max_replicas=1)})
+    assert {each[2] for each in targets(plan_heal(seen, DUE, 85, replace(NO_RULES, capacities=few))).values()} == {5, 6}
+
+
+def test_a_disk_whose_size_only_the_settings_have_is_not_filled_by_a_heal() -> None:
+    seen = inventory({KEY: (1, 2, 3), OTHER: (4, 1)}, ALIKE)
+    unknown = {
+        number: replace(broker, directories=(LogDirectory("/d", None, None),))
+        for number, broker in seen.brokers.items()
+    }
+    old = replace(seen, brokers=unknown)
+    small = replace(NO_RULES, capacities=Capacities(Capacity(disk_bytes=TOTAL), {5: Capacity(disk_bytes=100)}))
+    assert targets(plan_heal(old, DUE, 85)) == {KEY: (1, 2, 5)}
+    assert targets(plan_heal(old, DUE, 85, small)) == {KEY: (1, 2, 4)}
+
+
+def test_a_heal_leaves_no_disk_above_a_limit_that_it_could_have_spared() -> None:
+    # Broker 4 has one large replica, and broker 5 many small ones.
+    many = {TopicPartition("small", number): (1, 2, 5) for number in range(40)}
+    seen = inventory({KEY: (1, 2, 3), OTHER: (4, 1), **many}, ALIKE, size=1)
+    seen = replace(seen, replica_bytes={**seen.replica_bytes, KEY: {1: 2, 2: 2}, OTHER: {1: 499, 4: 499}})
+    limited = replace(NO_RULES, limits=with_limits(NO_RULES.limits, {"disk": 0.5}, {}))
+    assert targets(plan_heal(seen, DUE, 85)) == {KEY: (1, 2, 4)}
+    assert targets(plan_heal(seen, DUE, 85, limited)) == {KEY: (1, 2, 5)}
+
+
+def test_the_replacement_of_a_dead_leader_leads_unless_it_should_not() -> None:
+    seen = inventory({KEY: (3, 1, 2)}, {1: "a", 2: "b", 3: "c", 4: "d"})
+    assert targets(plan_heal(seen, DUE, 85)) == {KEY: (4, 1, 2)}
+    racks = replace(NO_RULES, placement=Placement(leaders_in_racks=("b", "c")))
+    assert targets(plan_heal(seen, DUE, 85, racks)) == {KEY: (2, 4, 1)}
+    nobody = replace(NO_RULES, placement=Placement(leaders_in_racks=("c",)))
+    assert targets(plan_heal(seen, DUE, 85, nobody)) == {KEY: (4, 1, 2)}
 
 
 async def test_an_inventory_that_fails_is_taken_again() -> None:

@@ -112,3 +112,15 @@ def test_levelling_leaves_no_disk_a_little_above_its_limit_and_what_evens_out_lo
     assert max(shares.values()) <= 0.38
     before, after = (sum(getattr(each, when).outside for each in proposal.loads) for when in ("before", "after"))
     assert after < before / 2
+
+
+def test_a_limit_that_is_asked_for_holds_where_no_rates_are_known() -> None:
+    disk = (LogDir("/d", 1000, 1000),)
+    lists = [*((1, 2) for _ in range(4)), *((3, 4) for _ in range(2))]
+    model = ClusterModel.of(
+        [Broker(number, log_dirs=disk) for number in (1, 2, 3, 4)],
+        [Partition("t", number, each, each[0], each, 100) for number, each in enumerate(lists)],
+    )
+    for shares, fullest in (({}, 500), ({Load.DISK: 0.45}, 400)):
+        proposal = propose(model, Drain((4,)), Limits(limits=shares))
+        assert max(each.disk_bytes_after for each in proposal.brokers) == fullest, shares

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drover.planner.assess import assess
-from drover.planner.goals import Balance, Drain, Leaders, SetReplicationFactor
+from drover.planner.goals import Balance, Drain, Goal, Heal, Leaders, Replace, SetReplicationFactor
 from drover.planner.model import Broker, BrokerSet, ClusterModel, LogDir, Partition
 from drover.planner.placement import Placement, with_placement
 from drover.planner.proposal import UnmetCode
@@ -81,6 +81,33 @@ def test_leaders_are_in_the_racks_that_are_preferred() -> None:
         if isinstance(goal, Leaders):
             assert Counter(heads[:12]) == {2: 4, 4: 4, 6: 4}
             assert heads[12] in {1, 3}, "no replica of it is in the rack"
+
+
+def heads_after(model: ClusterModel, goal: Goal) -> list[int]:
+    return [after[0] for after in lists_after(model, targets_of(propose(model, goal))).values()]
+
+
+def test_a_goal_that_changes_who_leads_chooses_a_broker_that_should_lead() -> None:
+    # Broker 3 is in rack r1, as are 1 and 5; leaders belong to r0.
+    model = with_placement(cluster((2, 1), (2, 1), (2, 5)), Placement(leaders_in_racks=("r1",)))
+    for goal in (Drain((2,)), Replace(2, 6), Heal((2,))):
+        assert heads_after(model, goal) == [1, 1, 5], goal
+    dead = replace(model, brokers=tuple(replace(each, alive=each.id != 2) for each in model.brokers))
+    fewer = ClusterModel.of(
+        dead.brokers, [replace(each, leader=1, isr=(1, 6), replicas=(2, 6, 1)) for each in cluster((1, 2)).partitions]
+    )
+    lowered = replace(fewer, leaders_in_racks=("r1",))
+    assert lists_after(lowered, targets_of(propose(lowered, SetReplicationFactor(("gold",), 2)))) == {
+        ("gold", 0): (1, 6)
+    }
+
+
+def test_a_drain_leaves_each_broker_as_many_leaders_as_it_should_have_where_its_copies_allow_it() -> None:
+    lists = [(1, 2), (2, 1), (3, 4), (3, 4), (4, 3), (5, 6), (6, 5)]
+    model = with_placement(cluster(*lists), Placement(min_leaders=(("gold", 1),)))
+    for gone in range(1, 7):
+        assert propose(model, Drain((gone,))).complete, gone
+        assert set(heads_after(model, Drain((gone,)))) == set(range(1, 7)) - {gone}
 
 
 @settings(max_examples=25, deadline=None)

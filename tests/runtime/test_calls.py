@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -9,8 +10,12 @@ import pytest
 from drover.agents import calls
 from drover.agents.calls import carry_out, look, result_of
 from drover.cluster.port import AddThrottledReplicas, Listing, RemoveThrottledReplicas, ThrottleChange
+from drover.events.healing import LeftReason
 from drover.events.partitions import TopicPartition
 from drover.facts import NO_REPLICAS, CallResult, Move, Observation, ThrottledReplicas
+from drover.planner.model import BrokerSet
+from drover.planner.placement import Placement
+from drover.planner.rules import NO_RULES
 from drover.reconcile.contract import Urgency
 from drover.reconcile.healing.brokers_to_heal import BrokersToHeal
 from drover.reconcile.healing.heal_plan import HealPlan
@@ -144,6 +149,15 @@ async def test_a_heal_is_planned_while_the_loop_goes_on(world: World, monkeypatc
     await asyncio.sleep(0)
     loop_went_on.set()
     assert await made == HealPlanMade(CLUSTER, wanted.to_heal, HealPlan((), ()))
+
+
+async def test_a_heal_is_planned_by_the_rules_of_its_cluster(world: World) -> None:
+    world.model.stop_broker(3)
+    wanted = PlanHeal(CLUSTER, await world.driver.inventory(), BrokersToHeal((3,), frozenset({3})), 85)
+    placement = Placement(broker_sets=(BrokerSet("gold", (1, 2, 3), ("orders",)),))
+    made = await carry_out(world.driver, wanted, lambda: world.now, replace(NO_RULES, placement=placement))
+    assert isinstance(made, HealPlanMade)
+    assert (made.plan.assignments, [left.why for left in made.plan.left]) == ((), [LeftReason.NO_BROKER])
 
 
 @pytest.fixture

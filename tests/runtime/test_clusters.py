@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -17,14 +17,21 @@ from drover.events.partitions import TopicPartition
 from drover.events.progress import Progress
 from drover.events.reassignments import ReassignmentCompleted
 from drover.facts import Observation
+from drover.inventory import Inventory
+from drover.planner.placement import Placement
+from drover.planner.rules import NO_RULES, Rules
 from drover.reconcile.contract import Attention, Urgency
+from drover.reconcile.healing.brokers_to_heal import BrokersToHeal
+from drover.reconcile.healing.heal_plan import HealPlan
 from drover.reconcile.messages import (
     AlterPartitions,
     BytesSampled,
     CallEnded,
+    HealPlanMade,
     Identified,
     Input,
     OutOfReach,
+    PlanHeal,
     VersionsSeen,
 )
 from drover.reconcile.observations import METADATA_LAG_MS
@@ -37,6 +44,7 @@ from tests.shard.world import CLUSTER, World, alter
 
 ORDERS = TopicPartition("orders", 0)
 ABSENT = TopicPartition("absent", 0)
+RULES = replace(NO_RULES, placement=Placement(leaders_in_racks=("r1",)))
 
 
 @dataclass
@@ -74,7 +82,7 @@ async def bench(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
         made[0].faults.append(error)
 
     metrics = Metrics()
-    services = ClusterServices({CLUSTER: world.driver}, publish, fail, metrics)
+    services = ClusterServices({CLUSTER: world.driver}, publish, fail, metrics, {CLUSTER: RULES})
     made.append(Bench(world, services, metrics))
     deliver = world.core.deliver
 
@@ -96,6 +104,22 @@ async def until(condition: Callable[[], bool] | Callable[[], Awaitable[bool]], t
             return
         assert time.monotonic() < deadline, "not in time"
         await asyncio.sleep(0.01)
+
+
+async def test_a_heal_of_a_cluster_is_planned_by_its_own_rules(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules: list[Rules] = []
+
+    def plan(_inventory: Inventory, _to_heal: BrokersToHeal, _disk_limit_percent: int, by: Rules) -> HealPlan:
+        rules.append(by)
+        return HealPlan((), ())
+
+    monkeypatch.setattr(calls, "plan_heal", plan)
+    inventory = await bench.world.driver.inventory()
+    bench.services.start(
+        bench.core, [PlanHeal(CLUSTER, inventory, BrokersToHeal((3,), frozenset({3})), 85)], bench.wake
+    )
+    await until(lambda: any(isinstance(entry, HealPlanMade) for entry in bench.delivered))
+    assert rules == [RULES]
 
 
 async def test_gathering_observes_what_is_there_and_what_is_not(bench: Bench) -> None:

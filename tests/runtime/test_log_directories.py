@@ -9,6 +9,7 @@ from drover.agents.clock import now
 from drover.agents.clusters import ClusterServices
 from drover.events.progress import Progress
 from drover.local import wait_until
+from drover.planner.rules import NO_RULES
 from drover.reconcile.messages import BytesSampled, Input
 from drover.service.metrics import Metrics
 from tests.shard.world import CLUSTER, World
@@ -37,7 +38,7 @@ async def test_log_directories_are_looked_at_now_and_then_although_nothing_is_co
         return [directory.is_cordoned for look in looks for directory in look.directories.get(4, ())]
 
     monkeypatch.setattr(world.core, "deliver", record)
-    services = ClusterServices({CLUSTER: world.driver}, publish, fail, Metrics())
+    services = ClusterServices({CLUSTER: world.driver}, publish, fail, Metrics(), {CLUSTER: NO_RULES})
     services.own(world.core, lambda: None)
     await wait_until(lambda: told() != [], what="a look")
     world.model.directories.cordon(4, cordoned=False)

@@ -10,6 +10,7 @@ from drover.agents.clusters import ClusterServices
 from drover.events.partitions import TopicPartition
 from drover.events.progress import Progress
 from drover.local.deadline import wait_until
+from drover.planner.rules import NO_RULES
 from drover.reconcile.messages import BytesSampled, Input, OutOfReach, Timestamp
 from drover.service.metrics import Metrics
 from tests.shard.world import CLUSTER, World, alter
@@ -36,7 +37,7 @@ async def test_an_outage_does_not_begin_before_the_shard_came_back(monkeypatch: 
     def fail(error: BaseException) -> None:
         raise error
 
-    services = ClusterServices({CLUSTER: world.driver}, publish, fail, Metrics())
+    services = ClusterServices({CLUSTER: world.driver}, publish, fail, Metrics(), {CLUSTER: NO_RULES})
     services.own(world.core, lambda: looks.append(1))
     await wait_until(lambda: bool(looks), what="a look that fails")
     services.disown(world.core)
@@ -67,7 +68,7 @@ async def test_an_outage_does_not_look_as_if_all_were_copied(monkeypatch: pytest
     def remaining() -> float | None:
         return metrics.registry.get_sample_value("drover_copy_remaining_bytes", {"cluster": CLUSTER})
 
-    services = ClusterServices({CLUSTER: world.driver}, publish, fail, metrics)
+    services = ClusterServices({CLUSTER: world.driver}, publish, fail, metrics, {CLUSTER: NO_RULES})
     services.own(world.core, lambda: None)
     await wait_until(lambda: bool(remaining()), what="a sample")
     before = remaining()

@@ -14,6 +14,9 @@ from drover.local.certificates import make_certificates
 from drover.planner.capacities import Capacity
 from drover.planner.goals import Band
 from drover.planner.loads import CAPACITIES, Load
+from drover.planner.model import BrokerSet
+from drover.planner.placement import Placement
+from drover.planner.rules import NO_RULES
 from drover.settings import sources, trusted_files
 from drover.settings.security import Security
 from drover.settings.settings import ClusterSettings, LogSettings, Settings, ZooKeeperSettings
@@ -315,6 +318,26 @@ def test_the_capacities_of_brokers_are_settings(tmp_path: Path, monkeypatch: pyt
         bad.write_text('[clusters.prod]\nbootstrap = "prod:1"\n[clusters.prod.capacity.' + wrong)
         with pytest.raises(ConfigurationError, match=problem):
             load_settings(bad)
+
+
+PLACED = """
+[clusters.prod.placement]
+leaders_in_racks = ["a"]
+[clusters.prod.placement.broker_sets.gold]
+brokers = [1, 2]
+topics = ["orders*"]
+[planning.limits]
+disk = 0.7
+"""
+
+
+def test_plans_and_heals_of_a_cluster_have_the_same_rules_by_its_settings(file: Path) -> None:
+    file.write_text(file.read_text() + ABLE + PLACED)
+    rules = load_settings(file).rules
+    assert rules["prod"].placement == Placement((BrokerSet("gold", (1, 2), ("orders*",)),), (), ("a",))
+    assert rules["prod"].capacities.of(7).cores == 32
+    assert [each.limits.limit(Load.DISK) for each in rules.values()] == [0.7, 0.7]
+    assert (rules["eu.west"].placement, rules["eu.west"].capacities) == (NO_RULES.placement, NO_RULES.capacities)
 
 
 @pytest.mark.parametrize("bootstrap", ["127.0.0.1", "kafka:", "kafka:http", "a:1,b", "a:1;b:2", ":9092", "k:70000", ""])

@@ -19,6 +19,7 @@ from drover.planner.goals import Heal, Limits
 from drover.planner.model import Broker, ClusterModel
 from drover.planner.proposal import Move, Proposal, Unmet, UnmetCode
 from drover.planner.propose import propose
+from drover.planner.rules import NO_RULES, Rules
 from drover.reconcile.healing.brokers_to_heal import BrokersToHeal
 
 # At most so many partitions that cannot be healed are named; the others are only counted.
@@ -26,7 +27,7 @@ MAX_NAMED = 100
 # At most so many brokers are named that receive nothing because of their log directories.
 MAX_CLOSED_NAMED = 3
 # Reasons that spared brokers or fewer racks may remove.
-_TIGHT = frozenset({UnmetCode.TOO_FEW_BROKERS, UnmetCode.RACK_SPREAD, UnmetCode.NO_ROOM})
+_TIGHT = frozenset({UnmetCode.TOO_FEW_BROKERS, UnmetCode.RACK_SPREAD, UnmetCode.NO_ROOM, UnmetCode.BROKER_SET})
 _WHY: Mapping[UnmetCode, LeftReason] = {
     UnmetCode.OFFLINE: LeftReason.NO_LEADER,
     UnmetCode.MOVING: LeftReason.MOVING,
@@ -42,8 +43,12 @@ class HealPlan:
     left: tuple[LeftPartition, ...]
 
 
-def plan_heal(inventory: Inventory, to_heal: BrokersToHeal, disk_limit_percent: int) -> HealPlan:
+def plan_heal(
+    inventory: Inventory, to_heal: BrokersToHeal, disk_limit_percent: int, rules: Rules = NO_RULES
+) -> HealPlan:
     """Plan the replacement of every replica on the due brokers. The same arguments give the same plan.
+
+    `rules` hold as for every plan, except that disks have a limit of their own for heals.
 
     A partition with a replica on another absent broker, which is not due yet, waits for that one: on some versions of
     Kafka a move to a list with an absent broker never ends.
@@ -54,9 +59,9 @@ def plan_heal(inventory: Inventory, to_heal: BrokersToHeal, disk_limit_percent: 
         del dead[partition.topic, partition.partition]
     if not dead:
         return HealPlan((), waiting)
-    moves, unmet = _moves(
-        inventory, to_heal, Limits(disk_limit=disk_limit_percent / 100, include_internal=True), tuple(sorted(dead))
-    )
+    limits = replace(rules.limits, disk_limit=disk_limit_percent / 100, include_internal=True)
+    model = rules.on(model_of(inventory, _knowledge(inventory, to_heal)))
+    moves, unmet = _moves(model, to_heal, limits, tuple(sorted(dead)))
     with_facts = [(inventory.partitions[dead[move.topic, move.partition]], move) for move in moves]
     with_facts.sort(key=lambda each: (len(each[0].isr), -(each[1].size_bytes or 0), each[1].topic, each[1].partition))
     assignments = tuple(
@@ -68,8 +73,18 @@ def plan_heal(inventory: Inventory, to_heal: BrokersToHeal, disk_limit_percent: 
     return HealPlan(assignments, (*waiting, *left))
 
 
+def _knowledge(inventory: Inventory, to_heal: BrokersToHeal) -> Knowledge:
+    silent = {broker for broker, facts in inventory.brokers.items() if facts.directories is None}
+    return Knowledge(
+        held=to_heal.spared | silent,
+        dead=to_heal.away | frozenset(to_heal.due),
+        moving=to_heal.moving,
+        destinations=to_heal.destinations,
+    )
+
+
 def _moves(
-    inventory: Inventory, to_heal: BrokersToHeal, limits: Limits, names: tuple[tuple[str, int], ...]
+    model: ClusterModel, to_heal: BrokersToHeal, limits: Limits, names: tuple[tuple[str, int], ...]
 ) -> tuple[list[Move], list[Unmet]]:
     """Replace replicas under all rules first, then also on spared brokers, then in fewer racks.
 
@@ -77,19 +92,12 @@ def _moves(
     """
     moves: list[Move] = []
     unmet: list[Unmet] = []
-    held = to_heal.spared | {broker for broker, facts in inventory.brokers.items() if facts.directories is None}
-    knowledge = Knowledge(
-        held=held,
-        dead=to_heal.away | frozenset(to_heal.due),
-        moving=to_heal.moving,
-        destinations=to_heal.destinations,
-    )
-    model = model_of(inventory, knowledge)
+    spares_any = any(broker.held for broker in model.brokers)
     for relaxed in (_as_it_is, _with_spared_brokers, _without_racks):
         model = relaxed(model)
         proposal = propose(model, Heal(to_heal.due, names), limits)
         whole = [move for move in proposal.moves if _is_whole(move, to_heal)]
-        crowded = {move for move in whole if relaxed is _as_it_is and held and _loses_a_rack(move, model)}
+        crowded = {move for move in whole if relaxed is _as_it_is and spares_any and _loses_a_rack(move, model)}
         made = [move for move in whole if move not in crowded]
         moves += made
         left = _by_name(proposal, names)

@@ -214,9 +214,16 @@ MUTANTS = (
     Mutant(
         "believe-the-merged-list",
         "drover/reconcile/observations.py",
-        "                _note(self._merged, key, merged, ended_ms)\n",
+        "                self._note(self._merged, key, merged, ended_ms, MOST_METADATA_LAG_MS)\n",
         "                pass\n",
         layer="tests/shard/test_unmanaged_moves.py",
+    ),
+    Mutant(
+        "take-a-broker-that-is-behind-for-somebody-elses-cancel",
+        "drover/reconcile/debounce.py",
+        "CERTAIN_AFTER_MS = MOST_METADATA_LAG_MS\n",
+        "CERTAIN_AFTER_MS = METADATA_LAG_MS\n",
+        layer="tests/shard/test_faults.py",
     ),
     # -- indexes and the hash
     Mutant(

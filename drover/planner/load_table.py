@@ -77,8 +77,8 @@ class LoadTable:
         self.counting = np.array([number in layout.may_head for number in numbers])
         self.most_pairs = np.array(
             [
-                layout.racks.fewest_pairs(replicas) + excess
-                for replicas, excess in zip(layout.replicas, layout.excess, strict=True)
+                layout.racks.fewest_pairs(replicas, within) + excess
+                for replicas, within, excess in zip(layout.replicas, layout.within, layout.excess, strict=True)
             ],
             dtype=np.int64,
         )

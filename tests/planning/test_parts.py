@@ -25,8 +25,8 @@ def partition(number: int, *replicas: int, size: int = 1, rate: float | None = N
 
 def test_more_replicas_than_racks_are_spread_evenly() -> None:
     racks = Racks(brokers("a", "a", "a", "b", "b"))
-    assert racks.fewest_pairs((1, 2, 3, 4)) == 2, "two in each"
-    assert (racks.excess((1, 2, 3, 4)), racks.excess((1, 2, 4, 5))) == (1, 0)
+    assert racks.fewest_pairs((1, 2, 3, 4), None) == 2, "two in each"
+    assert (racks.excess((1, 2, 3, 4), None), racks.excess((1, 2, 4, 5), None)) == (1, 0)
     model = ClusterModel.of(brokers("a", "a", "a", "b", "b"), [partition(0, 1)])
     (move,) = propose(model, SetReplicationFactor(("t",), 4)).moves
     assert sum(broker <= 3 for broker in move.after) == 2

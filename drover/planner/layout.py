@@ -78,10 +78,10 @@ class Layout:
         # Also what stays on dead brokers: nobody else is to hold it.
         kept = [number for number in self.count if number not in self.receives | self.leaving]
         return fair_shares(
-            {number: self.rack[number] for number in self.receivers},
+            {number: self.racks.of(number) for number in (*self.receivers, *kept)},
             [len(replicas) for replicas in self.original],
             self.size,
-            (sum(self.count[number] for number in kept), sum(self.disk[number] for number in kept)),
+            ({number: self.count[number] for number in kept}, {number: self.disk[number] for number in kept}),
             self._unequal_disks(),
         )
 

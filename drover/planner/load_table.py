@@ -156,7 +156,8 @@ class LoadTable:
         layout = self.layout
         return fair_loads(
             load,
-            {number: layout.rack[number] for number in sorted(layout.may_head)},
+            {number: layout.racks.of(number) for number in self.numbers},
+            layout.may_head,
             sorted(layout.may_lead),
             dict(zip(self.numbers, self.held[row].tolist(), strict=True)),
             layout.leaving,

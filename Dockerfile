@@ -4,13 +4,17 @@
 FROM python:3.13.9-slim-bookworm@sha256:b685a4fa58bb19d1814d78a1ec0f0208f351452724f78b20212c984d6e124a34 AS dependencies
 COPY .ci/uv.txt .ci/build.txt ./
 RUN pip install --no-cache-dir --require-hashes -r uv.txt
-ENV UV_PROJECT_ENVIRONMENT=/opt/drover UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy UV_NO_CACHE=1
+# With byte code, since no container may write its own: a health check would compile all that it loads each time.
+ENV UV_PROJECT_ENVIRONMENT=/opt/drover UV_PYTHON_DOWNLOADS=never UV_LINK_MODE=copy UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1
 WORKDIR /source
 COPY pyproject.toml uv.lock ./
-RUN uv sync --frozen --no-dev --no-install-project
+# Such as --build-arg EXTRAS="--extra msk".
+ARG EXTRAS=""
+RUN uv sync --frozen --no-dev --no-install-project ${EXTRAS}
 
 FROM dependencies AS spark-dependencies
-RUN uv sync --frozen --no-dev --no-install-project --extra spark --extra local --extra plots
+ARG EXTRAS=""
+RUN uv sync --frozen --no-dev --no-install-project --extra spark --extra local --extra plots ${EXTRAS}
 
 FROM dependencies AS wheel
 COPY README.md LICENSE NOTICE ./
@@ -22,13 +26,15 @@ COPY spark spark
 RUN uv build --wheel --build-constraints /build.txt --out-dir /wheel
 
 FROM dependencies AS installed
-RUN --mount=from=wheel,source=/wheel,target=/wheel uv pip install --no-deps --python /opt/drover /wheel/*.whl
+COPY --from=wheel /wheel /wheel
+RUN uv pip install --no-deps --python /opt/drover /wheel/*.whl
 
 FROM spark-dependencies AS spark-installed
-RUN --mount=from=wheel,source=/wheel,target=/wheel uv pip install --no-deps --python /opt/drover /wheel/*.whl
-# Spark's connector, verified, and the Java that Spark starts: the container fetches and makes nothing.
+COPY --from=wheel /wheel /wheel
+RUN uv pip install --no-deps --python /opt/drover /wheel/*.whl
+# Spark's jars, verified, and the Java that Spark starts: the container fetches and makes nothing.
 ENV DROVER_CACHE_DIR=/opt/drover-cache
-RUN /opt/drover/bin/drover spark jars && /opt/drover/bin/python -m drover.spark.java_home
+RUN /opt/drover/bin/drover spark jars --msk && /opt/drover/bin/python -m drover.spark.java_home
 
 FROM python:3.13.9-slim-bookworm@sha256:b685a4fa58bb19d1814d78a1ec0f0208f351452724f78b20212c984d6e124a34 AS base
 ARG VERSION=0.1.0

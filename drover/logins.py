@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable
 from typing import Protocol, Self
 
-from drover.errors import DroverError
+from drover.errors import ConfigurationError, DroverError
 
 # The options in which the settings hand these values to the two clients; both clients call them so.
 PASSWORD = "sasl_plain_password"  # noqa: S105 - the name of an option
@@ -63,3 +63,15 @@ class TokenSource(Protocol):
 def kerberos_errors(mechanism: object) -> tuple[type[Exception], ...]:
     """Return what Kerberos' library raises where this SASL mechanism uses it, which no client takes for its own."""
     return (importlib.import_module("gssapi.exceptions").GSSError,) if mechanism == "GSSAPI" else ()
+
+
+def kerberos_principal(section: str) -> str:
+    """Return the name as which Kerberos' library logs in now; it may ask the KDC for a ticket.
+
+    Raises `ConfigurationError`, which names the settings `section`, where there is no ticket.
+    """
+    gssapi = importlib.import_module("gssapi")
+    try:
+        return str(gssapi.Credentials(usage="initiate").name)
+    except kerberos_errors("GSSAPI") as error:
+        raise ConfigurationError(f"{section}: there is no Kerberos ticket ({error})") from error

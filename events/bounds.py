@@ -42,8 +42,8 @@ _UNSEEN = re.compile(
     "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff]"
 )
-# Names of authors do without them.
-_JOINERS = re.compile("[\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+# Names of authors do without them, and without Braille's blank, which is no white space.
+_JOINERS = re.compile("[\u200c\u200d\u2800\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
 
 def fault_of(command: Command) -> str | None:
@@ -85,8 +85,8 @@ def shortened(text: str, most_bytes: int = MAX_DETAIL_BYTES) -> str:
 
 
 def shortened_name(name: str) -> str:
-    """Cut the name of an author to the bounds of `by`, and replace the characters that `by` may not have with `?`."""
-    return shortened(_JOINERS.sub("?", name), MAX_BY_BYTES)
+    """Bring the name of an author within the bounds of `by`: cut, with `?` for characters that it may not have."""
+    return shortened(" ".join(_JOINERS.sub("?", name).split()), MAX_BY_BYTES)
 
 
 def _fault_of_text(name: str, text: str, most_bytes: int) -> str | None:
@@ -103,9 +103,13 @@ def _fault_of_text(name: str, text: str, most_bytes: int) -> str | None:
 
 
 def _fault_of_by(by: str) -> str | None:
-    if by.isascii() or not _JOINERS.search(by):
-        return None
-    return "by has a character that is not shown: two names must not look alike"
+    if not by.isascii() and _JOINERS.search(by):
+        return "by has a character that is not shown: two names must not look alike"
+    if " " in by or not by.isascii():
+        return (
+            None if " ".join(by.split()) == by else "by may have single spaces between its words, and no other blanks"
+        )
+    return None
 
 
 def _fault_of_name(command: Command) -> str | None:

@@ -313,6 +313,18 @@ async def compare_tree(settings: Settings, cluster: str) -> Comparison:
         await store.close()
 
 
+async def exposed_nodes(settings: Settings, cluster: str) -> Mapping[str, tuple[str, ...]]:
+    """Return the nodes of a cluster's tree that others may write, with their ids, if Drover has credentials.
+
+    Only nodes that hold others are looked at: who may write none of these cannot add a request. Raises `StoreError`.
+    """
+    store = ZooKeeperStore(settings.zookeeper.options())
+    try:
+        return await Tree(store, settings.zookeeper.root, cluster, "").exposed_holders()
+    finally:
+        await store.close()
+
+
 def writer_name(settings: Settings) -> str:
     """Return the name of this process for the position node, different at every start."""
     return f"{settings.worker.full_name}-{secrets.token_hex(4)}"

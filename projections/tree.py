@@ -152,16 +152,23 @@ class Tree:
             if path == top or path.startswith(f"{top}/") or top.startswith(f"{path}/")
         )
 
-    async def _exposures(self, present: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-        """Return the nodes that others may change: nodes that hold others first, and all of them if one is exposed.
+    async def exposed_holders(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the root, and the nodes that hold others, that others may change, with their ids.
 
         Nodes above the root are not Drover's: a writer there can make or remove the root only while it is empty.
         """
-        holders = [self._root, *(f"{self.base}{path}" for path in ("", *PARENTS, POSITION_PATH))]
-        exposed = await self._store.exposures(holders)
+        return await self._store.exposures(self._holders)
+
+    @property
+    def _holders(self) -> list[str]:
+        return [self._root, *(f"{self.base}{path}" for path in ("", *PARENTS, POSITION_PATH))]
+
+    async def _exposures(self, present: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+        """Return the nodes that others may change: all are looked at if one that holds others is exposed."""
+        exposed = await self.exposed_holders()
         if not exposed:
             return {}
-        return {**exposed, **await self._store.exposures([path for path in present if path not in holders])}
+        return {**exposed, **await self._store.exposures([path for path in present if path not in self._holders])}
 
     async def claim(self) -> Mapping[str, tuple[str, ...]]:
         """Let only Drover write the exposed nodes, and remove the requests in them; return the exposed nodes.

@@ -5,6 +5,7 @@ start. Spark needs it for nothing that Drover does, so a script in front of that
 """
 
 import shlex
+from collections.abc import Collection
 from pathlib import Path
 
 from drover.jars import cache_directory, find_java
@@ -20,12 +21,12 @@ exec {java} "$@"
 """
 
 
-def java_home() -> Path:
+def java_home(modules: Collection[str] = ()) -> Path:
     """Return a JAVA_HOME whose `bin/java` runs Spark: a script in the user's cache; nothing is installed.
 
-    Raises `ConfigurationError` when there is no Java of 17 or newer.
+    Raises `ConfigurationError` when there is no Java of 17 or newer that has `modules`.
     """
-    java, script = find_java(), _script()
+    java, script = find_java(modules), _script()
     home = script.parents[1]
     if java.absolute() == script.absolute():
         # The parent process runs Spark, too, and has set JAVA_HOME to this script, which must not call itself.

@@ -105,7 +105,13 @@ def _keep_running(
     heart: Heartbeat,
 ) -> None:
     files = options.files
-    session = open_session(APPLICATION, directory=files.directory, master=options.master, settings=options.spark)
+    session = open_session(
+        APPLICATION,
+        directory=files.directory,
+        master=options.master,
+        settings=options.spark,
+        needs=options.source.java,
+    )
     opened: Sequence[Sink] = ()
     try:
         remember_jvm(files, jvm_pid(session))

@@ -3,10 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
 from drover.events.topics import TopicNames
+from drover.settings.java_options import JavaNeeds, java_client_options, java_needs
+from drover.settings.settings import LogSettings
 
 # Spark asks for a partition's end right after reading it, on a connection on which Kafka's consumer already waits for
 # more records: by default 500 ms, once for each partition of every batch.
@@ -18,12 +21,20 @@ class LogSource:
     """The log's Kafka as Spark reaches it.
 
     `client` holds further options of Spark's Kafka source, those of the Java client with `kafka.` in front; passwords
-    may be among them.
+    may be among them. `java` is what they need of Spark's Java.
     """
 
     bootstrap: str
     topics: TopicNames = field(default_factory=TopicNames)
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    java: JavaNeeds = field(default_factory=JavaNeeds)
+
+    @classmethod
+    def of(cls, log: LogSettings) -> Self:
+        """Return the log of these settings. Raises `ConfigurationError` as `java_client_options` does."""
+        options = java_client_options(log.security, "log.security")
+        client = {f"kafka.{name}": value for name, value in options.items()}
+        return cls(log.bootstrap, log.topics, client, java_needs(log.security))
 
     def options(self, topics: tuple[str, ...]) -> dict[str, str]:
         """Return the options of Spark's Kafka source for these topics: all of them, from the first record on."""

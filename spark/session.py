@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from drover.errors import SparkJobError
 from drover.jars import ensure
+from drover.settings.java_options import JavaNeeds
 from drover.spark.java_home import java_home
 from drover.spark.java_process import end_of_java, keep_accumulators_quiet, start_java
 
@@ -60,6 +61,8 @@ LOCAL: Mapping[str, str] = {
     "spark.driver.memory": "1g",
 }
 
+_NO_NEEDS = JavaNeeds()
+
 
 def open_session(
     name: str,
@@ -67,19 +70,20 @@ def open_session(
     directory: Path,
     master: str | None = None,
     settings: Mapping[str, str] | None = None,
+    needs: JavaNeeds = _NO_NEEDS,
 ) -> SparkSession:
     """Open Spark, or take the session that spark-submit has opened for this process.
 
     Downloads the jars of the set `spark` once; resolves nothing at run time. Spark's log is `spark.log` in `directory`,
     Java's output `java.log`; scratch files are below it. `master` defaults to that of spark-submit, else to two threads
-    of this machine; `settings` are Spark's own, and win. Raises `ConfigurationError` for a missing
-    Java or jar, and `SparkJobError` for a Java that does not start.
+    of this machine; `settings` are Spark's own, and win; `needs` is what the login at the log's Kafka needs. Raises
+    `ConfigurationError` for a missing Java or jar, and `SparkJobError` for a Java that does not start.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    jars = ensure("spark")
+    jars = [file for jar_set in ("spark", *needs.jar_sets) for file in ensure(jar_set)]
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if not is_submitted:
-        _prepare_environment()
+        _prepare_environment(needs)
     master = master or (None if is_submitted else LOCAL_MASTER)
     builder: Any = SparkSession.builder.appName(name)
     if master is not None:
@@ -92,7 +96,8 @@ def open_session(
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     }
-    options[_JVM_OPTIONS] = f"{_quiet(directory)} {own.pop(_JVM_OPTIONS, '')}".strip()
+    properties = (f'"-D{name}={value}"' for name, value in needs.system_properties.items())
+    options[_JVM_OPTIONS] = " ".join(filter(None, [_quiet(directory), *properties, own.pop(_JVM_OPTIONS, "")]))
     if not is_submitted:
         scratch = scratch_of_this_process(directory)
         options["spark.local.dir"] = str(scratch)
@@ -186,9 +191,9 @@ def jvm_pid(session: SparkSession) -> int:
     return int(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]  # noqa: SLF001 - Spark tells it nowhere else
 
 
-def _prepare_environment() -> None:
+def _prepare_environment(needs: JavaNeeds) -> None:
     """Set the environment before the JVM starts, since Spark's options for it do not work."""
-    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ["JAVA_HOME"] = str(java_home(needs.modules))
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

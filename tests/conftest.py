@@ -19,6 +19,7 @@ from drover.jars import KAFKA_VERSION
 from drover.local import LocalCluster, one_process_each
 from drover.local import local_cluster as run_local_cluster
 from drover.testing.shared_process import SharedProcess
+from tests.logins import kerberos
 from tests.memory import memory_directory
 from tests.topics import delete_topics
 
@@ -115,8 +116,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupSchedul
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let the longest groups begin first, where several processes share the tests."""
+    """Let the longest groups begin first, where several processes share the tests; leave out what cannot be run."""
     gc.freeze()
+    needing_kerberos = [item for item in items if item.get_closest_marker("kerberos") is not None]
+    if needing_kerberos and kerberos.missing():
+        config.hook.pytest_deselected(items=needing_kerberos)
+        items[:] = [item for item in items if item not in needing_kerberos]
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: group_of(item.path) not in LONGEST_GROUPS)
 
@@ -155,3 +160,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for place, duration_s in sorted(seconds.items(), key=lambda entry: -entry[1]):
         if duration_s >= SHOWN_S:
             terminalreporter.line(f"{duration_s:7.1f} s  {tests[place]:5} tests  {place}")
+    has_stories = "not story" not in terminalreporter.config.option.markexpr
+    if has_stories and any(folder.name == "logins" for folder in folders) and (lacking := kerberos.missing()):
+        said = f"NOT RUN: the stories of Kerberos need {', '.join(lacking)} ({kerberos.REMEDY})"
+        terminalreporter.line(said, yellow=True)

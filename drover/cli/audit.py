@@ -23,7 +23,6 @@ from drover.extras import Extra, require
 from drover.fold.inspection import Summary
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
-from drover.settings.java_options import java_client_options
 from drover.settings.settings import Settings
 from drover.spark.audit.facts import Row
 from drover.spark.audit.parts import AuditSpan, parse_offsets
@@ -216,10 +215,8 @@ async def _open(settings: Settings, wanted: Mapping[int, tuple[int, int]] = _NOT
     from drover.spark.audit.audit_run import Log  # noqa: PLC0415 - see audit
     from drover.spark.log_source import LogSource  # noqa: PLC0415 - see audit
 
-    security = java_client_options(settings.log.security, "log.security")
-    options = {f"kafka.{name}": value for name, value in security.items()}
     return Log(
-        source=LogSource(settings.log.bootstrap, connection.topics, options),
+        source=LogSource.of(settings.log),
         starts=starts,
         ends=ends,
         directory=(Path(settings.spark.directory) / "audit").absolute(),

@@ -16,21 +16,22 @@ from drover.cli.invocation import Invocation, common_options, pass_invocation
 from drover.cli.output import Fit, console, output_option, print_document, say, table
 from drover.cli.throttle import find_throttles
 from drover.client.acls import Part, needs
-from drover.client.doctor import ClusterFacts, Finding, KafkaFacts, LogFacts, Severity, findings
+from drover.client.doctor import INVENTORY, ClusterFacts, Finding, KafkaFacts, LogFacts, Severity, findings
 from drover.client.history import fold_cluster
+from drover.cluster.controller_clock import read_clock_difference
 from drover.cluster.rights import read_rights
-from drover.errors import ClusterError, ConfigurationError, CorruptLogError, LogUnavailableError
+from drover.errors import ClusterError, ConfigurationError, DroverError
 from drover.inventory import NO_LOG_DIRECTORIES
 from drover.journal import topics as own_topics
 from drover.journal.reader import LogReader
 from drover.settings.settings import Settings
+from drover.traits import traits_of
 
 if TYPE_CHECKING:
     from drover.cluster.port import ClusterDriver
 
 TIMEOUT_MS = 10_000
 COLUMNS = ("", "where", "check", "finding", "remedy")
-_FAULTS = (ClusterError, ConfigurationError, LogUnavailableError, CorruptLogError)
 Result = TypeVar("Result")
 
 
@@ -47,7 +48,7 @@ Result = TypeVar("Result")
 @common_options
 @pass_invocation
 def doctor(invocation: Invocation, part: str, output: str, *, strict: bool) -> None:
-    """Check connections, versions, ACLs, topics, clocks, throttles, other balancers and disks; changes nothing.
+    """Check connections, versions, ACLs, topics, clocks, throttles, balancers, disks and ZooKeeper; changes nothing.
 
     Each finding has its remedy. Exit code 1 if there is a problem, for CI: `drover doctor --part worker -o json`.
     """
@@ -89,7 +90,7 @@ class _Gatherer:
         """Return what `read` returns, or `otherwise` with the reason noted."""
         try:
             return await read()
-        except _FAULTS as error:
+        except DroverError as error:
             self.unread[check] = str(error)
             return otherwise
 
@@ -112,7 +113,8 @@ async def _log_facts(settings: Settings) -> LogFacts:
         topic_findings = await gatherer.read("topics", lambda: own_topics.check(connection), nothing)
         newest_ms = await gatherer.read("clocks", lambda: _newest_ms(settings), None)
         directories = await gatherer.read("disks", lambda: driver.log_directories(()), NO_LOG_DIRECTORIES)
-    kafka = replace(kafka, rights=rights)
+        ahead_ms = await _clock_ahead_ms(bootstrap, connection.security, kafka, gatherer)
+    kafka = replace(kafka, rights=rights, clock_ahead_ms=ahead_ms)
     return LogFacts(kafka, now_ms, topic_findings, newest_ms, directories.directories)
 
 
@@ -140,10 +142,13 @@ async def _cluster_facts(settings: Settings, name: str) -> ClusterFacts:
             return ClusterFacts(name, kafka)
         reading = functools.partial(read_rights, cluster.bootstrap, security, None)
         rights = await gatherer.read("ACLs", reading, None)
-        inventory = await gatherer.read("inventory", driver.inventory, None)
+        inventory = await gatherer.read(INVENTORY, driver.inventory, None)
+        ahead_ms = await _clock_ahead_ms(cluster.bootstrap, security, kafka, gatherer)
     throttles = await gatherer.read("leftover throttles", lambda: find_throttles(settings, name), None)
     state = await gatherer.read("moves of others", lambda: fold_cluster(settings.log.connection(), name), None)
-    facts = ClusterFacts(name, replace(kafka, rights=rights))
+    no_nodes: Mapping[str, Sequence[str]] = {}
+    exposed = await gatherer.read("ZooKeeper", lambda: _exposed_nodes(settings, name), no_nodes)
+    facts = ClusterFacts(name, replace(kafka, rights=rights, clock_ahead_ms=ahead_ms), exposed=exposed)
     if throttles is not None:
         facts = replace(facts, rates=throttles.rates, entries=throttles.entries)
     if inventory is None:
@@ -152,10 +157,28 @@ async def _cluster_facts(settings: Settings, name: str) -> ClusterFacts:
     return replace(
         facts,
         topics={key.topic for key in inventory.partitions},
-        unreachable=sorted(inventory.standings.unreachable),
+        unreachable=inventory.standings.unreachable,
+        dead=[number for number, broker in inventory.brokers.items() if not broker.is_alive],
         moves_of_others=() if state is None else [key for key in moving if key not in state.reassignments],
         directories={number: broker.directories or () for number, broker in inventory.brokers.items()},
     )
+
+
+async def _exposed_nodes(settings: Settings, cluster: str) -> Mapping[str, Sequence[str]]:
+    if settings.zookeeper.hosts is None:
+        return {}
+    from drover.projections.projection import exposed_nodes  # noqa: PLC0415 - kazoo is loaded where there is a ZooKeeper
+
+    return await exposed_nodes(settings, cluster)
+
+
+async def _clock_ahead_ms(
+    bootstrap: str, security: Mapping[str, Any], kafka: KafkaFacts, gatherer: _Gatherer
+) -> int | None:
+    traits = traits_of(kafka.versions.values())
+    if traits is None or traits.zookeeper_mode or traits.migrates:
+        return None
+    return await gatherer.read("clocks", lambda: read_clock_difference(bootstrap, security), None)
 
 
 async def _kafka_facts(driver: "ClusterDriver", gatherer: _Gatherer) -> KafkaFacts:

@@ -33,7 +33,6 @@ from drover.errors import ConfigurationError
 from drover.extras import Extra, require
 from drover.journal.connection import LogConnection
 from drover.journal.reader import LogReader
-from drover.settings.java_options import java_client_options
 from drover.settings.settings import Settings, SparkSettings
 from drover.spark.files import JobFiles
 from drover.spark.sinks.sqlite import read_rows, read_standing
@@ -100,11 +99,13 @@ def run(invocation: Invocation, master: str | None, directory: Path | None, *, h
 
 
 @spark.command(example="drover spark jars")
-def jars() -> None:
+@click.option("--msk", is_flag=True, help="Also Amazon's, which AWS_MSK_IAM needs.")
+def jars(*, msk: bool) -> None:
     """Print the files to pass to spark-submit with --jars, separated by commas; downloads them once."""
     from drover.jars import ensure  # noqa: PLC0415 - the other commands need it only with Spark
 
-    say(",".join(map(str, ensure("spark"))))
+    files = [*ensure("spark"), *(ensure("msk") if msk else ())]
+    say(",".join(map(str, files)))
 
 
 async def _check_topics(connection: LogConnection) -> None:
@@ -121,12 +122,9 @@ def _job_options(settings: Settings, master: str | None, directory: Path | None,
     from drover.spark.job import JobOptions  # noqa: PLC0415 - see run
     from drover.spark.log_source import LogSource  # noqa: PLC0415 - see run
 
-    security = java_client_options(settings.log.security, "log.security")
     chosen = settings.spark
     return JobOptions(
-        source=LogSource(
-            settings.log.bootstrap, settings.log.topics, {f"kafka.{name}": value for name, value in security.items()}
-        ),
+        source=LogSource.of(settings.log),
         directory=directory_of(chosen, directory),
         master=master or chosen.master,
         spark=chosen.options,

@@ -19,8 +19,8 @@ from drover.traits import BrokerVersion, traits_of
 
 # A disk of the log that is fuller than this is worth a look: the log is kept for ever.
 LEAST_FREE_SHARE = 0.15
-# Where the log's time is so far ahead of this machine's, times that people type mean something else.
-MOST_AHEAD_MS = 5_000
+# Where clocks differ by more, times that people type mean something else, and what counts in log time is off.
+MOST_DIFFERENCE_MS = 5_000
 FEWEST_BROKERS = 3
 SHOWN_NAMES = 3
 # Topics that show another program which moves replicas by itself, by the beginning of their names.
@@ -71,13 +71,15 @@ class KafkaFacts:
     """The facts about one Kafka.
 
     `failure` says why it could not be reached; nothing else is known then. `versions` lacks the live brokers that did
-    not answer. `unread` holds the reason for each check whose facts could not be read.
+    not answer. `clock_ahead_ms` is the least by which the controller's clock is ahead of this machine's, negative if it
+    is behind, None where Kafka does not say. `unread` holds the reason for each check whose facts could not be read.
     """
 
     failure: str | None = None
     live_brokers: Collection[int] = ()
     versions: Mapping[int, BrokerVersion] = field(default_factory=dict)
     rights: Rights | None = None
+    clock_ahead_ms: int | None = None
     unread: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -97,20 +99,24 @@ class ClusterFacts:
     """The facts about a managed cluster.
 
     `moves_of_others` are those that Kafka lists and the log does not know; `unreachable` brokers live without the
-    listener of the bootstrap servers.
+    listener of the bootstrap servers; `dead` ones are registered, or have replicas. `exposed` are nodes of the tree in
+    ZooKeeper with the ids of others who may write them.
     """
 
     name: str
     kafka: KafkaFacts
     topics: Collection[str] = ()
     unreachable: Collection[int] = ()
+    dead: Collection[int] = ()
     moves_of_others: Collection[TopicPartition] = ()
     rates: Sequence[FoundRates] = ()
     entries: Sequence[FoundEntries] = ()
     directories: Mapping[int, Sequence[LogDirectory]] = field(default_factory=dict)
+    exposed: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 LOG = "log"
+INVENTORY = "inventory"
 
 
 def findings(log: LogFacts, clusters: Sequence[ClusterFacts], needs: Sequence[Need], part: Part) -> tuple[Finding, ...]:
@@ -136,14 +142,8 @@ def _log(log: LogFacts, needs: Sequence[Need], part: Part) -> Iterator[Finding]:
     for finding in log.topic_findings:
         yield _problem(LOG, "topics", finding.detail, finding.remedy)
     yield from _rights(LOG, log.kafka, needs, part)
-    if log.newest_ms is not None and log.newest_ms - log.now_ms > MOST_AHEAD_MS:
-        ahead_s = (log.newest_ms - log.now_ms) / 1000
-        yield _warning(
-            LOG,
-            "clocks",
-            f"the log's newest record is {ahead_s:.0f} s ahead of this machine's clock",
-            "let the brokers and this machine follow the same time servers (NTP)",
-        )
+    if log.newest_ms is not None and log.newest_ms - log.now_ms > MOST_DIFFERENCE_MS:
+        yield _clocks(LOG, "the log's time is", log.newest_ms - log.now_ms)
     yield from _disks(LOG, log.directories, "the log is kept for ever: add disk space, or remove other topics' data")
 
 
@@ -158,16 +158,22 @@ def _cluster(cluster: ClusterFacts, needs: Sequence[Need], part: Part) -> Iterat
         yield _problem(
             name,
             "listeners",
-            f"brokers {_listed(cluster.unreachable)} live without the listener through which Drover connects",
+            f"{_brokers(cluster.unreachable)}: alive without the listener through which Drover connects",
             "add that listener, or give Drover a bootstrap that all brokers offer",
+        )
+    if cluster.dead:
+        yield _warning(
+            name,
+            "brokers",
+            f"Kafka calls {_brokers(cluster.dead)} dead",
+            "start what can be started; `drover plan drain` moves replicas away from dead brokers, too",
         )
     yield from _balancers(cluster)
     if cluster.moves_of_others:
         yield _warning(
             name,
             "moves of others",
-            f"{len(cluster.moves_of_others)} partitions are moved by somebody else, such as "
-            f"{_listed(map(str, sorted(cluster.moves_of_others)))}",
+            f"somebody else moves {_listed(map(str, sorted(cluster.moves_of_others)))}",
             "wait until they have ended; `drover status` shows them, and leaves them alone",
         )
     left = [f"broker {row.broker}" for row in cluster.rates if row.whose is Whose.LEFTOVER]
@@ -180,6 +186,14 @@ def _cluster(cluster: ClusterFacts, needs: Sequence[Need], part: Part) -> Iterat
             f'drover throttle clean --cluster {name} --reason "left over"',
         )
     yield from _disks(name, cluster.directories, None)
+    if cluster.exposed:
+        others = ", ".join(sorted(set().union(*cluster.exposed.values())))
+        yield _problem(
+            name,
+            "ZooKeeper",
+            f"{_listed(sorted(cluster.exposed))} may be written by {others}, who can command Drover there",
+            "`drover zookeeper run` with these credentials claims the tree; if it may not, remove the tree",
+        )
 
 
 def _kafka(place: str, kafka: KafkaFacts) -> Iterator[Finding]:
@@ -189,7 +203,7 @@ def _kafka(place: str, kafka: KafkaFacts) -> Iterator[Finding]:
         yield _problem(
             place,
             "listeners",
-            f"brokers {_listed(silent)} are alive, and this machine gets no answer at their advertised addresses",
+            f"Kafka calls {_brokers(silent)} alive, and this machine gets no answer from there",
             "let this machine reach advertised.listeners of every broker: names, ports, firewalls and certificates",
         )
     traits = traits_of(kafka.versions.values())
@@ -204,8 +218,14 @@ def _kafka(place: str, kafka: KafkaFacts) -> Iterator[Finding]:
             f"the brokers run Kafka {traits.kafka}, so that Drover is careful where releases differ",
             "finish an upgrade that is under way, `metadata.version` included; or upgrade Drover",
         )
-    for check, why in kafka.unread.items():
-        yield _warning(place, check, f"this could not be looked at: {why}", "correct that, and ask again")
+    ahead_ms = kafka.clock_ahead_ms
+    if ahead_ms is not None and abs(ahead_ms) > MOST_DIFFERENCE_MS:
+        yield _clocks(place, "the controller's clock is", ahead_ms)
+    for why in dict.fromkeys(kafka.unread.values()):
+        checks = [check for check, reason in kafka.unread.items() if reason == why]
+        # Without an inventory there are no plans and no moves.
+        make = _problem if INVENTORY in checks else _warning
+        yield make(place, ", ".join(checks), f"this could not be looked at: {why}", "correct that, and ask again")
 
 
 def _rights(place: str, kafka: KafkaFacts, needs: Sequence[Need], part: Part) -> Iterator[Finding]:
@@ -268,12 +288,25 @@ def _unreached(place: str, why: str) -> Finding:
     return _problem(place, "connection", why, f"correct {settings} in the settings; `drover config check` checks files")
 
 
+def _clocks(place: str, whose: str, ahead_ms: int) -> Finding:
+    return _warning(
+        place,
+        "clocks",
+        f"{whose} {abs(ahead_ms) / 1000:.0f} s {'ahead of' if ahead_ms > 0 else 'behind'} this machine's",
+        "let the brokers, the controllers and this machine follow the same time servers (NTP)",
+    )
+
+
 def _problem(place: str, check: str, detail: str, remedy: str) -> Finding:
     return Finding(place, check, Severity.PROBLEM, detail, remedy)
 
 
 def _warning(place: str, check: str, detail: str, remedy: str) -> Finding:
     return Finding(place, check, Severity.WARNING, detail, remedy)
+
+
+def _brokers(numbers: Collection[int]) -> str:
+    return f"{'broker' if len(numbers) == 1 else 'brokers'} {_listed(sorted(numbers))}"
 
 
 def _listed(names: Any) -> str:

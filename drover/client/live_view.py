@@ -68,8 +68,9 @@ async def look(connection: LogConnection, cluster: str | None = None) -> View:
 async def watch(connection: LogConnection, cluster: str | None, pause_s: float) -> AsyncGenerator[View, None]:
     """Yield the view after each new record, and at least every `pause_s` seconds.
 
-    Never ends; close the generator. `news` holds every batch since the last view, no matter how long the caller took.
-    Samples of moves that have ended are forgotten after a while, because the view may be used for days.
+    Never ends; close the generator. The first view has everything that `look` reads. `news` holds every batch since the
+    last view, no matter how long the caller took. Samples of moves that have ended are forgotten after a while, because
+    the view may be used for days.
     """
     async with (
         LogReader(connection) as log_reader,
@@ -78,11 +79,14 @@ async def watch(connection: LogConnection, cluster: str | None, pause_s: float) 
     ):
         view = await _opened(log_reader, connection, cluster)
         starts = await _read_samples(sample_reader, connection, view)
+        waiting_commands = Waiting()
+        # Before the first view, which would else look as if nothing was to come.
+        await _count_undecided(end_reader, connection, view, waiting_commands)
         fresh = asyncio.Event()
         following = (
             asyncio.create_task(_follow(log_reader, connection, view, fresh)),
             asyncio.create_task(_follow_samples(sample_reader, connection, view, starts)),
-            asyncio.create_task(_keep_counting(end_reader, connection, view)),
+            asyncio.create_task(_keep_counting(end_reader, connection, view, waiting_commands)),
         )
         forgotten_ms = 0
         try:
@@ -144,11 +148,10 @@ async def _count_undecided(reader: LogReader, connection: LogConnection, view: V
     view.undecided.update({shard: sum(counts[topic, shard] for topic in connection.topics.commands) for shard in folds})
 
 
-async def _keep_counting(reader: LogReader, connection: LogConnection, view: View) -> None:
-    waiting = Waiting()
+async def _keep_counting(reader: LogReader, connection: LogConnection, view: View, waiting: Waiting) -> None:
     while True:
-        await _count_undecided(reader, connection, view, waiting)
         await asyncio.sleep(UNDECIDED_S)
+        await _count_undecided(reader, connection, view, waiting)
 
 
 async def signs_of_life(connection: LogConnection) -> View:

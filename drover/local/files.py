@@ -18,6 +18,7 @@ from drover.local.layout import (
     Layout,
     random_id,
 )
+from drover.settings.trusted_files import write_own
 
 
 def check_directory(layout: Layout) -> None:
@@ -76,10 +77,9 @@ def write_config(layout: Layout, spec: ClusterSpec) -> None:
 
     In a secure cluster it is the worker's file, and every other user has a file beside it.
     """
-    if spec.secure:
-        for user in (OPERATOR, ADMIN):
-            layout.user_config_file(user).write_text(settings.drover_settings(spec, layout, user), encoding="utf-8")
-    layout.config_file.write_text(settings.drover_settings(spec, layout, WORKER), encoding="utf-8")
+    users = {layout.user_config_file(user): user for user in (OPERATOR, ADMIN)} if spec.secure else {}
+    for file, user in {**users, layout.config_file: WORKER}.items():
+        write_own(file, settings.drover_settings(spec, layout, user))
 
 
 def is_formatted(layout: Layout) -> bool:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from drover.events.partitions import TopicPartition
-from drover.reconcile.observations import METADATA_LAG_MS, CachedObservation
+from drover.reconcile.observations import METADATA_LAG_MS, MOST_METADATA_LAG_MS, CachedObservation
 
 CONFIRM_AFTER_MS = METADATA_LAG_MS
+CERTAIN_AFTER_MS = MOST_METADATA_LAG_MS
 
 
 class Debounce:

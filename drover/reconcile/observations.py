@@ -4,7 +4,7 @@ Times are monotonic.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import Enum
 from itertools import islice, takewhile
@@ -19,13 +19,17 @@ from drover.inventory import LogDirectory
 FRESH_MS = 2000
 # A step starts only on a younger observation, so that it sees what other clients have just changed.
 FRESH_TO_START_MS = 500
-# How long brokers' metadata may lag behind the controller.
+# How long brokers' metadata usually lags behind the controller.
 METADATA_LAG_MS = 2000
+# No broker's metadata is older than this. In KRaft mode a broker answers with what it has applied, and a thousand
+# replicas to make or delete take it many seconds; what comes after waits for them (Kafka's BrokerMetadataPublisher).
+MOST_METADATA_LAG_MS = 30_000
 # Beyond so many observations, those that are no longer fresh are dropped, some at a time.
 _KEEP = 20_000
 _DROP = 1000
-# Replica lists of a partition, and until when (monotonic) an observation of each may be old, the latest last.
-_Noted = tuple[tuple[tuple[int, ...], int], ...]
+# Replica lists of a partition, the latest last: each with the time until which (monotonic) an observation of it may be
+# old, and with the id of the topic's incarnation, None if that was not seen.
+_Noted = tuple[tuple[tuple[int, ...], int, str | None], ...]
 # Not a plain dict: its first entry takes longer to find with every entry that was dropped before it.
 _Lists = OrderedDict[TopicPartition, _Noted]
 
@@ -91,9 +95,9 @@ class ObservationCache:
         """Store an observation, and return it without the partitions whose facts are outdated.
 
         Facts are outdated if the observation began before the partition's last call ended. So they are if it began
-        within `METADATA_LAG_MS` after one of these and shows the time before it: a call left a list (`call_made`) or
-        replaced one (`call_replaced`), a move with a merged list ended, an election replaced a leader
-        (`leader_replaced`).
+        soon after one of these and shows the time before it: within `METADATA_LAG_MS` after a call left a list
+        (`call_made`) or an election replaced a leader (`leader_replaced`), within `MOST_METADATA_LAG_MS` after a call
+        replaced a list (`call_replaced`) or a move with a merged list ended.
         """
         self.see_live(observation.live_brokers, observation.ended_ms)
         self._see_unreachable(self.unreachable | unreachable_brokers(self.live, observation.partitions.values()))
@@ -129,7 +133,7 @@ class ObservationCache:
         different = before ^ listed
         for key in before & different:
             if (merged := _never_left(self.moves[key])) is not None:
-                _note(self._merged, key, merged, ended_ms)
+                self._note(self._merged, key, merged, ended_ms, MOST_METADATA_LAG_MS)
         self.moves, self._listed, self.begun = moves, listed, different & listed
 
     def outdated(self, observation: Observation) -> frozenset[TopicPartition]:
@@ -238,15 +242,19 @@ class ObservationCache:
         The next accepted call that changes the list ends that. `ended_ms` is monotonic, as everywhere here.
         """
         self._made.pop(key, None)
-        _note(self._made, key, replicas, ended_ms)
+        self._note(self._made, key, replicas, ended_ms, METADATA_LAG_MS)
 
-    def call_replaced(self, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int) -> None:
-        """Note a list that the controller has replaced: for `METADATA_LAG_MS` an observation of it is stale.
+    def call_replaced(
+        self, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int, *, is_certain: bool = True
+    ) -> None:
+        """Note a list that the controller has replaced: for `MOST_METADATA_LAG_MS` an observation of it is stale.
 
-        It still counts while the partition is moving, since the lists before and during a shrink may be the same. The
-        next accepted call that changes the list ends that. `ended_ms` is monotonic.
+        Where the answer was lost, so that it is not certain, for `METADATA_LAG_MS` only: the list may still be there.
+        It counts while the partition is moving, since the lists before and during a shrink may be the same. The next
+        accepted call that changes the list ends that. `ended_ms` is monotonic.
         """
-        _note(self._replaced, key, replicas, ended_ms)
+        lag_ms = MOST_METADATA_LAG_MS if is_certain else METADATA_LAG_MS
+        self._note(self._replaced, key, replicas, ended_ms, lag_ms)
 
     def leader_replaced(self, key: TopicPartition, leader: int, ended_ms: int) -> None:
         """Note the leader until an election: for `METADATA_LAG_MS` an observation that shows it is stale.
@@ -262,13 +270,23 @@ class ObservationCache:
         leader, until_ms = self._led.get(key, (None, 0))
         if started_ms < until_ms and facts.leader == leader:
             return True
-        for made, until_ms in self._made.get(key, ()):
-            if started_ms < until_ms and facts.replicas != made:
-                return True
+        if any(facts.replicas != made for made in _in_force(self._made, key, facts, started_ms)):
+            return True
         if facts.move is not None:
             return False
-        noted = (*self._replaced.get(key, ()), *self._merged.get(key, ()))
-        return any(started_ms < until_ms and facts.replicas == old for old, until_ms in noted)
+        return any(
+            facts.replicas == old
+            for lists in (self._replaced, self._merged)
+            for old in _in_force(lists, key, facts, started_ms)
+        )
+
+    def _note(self, lists: _Lists, key: TopicPartition, replicas: tuple[int, ...], now_ms: int, lag_ms: int) -> None:
+        """Note a list for as long as metadata may be old, and drop the lists for which that time is over."""
+        others = (other for other in lists.get(key, ()) if other[1] > now_ms and other[0] != replicas)
+        lists[key] = (*others, (replicas, now_ms + lag_ms, self._topic_ids.get(key.topic)))
+        lists.move_to_end(key)
+        while next(iter(lists.values()))[-1][1] < now_ms:
+            lists.popitem(last=False)
 
     def predecessor_calls(self, key: TopicPartition, until_ms: int) -> None:
         """Ignore observations that begin before this time: a predecessor's call may be under way until then."""
@@ -306,10 +324,8 @@ def _never_left(move: Move) -> tuple[int, ...] | None:
     return move.replicas if move.adding and move.removing else None
 
 
-def _note(lists: _Lists, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int) -> None:
-    """Note a list for as long as metadata may be old, and drop the lists for which that time is over."""
-    others = ((old, until_ms) for old, until_ms in lists.get(key, ()) if until_ms > ended_ms and old != replicas)
-    lists[key] = (*others, (replicas, ended_ms + METADATA_LAG_MS))
-    lists.move_to_end(key)
-    while next(iter(lists.values()))[-1][1] < ended_ms:
-        lists.popitem(last=False)
+def _in_force(lists: _Lists, key: TopicPartition, facts: PartitionFacts, started_ms: int) -> Iterator[tuple[int, ...]]:
+    """Yield the noted lists that count for an observation of this incarnation of the topic that began at this time."""
+    for replicas, until_ms, topic_id in lists.get(key, ()):
+        if started_ms < until_ms and topic_id in {None, facts.topic_id}:
+            yield replicas

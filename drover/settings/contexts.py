@@ -4,13 +4,13 @@ They are `contexts/NAME.toml` in the user's configuration directory, and the fil
 one in use.
 """
 
-import os
 import re
 from pathlib import Path
 
 import platformdirs
 
 from drover.errors import ConfigurationError
+from drover.settings.trusted_files import read_trusted, write_own
 from drover.text_files import decode_text
 
 SUFFIX = ".toml"
@@ -49,7 +49,7 @@ def context_in_use() -> str | None:
         return None
     file = directory / "context"
     try:
-        return decode_text(file.read_bytes()).strip() or None
+        return decode_text(read_trusted(file, "the file")).strip() or None
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
@@ -83,10 +83,7 @@ def use_context(name: str | None) -> None:
             f"there is no context {name} (there are: {known}); make it with `drover config init --context {name}`"
         )
     directory.mkdir(parents=True, exist_ok=True)
-    # Written beside it and moved, so that no command reads half a name.
-    written = directory / f"context.{os.getpid()}"
-    written.write_text(f"{name}\n", encoding="utf-8")
-    written.replace(directory / "context")
+    write_own(directory / "context", f"{name}\n")
 
 
 def _directory() -> Path:

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from drover.errors import ConfigurationError
+from drover.logins import kerberos_principal
 from drover.settings.security import Security
 
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -15,6 +17,35 @@ KERBEROS_MODULE = "com.sun.security.auth.module.Krb5LoginModule"
 AWS_MODULE = "software.amazon.msk.auth.iam.IAMLoginModule"
 AWS_HANDLER = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
 JAAS = "sasl.jaas.config"
+# What Kerberos' own library reads, and Java does not.
+_KERBEROS_FILE, _KEY_TABLE = "KRB5_CONFIG", "KRB5_CLIENT_KTNAME"
+
+
+@dataclass(frozen=True, slots=True)
+class JavaNeeds:
+    """What a login needs of the Java process, beside the properties of its Kafka client.
+
+    `modules` are those of Java that not every runtime has, `jar_sets` the names of locked sets of jars.
+    """
+
+    system_properties: Mapping[str, str] = field(default_factory=dict)
+    modules: tuple[str, ...] = ()
+    jar_sets: tuple[str, ...] = ()
+
+
+def java_needs(security: Security) -> JavaNeeds:
+    """Return what the login of these settings needs of the Java process."""
+    match security.sasl_mechanism:
+        case "GSSAPI":
+            # Kerberos' library takes a list of files there, and Java the first.
+            file = os.environ.get(_KERBEROS_FILE, "").split(":")[0]
+            properties = {"java.security.krb5.conf": file} if file else {}
+            return JavaNeeds(properties, modules=("jdk.security.jgss",))
+        case "AWS_MSK_IAM":
+            # Read where the name of a broker does not hold its region.
+            return JavaNeeds({"aws.region": str(security.aws_region)}, jar_sets=("msk",))
+        case _:
+            return JavaNeeds()
 
 
 def java_client_options(security: Security, section: str) -> dict[str, str]:
@@ -22,7 +53,7 @@ def java_client_options(security: Security, section: str) -> dict[str, str]:
 
     Raises `ConfigurationError` for an unusable file, and for a way to log in that this client does not have; `section`
     names these settings in the message. Every key is passed in PKCS #8, unencrypted, because the Java client reads no
-    other form. AWS_MSK_IAM needs Amazon's jar beside the client.
+    other form. `java_needs` says what the process needs beside them.
     """
     options: dict[str, str] = {"security.protocol": security.security_protocol}
     if security.uses_sasl:
@@ -51,7 +82,7 @@ def _login(security: Security, section: str) -> dict[str, str]:
         case "GSSAPI":
             return {
                 "sasl.mechanism": mechanism,
-                JAAS: jaas(KERBEROS_MODULE, {"useTicketCache": "true"}),
+                JAAS: jaas(KERBEROS_MODULE, _ticket(section)),
                 "sasl.kerberos.service.name": security.kerberos_service_name,
             }
         case _:
@@ -61,6 +92,21 @@ def _login(security: Security, section: str) -> dict[str, str]:
                 "password": str(security.sasl_password(section)),
             }
             return {"sasl.mechanism": mechanism, JAAS: jaas(module, user)}
+
+
+def _ticket(section: str) -> dict[str, str]:
+    """Return where the ticket comes from: the key table of the environment, else the ticket cache."""
+    key_table = os.environ.get(_KEY_TABLE, "").removeprefix("FILE:")
+    if not key_table or not Path(key_table).exists():
+        return {"useTicketCache": "true", "doNotPrompt": "true"}
+    # Not both: Kafka's client would renew the ticket of the cache with kinit, and end when that does not work.
+    return {
+        "useKeyTab": "true",
+        "storeKey": "true",
+        "doNotPrompt": "true",
+        "keyTab": str(Path(key_table).absolute()),
+        "principal": kerberos_principal(section),
+    }
 
 
 def _token(security: Security, section: str) -> dict[str, str]:

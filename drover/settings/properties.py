@@ -25,6 +25,7 @@ from drover.settings.java_options import (
     PLAIN_MODULE,
     SCRAM_MODULE,
 )
+from drover.settings.trusted_files import read_trusted
 
 _HANDLERS = {OAUTH_HANDLER, "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler"}
 _JAAS = re.compile(
@@ -115,7 +116,7 @@ def _parsed(file: Path) -> tuple[dict[str, str], dict[str, int]]:
     values: dict[str, str] = {}
     lines: dict[str, int] = {}
     try:
-        content = file.read_bytes()
+        content = read_trusted(file, "the properties file")
         number = 1
         for part in javaproperties.parse(io.BytesIO(content)):
             if isinstance(part, javaproperties.KeyValue):

@@ -8,7 +8,6 @@ import dataclasses
 import enum
 import os
 import re
-import stat
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from drover.errors import ConfigurationError
 from drover.events.commands import is_cluster_name
 from drover.settings.contexts import file_of_context_in_use, users_directory
 from drover.settings.settings import Settings
+from drover.settings.trusted_files import read_trusted
 from drover.settings.variables import (
     CLUSTERS,
     LOG,
@@ -37,12 +37,7 @@ from drover.state.limit_names import HEALING, find, of_section
 from drover.text_files import decode_text
 
 CONFIG_VARIABLE = "DROVER_CONFIG"
-OWNER_VARIABLE = "DROVER_CONFIG_OWNER"
-MODE_VARIABLE = "DROVER_CONFIG_MODE"
 FILE_NAME = "drover.toml"
-ANY = "any"
-# The machine's administrator, who may own the file besides the current user.
-TRUSTED_OWNERS = frozenset({0})
 # The tables that TOML makes of unquoted names with dots, such as those of KIP-435 and Cruise Control.
 _DOTTED = frozenset({"broker", "kafka", "max", "num", "reassignment"})
 _EXPECTED = {str: "text, in quotes", bool: "true or false", int: "an integer", float: "a number"}
@@ -116,37 +111,12 @@ def find_file(config: Path | None) -> Path | None:
 
 def _content(file: Path) -> bytes:
     try:
-        with file.open("rb") as stream:
-            # Check the opened file, because another one may take its name at any time.
-            _check_owner(file, os.fstat(stream.fileno()))
-            return stream.read()
+        return read_trusted(file, "the settings file")
     except OSError as error:
         raise ConfigurationError(
             f"the settings file {file} cannot be read ({error.strerror}); "
             f"name another with --config or {CONFIG_VARIABLE}"
         ) from error
-
-
-def _check_owner(file: Path, status: os.stat_result) -> None:
-    """Refuse a file that others could have put there, also if it is named: it says where commands go.
-
-    `DROVER_CONFIG_OWNER` names one more user who may own it, or `any`. `DROVER_CONFIG_MODE=any` takes a file that
-    its group or anybody may write: some mounts show every file as one.
-    """
-    where = f"the settings file {file.absolute()} is not used, because"
-    writers = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) if stat.S_ISREG(status.st_mode) else 0
-    if writers and os.environ.get(MODE_VARIABLE) != ANY:
-        who = "anybody" if writers & stat.S_IWOTH else "its group"
-        raise ConfigurationError(
-            f"{where} {who} may write it: chmod go-w {file}. On a mount where chmod has no effect, copy the file to "
-            f"another file system, or set {MODE_VARIABLE}={ANY} if you trust everybody who can write to that mount"
-        )
-    trusted = os.environ.get(OWNER_VARIABLE, "")
-    if status.st_uid not in {os.geteuid(), *TRUSTED_OWNERS} and trusted not in {ANY, str(status.st_uid)}:
-        raise ConfigurationError(
-            f"{where} it belongs to user {status.st_uid}: make it yours or root's, or set "
-            f"{OWNER_VARIABLE}={status.st_uid} if that user may say where your commands go"
-        )
 
 
 def _parsed(path: Path | None, content: bytes) -> tuple[SettingsFile, dict[str, Any]]:

@@ -25,10 +25,6 @@ MAX_CHANNELS = 200
 VERSION_DIGITS = 15
 
 
-class TooManyChannelsError(Exception):
-    """Too many different queries are being followed; another one is refused for now."""
-
-
 def encode_event(name: str, data: Document, id_: str | None = None) -> bytes:
     """Encode a server-sent event; JSON has no line breaks, so that the data is one line."""
     head = "" if id_ is None else f"id: {id_}\n"
@@ -46,6 +42,7 @@ class Channel:
     viewers: int = 0
     idle_since_s: float = 0.0
     fresh: asyncio.Event = field(default_factory=asyncio.Event)
+    is_ended: bool = False
     _snapshot: bytes | None = None
     _kept_bytes: int = 0
 
@@ -102,6 +99,11 @@ class Channel:
             self._snapshot = encode_event("snapshot", self.document, self._id)
         return self._snapshot
 
+    def end(self) -> None:
+        """Tell the viewers that nothing follows; each may ask for its query again."""
+        self.is_ended = True
+        self.fresh.set()
+
     def viewer(self) -> AbstractContextManager[None]:
         """Count a viewer for the length of a block."""
         return _counted(self)
@@ -118,9 +120,9 @@ class Channels:
     _opened: int = 0
 
     def channel(self, query: Query) -> Channel:
-        """Return the channel of a query; the one that has been idle longest may have to go for it.
+        """Return the channel of a query; while too many are followed, another one ends for it.
 
-        A view without a filter gets a channel even while too many filters are followed. Raises `TooManyChannelsError`.
+        Views with a filter end no views without one, nor the other way round.
         """
         channel = self._channels.get(query)
         if channel is None:
@@ -134,10 +136,10 @@ class Channels:
         if len(alike) < MAX_CHANNELS:
             return
         idle = [other for other, channel in alike.items() if not channel.viewers]
-        if not idle:
-            raise TooManyChannelsError
-        # One that was just opened has not been idle yet; its viewer may be on the way.
-        del self._channels[min(idle, key=lambda other: alike[other].idle_since_s or math.inf)]
+        # One that was just opened has not been idle yet; its viewer may be on the way. Where none is idle, the one that
+        # was opened first goes, so that nobody can keep others out.
+        last = min(idle, key=lambda other: alike[other].idle_since_s or math.inf, default=next(iter(alike)))
+        self._channels.pop(last).end()
 
     def refresh(self, now_s: float) -> None:
         """Compute every channel anew, and forget those that have had no viewers for a while."""

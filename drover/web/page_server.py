@@ -16,13 +16,12 @@ from drover.web.guards import LOOPBACK
 from drover.web.identity import LOOPBACK_NETWORKS, Authorizer, Network
 from drover.web.page_state import PageState
 from drover.web.past import Past
-from drover.web.server import Server, Telemetry
+from drover.web.server import MAX_VIEWERS, Server, Telemetry
 from drover.web.sources import Sources
 from drover.web.surveys import Looking, Surveys
 from drover.web.writes import Writes, sender
 
 SHUTDOWN_S = 1.0
-# More than there may be viewers, so that there is room for other requests.
 MAX_CONNECTIONS = 1500
 MAX_CONNECTIONS_PER_PEER = 100
 
@@ -72,7 +71,10 @@ async def serving(
     writes = None if authorizer is None else Writes(page, authorizer, sender(connection))
     surveys = None if looking is None else Surveys(page, looking)
     names = {*LOOPBACK, *(name.lower() for name in hosts), _host_name(address[0])}
-    server = Server(page, Past(partial(travel, connection)), __version__, telemetry, names, writes, surveys, proxies)
+    past = Past(partial(travel, connection))
+    # A third of the connections is left for other requests.
+    most_viewers = min(MAX_VIEWERS, places(MAX_CONNECTIONS) * 2 // 3)
+    server = Server(page, past, __version__, telemetry, names, writes, surveys, proxies, most_viewers)
     # Bind first, so that an unusable address is reported before the log is read.
     async with listening(server, *address) as port:
         following = asyncio.create_task(Sources(connection, page).run())

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from drover.errors import ConfigurationError, LogUnavailableError
 from drover.time_limits import time_limit
 from drover.web.assets import Asset, make_asset, read_assets
 from drover.web.bodies import Reply, SlowBodyError
-from drover.web.channels import Channel, TooManyChannelsError, encode_event
+from drover.web.channels import Channel, encode_event
 from drover.web.documents import document
 from drover.web.guards import LOOPBACK, Handler, add_headers, host_guard, send_while_taken, site_guard, taken
 from drover.web.identity import LOOPBACK_NETWORKS, Denied, Network, is_within
@@ -42,6 +42,8 @@ class Server:
     """Answers the requests of the page; `telemetry` reads Spark's tables and may block.
 
     Without `writes` it is read-only: there is no route for commands. Many clients may be behind each of the `proxies`.
+    While there are `most_viewers`, the one that has followed its view longest is cut off for a new one; its browser
+    reconnects.
     """
 
     page: PageState
@@ -52,6 +54,9 @@ class Server:
     writes: Writes | None = None
     surveys: Surveys | None = None
     proxies: Sequence[Network] = LOOPBACK_NETWORKS
+    most_viewers: int = MAX_VIEWERS
+    # The connections of the viewers, that which came first before the others.
+    _viewers: dict[asyncio.Transport, None] = field(default_factory=dict)
     _assets: dict[str, Asset] = field(default_factory=read_assets)
     _page: Asset = field(init=False)
 
@@ -109,25 +114,33 @@ class Server:
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         query = parse_query(request.query)
-        if self.page.channels.viewers >= MAX_VIEWERS:
-            return _error(503, f"{MAX_VIEWERS} viewers are connected already: try again later")
         response = web.StreamResponse(
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         # A viewer may leave at any time, even before the first byte.
-        with self.page.channels.viewer(), contextlib.suppress(ConnectionError):
+        with contextlib.suppress(ConnectionError), self._viewer(request):
             await self._ready(request, response)
-            try:
-                channel = self.page.channels.channel(query)
-            except TooManyChannelsError:
-                # The response has begun, so it can only end. The browser reconnects, and is then refused.
-                if response.prepared:
-                    return response
-                raise
             if not response.prepared:
                 await response.prepare(request)
-            await self._follow(request, response, channel)
+            await self._follow(request, response, self.page.channels.channel(query))
         return response
+
+    @contextlib.contextmanager
+    def _viewer(self, request: web.Request) -> Iterator[None]:
+        """Take a viewer's place for the length of a block."""
+        transport = request.transport
+        if transport is None:
+            raise ConnectionResetError
+        if len(self._viewers) >= self.most_viewers:
+            first = next(iter(self._viewers))
+            del self._viewers[first]
+            first.abort()
+        self._viewers[transport] = None
+        try:
+            with self.page.channels.viewer():
+                yield
+        finally:
+            self._viewers.pop(transport, None)
 
     async def _follow(self, request: web.Request, response: web.StreamResponse, channel: Channel) -> None:
         version = channel.version_of(request.headers.get("Last-Event-ID") or request.query.get("after"))
@@ -135,7 +148,7 @@ class Server:
             # One guard for the whole stream, because a task per write would cost as much as the write.
             async with taken(request):
                 await response.write(RETRY)
-                while True:
+                while not channel.is_ended:
                     fresh, news, version = channel.fresh, channel.since(version), channel.version
                     # A heartbeat with every piece, so that viewers can tell how fresh the figures are.
                     await response.write(news + encode_event("beat", self.page.standing))
@@ -222,8 +235,6 @@ async def _say_errors(request: web.Request, handler: Callable[[web.Request], Any
         return _error(400, str(error))
     except ConfigurationError as error:
         return _error(404, str(error))
-    except TooManyChannelsError:
-        return _error(503, "too many different filters are being followed; try again in a minute")
     except SlowBodyError as error:
         return _error(408, str(error))
     except (LogUnavailableError, TooManyQuestionsError) as error:

@@ -45,7 +45,13 @@ class Log:
         """
         topic = self.source.topics.events
         try:
-            session = open_session("drover audit", directory=self.directory, master=self.master, settings=self.settings)
+            session = open_session(
+                "drover audit",
+                directory=self.directory,
+                master=self.master,
+                settings=self.settings,
+                needs=self.source.java,
+            )
         except OSError as error:
             raise ConfigurationError(
                 f"{error.filename or self.directory} cannot be used ({error.strerror}): the audit keeps its files in "

@@ -12,7 +12,7 @@ from drover.events.partitions import TopicPartition
 from drover.facts import Move, Observation, PartitionFacts
 from drover.reconcile.debounce import Debounce
 from drover.reconcile.moves.copy_sizes import CopySizes
-from drover.reconcile.observations import FRESH_MS, METADATA_LAG_MS, CallEffect, ObservationCache
+from drover.reconcile.observations import FRESH_MS, METADATA_LAG_MS, MOST_METADATA_LAG_MS, CallEffect, ObservationCache
 
 KEY = TopicPartition("orders", 0)
 SEEN = PartitionFacts("id", 1, (1, 2, 3), (1, 2, 3))
@@ -65,11 +65,25 @@ def test_the_list_that_an_accepted_call_replaced_does_not_count_while_metadata_l
     assert not observed.see(observation(1000, 1010)).partitions
     moving = structs.replace(SEEN, move=Move(SEEN.replicas, (), (3,)))
     assert observed.see(replace(observation(1000, 1010), partitions={KEY: moving})).partitions
-    assert observed.see(observation(100 + METADATA_LAG_MS, 2200)).partitions
-    observed.call_replaced(KEY, SEEN.replicas, 3000)
+    assert observed.see(observation(100 + MOST_METADATA_LAG_MS, 30_200)).partitions
+    observed.call_replaced(KEY, SEEN.replicas, 31_000, is_certain=False)
+    assert not observed.see(observation(31_010, 31_020)).partitions
+    assert observed.see(observation(31_000 + METADATA_LAG_MS, 33_010)).partitions, "perhaps it was not replaced"
+    observed.call_replaced(KEY, SEEN.replicas, 31_000)
     observed.call_starts(KEY)
-    observed.call_ends(KEY, 3100)
-    assert observed.see(observation(3100, 3200)).partitions
+    observed.call_ends(KEY, 31_100)
+    assert observed.see(observation(31_100, 31_200)).partitions
+
+
+def test_lists_of_an_incarnation_say_nothing_about_the_next_one_of_the_topic() -> None:
+    observed = ObservationCache()
+    assert observed.see(observation(0, 10)).partitions
+    observed.call_made(KEY, (3, 2, 1), 100)
+    observed.call_replaced(KEY, SEEN.replicas, 100)
+    assert not observed.see(observation(200, 210)).partitions
+    anew = structs.replace(SEEN, topic_id="another")
+    for started_ms in (300, 400):
+        assert observed.see(replace(observation(started_ms, started_ms + 10), partitions={KEY: anew})).partitions
 
 
 @pytest.mark.parametrize(
@@ -86,7 +100,7 @@ def test_what_was_known_before_a_call_holds_on_where_the_call_was_not_accepted(
         observed.call_starts(KEY)
         observed.call_ends(KEY, 200, effect)
         assert bool(observed.see(observation(1000, 1010)).partitions) is counts
-        assert observed.see(observation(100 + METADATA_LAG_MS, 2200)).partitions
+        assert observed.see(observation(100 + MOST_METADATA_LAG_MS, 30_200)).partitions
 
 
 def test_the_leader_that_an_election_has_replaced_does_not_count_while_metadata_lags() -> None:
@@ -112,8 +126,8 @@ def test_two_lists_that_were_replaced_one_after_the_other_are_both_old() -> None
     observed.call_replaced(KEY, other.replicas, 600)
     for facts in (SEEN, other):
         assert not observed.see(replace(observation(1000, 1010), partitions={KEY: facts})).partitions
-    assert observed.see(observation(100 + METADATA_LAG_MS, 2200)).partitions
-    assert not observed.see(replace(observation(2200, 2210), partitions={KEY: other})).partitions
+    assert observed.see(observation(100 + MOST_METADATA_LAG_MS, 30_200)).partitions
+    assert not observed.see(replace(observation(30_200, 30_210), partitions={KEY: other})).partitions
 
 
 @pytest.mark.parametrize(
@@ -138,7 +152,7 @@ def test_the_merged_list_of_a_move_that_is_over_does_not_count_while_metadata_la
     assert bool(observed.outdated(observation(1100, 1110))) is not counts
     assert bool(observed.see(observation(1100, 1110)).partitions) is counts
     assert bool(observed.outdated(observation(1200, 1210))) is not counts
-    later = observation(1110 + METADATA_LAG_MS, 4000)
+    later = observation(1110 + MOST_METADATA_LAG_MS, 40_000)
     assert not observed.outdated(later)
     assert observed.see(later).partitions
 

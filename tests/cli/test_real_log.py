@@ -15,6 +15,7 @@ import pytest_asyncio
 
 from drover.client import Client, OutcomeMissingError, Sent
 from drover.client.history import fold_shards
+from drover.client.live_view import watch
 from drover.client.time_travel import Point, travel
 from drover.events.commands import Freeze
 from drover.events.topics import TopicNames, shard_of
@@ -147,9 +148,15 @@ async def test_dead_letters_are_listed_with_their_place(shell: Shell, connection
     assert (letter["error"], letter["content"]) == ("unknown field", '{"a": 1}')
 
 
-async def test_following_shows_what_is_recorded_meanwhile_until_interrupted(shell: Shell) -> None:
-    # No worker runs, so that this one stays undecided, and following has something to wait for.
+async def test_following_waits_for_what_is_undecided_until_interrupted(
+    tmp_path: Path, local_cluster: LocalCluster
+) -> None:
+    # Nobody owns the shards of this log, so that the command stays undecided.
+    shell = Shell(settings_file(tmp_path, local_cluster, "cli-unowned"))
+    assert (await shell.run("log", "init")).code == 0
     assert (await shell.run("freeze", "--reason", "x", "--no-wait", "--id", "waited-for")).code == 0
+    async with aclosing(watch(LogConnection(local_cluster.bootstrap, TopicNames("cli-unowned")), "prod", 60)) as views:
+        assert sum((await anext(views)).undecided.values()) == 1, "the first view has it"
     following = await shell.start("status", "--follow")
     assert following.stdout is not None
     async with asyncio.timeout(60):

@@ -77,8 +77,18 @@ def test_brokers_that_do_not_answer_where_they_say_they_are() -> None:
     silent = replace(CLUSTER.kafka, versions={1: VERSION})
     check, severity, detail = of_cluster(kafka=silent)
     assert (check, severity) == ("listeners", "problem")
-    assert "brokers 2, 3 are alive, and this machine gets no answer" in detail
-    assert "live without the listener" in of_cluster(unreachable=[3])[2]
+    assert detail == "Kafka calls brokers 2, 3 alive, and this machine gets no answer from there"
+    assert of_cluster(unreachable=[3])[2] == "broker 3: alive without the listener through which Drover connects"
+    assert of_cluster(dead=[3]) == ("brokers", "warning", "Kafka calls broker 3 dead")
+
+
+def test_others_who_may_write_to_the_tree_in_zookeeper_are_named() -> None:
+    exposed = {f"/drover/{name}": ("world:anyone",) for name in "dcba"} | {
+        "/drover/e": ("digest:eve:x", "world:anyone")
+    }
+    check, severity, detail = of_cluster(exposed=exposed)
+    assert (check, severity) == ("ZooKeeper", "problem")
+    assert "/drover/a, /drover/b, /drover/c and 2 more may be written by digest:eve:x, world:anyone" in detail
 
 
 def test_releases_that_nobody_has_seen_and_a_migration() -> None:
@@ -128,8 +138,16 @@ def test_a_log_whose_time_is_ahead() -> None:
     assert of_log(newest_ms=NOW_MS + 90_000) == (
         "clocks",
         "warning",
-        "the log's newest record is 90 s ahead of this machine's clock",
+        "the log's time is 90 s ahead of this machine's",
     )
+
+
+def test_a_controller_whose_clock_differs() -> None:
+    for ahead_ms, difference in ((90_000, "90 s ahead of"), (-90_000, "90 s behind")):
+        said = ("clocks", "warning", f"the controller's clock is {difference} this machine's")
+        assert of_log(kafka=replace(LOG.kafka, clock_ahead_ms=ahead_ms)) == said
+        assert of_cluster(kafka=replace(CLUSTER.kafka, clock_ahead_ms=ahead_ms)) == said
+    assert found(cluster=replace(CLUSTER, kafka=replace(CLUSTER.kafka, clock_ahead_ms=-4_000))) == []
 
 
 def test_full_and_failed_disks() -> None:
@@ -160,9 +178,7 @@ def test_another_balancer_is_known_by_its_topics(topic: str, program: str) -> No
 
 
 def test_moves_of_others_and_throttles_that_were_left_over() -> None:
-    assert of_cluster(moves_of_others=[TopicPartition("orders", 1)])[2] == (
-        "1 partitions are moved by somebody else, such as orders:1"
-    )
+    assert of_cluster(moves_of_others=[TopicPartition("orders", 1)])[2] == ("somebody else moves orders:1")
     rates = [FoundRates(1, 1, 1, Whose.OURS, ""), FoundRates(2, 1, 1, Whose.LEFTOVER, "")]
     entries = [FoundEntries("orders", ("0:1",), (), Whose.LEFTOVER, ""), FoundEntries("a", (), (), Whose.THEIRS, "")]
     assert of_cluster(rates=rates, entries=entries) == (
@@ -177,3 +193,11 @@ def test_what_could_not_be_looked_at_is_said_and_problems_come_first() -> None:
     made = found(replace(LOG, kafka=KafkaFacts("gone")), replace(CLUSTER, kafka=unread))
     assert [(finding.place, finding.severity.value) for finding in made] == [("log", "problem"), ("prod", "warning")]
     assert "could not be looked at: no answer" in made[1].detail
+
+
+def test_what_could_not_be_looked_at_for_the_same_reason_is_one_finding() -> None:
+    def unread(**reasons: str) -> tuple[str, str, str]:
+        return of_cluster(kafka=replace(CLUSTER.kafka, unread=reasons))
+
+    assert unread(ACLs="slow", clocks="slow") == ("ACLs, clocks", "warning", "this could not be looked at: slow")
+    assert unread(inventory="gone")[:2] == ("inventory", "problem")

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +290,28 @@ def test_an_edit_of_a_source_leaves_the_dependencies_as_they_are() -> None:
         synced = [line for line in stages()[stage] if "uv sync" in line][-1]
         assert re.findall(r"--extra (\S+)", synced) == extras
     assert not any("COPY --from=spark" in line for line in stages()["core"])
+
+
+def test_every_command_that_builds_the_images_is_one_that_is_there() -> None:
+    runs = [line for stage in ("installed", "spark-installed") for line in stages()[stage] if line.startswith("RUN ")]
+    commands = [command.split() for line in runs for command in line.removeprefix("RUN ").split(" && ")]
+    drover = [words[1:] for words in commands if words[0] == "/opt/drover/bin/drover"]
+    assert drover == [["spark", "jars", "--msk"]], "a container with any login fetches nothing"
+    takes(drover[0])
+    modules = [words[2] for words in commands if words[:2] == ["/opt/drover/bin/python", "-m"]]
+    assert [find_spec(module) is not None for module in modules] == [True]
+    extras = toml("pyproject.toml")["project"]["optional-dependencies"]
+    assert set(re.findall(r"--extra ([\w-]+)", DOCKERFILE)) <= extras.keys()
+
+
+def test_the_images_hold_byte_code_since_no_container_can_write_its_own() -> None:
+    for stage in ("installed", "spark-installed"):
+        assert variables(stage)["UV_COMPILE_BYTECODE"] == "1"
+
+
+def test_any_builder_of_images_can_build_them() -> None:
+    """Mounts of other stages are BuildKit's, and Buildah 1.28 does not see stages there that it has kept."""
+    assert "--mount" not in DOCKERFILE
 
 
 def test_no_service_has_more_rights_than_its_user_and_drover_writes_to_memory_only() -> None:

@@ -27,6 +27,8 @@ def bill() -> dict[str, Any]:
 
 def _component(jar: Jar) -> dict[str, Any]:
     purl = f"pkg:maven/{jar.group}/{jar.name}@{jar.version}"
+    if jar.classifier is not None:
+        purl += f"?classifier={jar.classifier}"
     return {
         "type": "library",
         "bom-ref": purl,

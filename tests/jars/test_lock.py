@@ -26,6 +26,11 @@ def test_the_lock_has_spark_s_connector_of_pyspark_s_version_and_what_it_needs()
     }
 
 
+def test_amazons_jar_holds_all_that_it_needs() -> None:
+    (jar,) = jar_set("msk")
+    assert jar.path == f"software/amazon/msk/aws-msk-iam-auth/{jar.version}/aws-msk-iam-auth-{jar.version}-all.jar"
+
+
 @pytest.mark.parametrize("set_name", sorted(read_lock()))
 def test_every_entry_is_whole_and_no_artifact_is_there_twice(set_name: str) -> None:
     jars = jar_set(set_name)
@@ -60,5 +65,5 @@ def test_the_versions_of_kafka_are_told_in_their_order_and_others_are_refused() 
 
 
 def test_an_unknown_set_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(ConfigurationError, match=r"kafka, kafka-3\.7\.2, .*, spark, zookeeper"):
+    with pytest.raises(ConfigurationError, match=r"kafka, kafka-3\.7\.2, .*, msk, spark, zookeeper"):
         jar_set("nonsense")

@@ -11,6 +11,7 @@ from drover.events.partitions import TopicPartition
 from drover.events.plans import Stepping
 from drover.events.reassignments import Call, CallIntended, ReassignmentCompleted
 from drover.facts import Move, PartitionFacts
+from drover.reconcile.debounce import CERTAIN_AFTER_MS
 from drover.reconcile.leaders.judgement import Elect, LeaderPolicy, Wait
 from drover.reconcile.leaders.moving_partitions import judge_moving
 from drover.state.phase import Phase
@@ -148,6 +149,7 @@ async def test_however_a_move_ends_the_canonical_order_comes_back(how: str) -> N
     assert made.state.reassignments[FIRST].current == (1, 2, 4, 3)
     if how == "cancelled elsewhere":
         await made.driver.alter([AlterRequest(FIRST, None)])
+        await made.run(2 * CERTAIN_AFTER_MS)
     else:
         await made.send(stop(FIRST) if how == "stop" else rollback(FIRST))
     await made.run(10_000)

@@ -1,5 +1,6 @@
 """The files that the nodes and other commands read."""
 
+import os
 import re
 import ssl
 import stat
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from drover.errors import ConfigurationError
-from drover.local import security, settings
+from drover.local import files, security, settings
 from drover.local.layout import (
     OPERATOR,
     USERS,
@@ -249,3 +250,17 @@ def java_properties(text: str) -> dict[str, str]:
         units = re.sub(r"\\(u([0-9a-f]{4})|.)", lambda one: chr(int(one[2], 16)) if one[2] else one[1], value)
         found[key] = units.encode("utf-16-be", "surrogatepass").decode("utf-16-be")
     return found
+
+
+@pytest.mark.parametrize("secured", [False, True])
+def test_commands_take_the_settings_of_a_cluster_whatever_the_umask_is(
+    spec: ClusterSpec, secure: ClusterSpec, tmp_path: Path, *, secured: bool
+) -> None:
+    """Users with a group of their own have 002, by which a group may write what is new."""
+    layout = Layout(tmp_path)
+    before = os.umask(0o002)
+    try:
+        files.write_config(layout, secure if secured else spec)
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}

@@ -1,11 +1,9 @@
 """One cluster for all tests of this folder: brokers with a listener for bearer tokens, and one for Kerberos tickets."""
 
 import os
-import shutil
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -15,13 +13,8 @@ from drover.local import LocalCluster, local_cluster
 from drover.local.layout import HOST, BrokerSpec
 from drover.local.ports import HIGHEST_PORT, is_free
 from drover.testing.shared_process import SharedProcess
-from tests.logins.kerberos import KDC
 from tests.settings.endpoint import Endpoint, token_endpoint
 
-# Debian: krb5-kdc, krb5-admin-server, libkrb5-dev and the extra gssapi.
-HAS_KERBEROS = bool(shutil.which(KDC, path=f"{os.defpath}:/usr/sbin")) and find_spec("gssapi") is not None
-HAS_AWS = find_spec("aws_msk_iam_sasl_signer") is not None
-collect_ignore = [*([] if HAS_KERBEROS else ["test_kerberos.py"]), *([] if HAS_AWS else ["test_msk.py"])]
 BROKERS = (1, 2, 3)
 _OAUTH = "org.apache.kafka.common.security.oauthbearer"
 

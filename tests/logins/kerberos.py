@@ -1,6 +1,7 @@
 """A realm on this machine: a KDC from the system's packages, with keys for brokers and a client."""
 
 import os
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -8,11 +9,31 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from drover.errors import ConfigurationError
+from drover.extras import Extra, is_installed
+from drover.jars import find_java
+
 REALM = "DROVER.TEST"
 KDC = "krb5kdc"
 HOST = "localhost"
 _PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 _MASTER = "of this test only"
+_PROGRAMS = (KDC, "kdb5_util", "kadmin.local", "kinit")
+_PACKAGES = "krb5-kdc krb5-admin-server krb5-user libkrb5-dev gcc default-jre-headless"
+REMEDY = f"on Debian: apt install {_PACKAGES}; then remove .venv/.installed, and make install"
+
+
+def missing() -> list[str]:
+    """Name what the stories of Kerberos need and this machine lacks."""
+    lacking = [program for program in _PROGRAMS if shutil.which(program, path=_PATH) is None]
+    if not is_installed("gssapi"):
+        lacking.append(f"the extra {Extra.GSSAPI}")
+    try:
+        # Brokers and Spark run on the first Java that is found.
+        has_kerberos = find_java() == find_java(("jdk.security.jgss",))
+    except ConfigurationError:
+        has_kerberos = False
+    return lacking if has_kerberos else [*lacking, "a Java with jdk.security.jgss"]
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,22 @@
 """AWS MSK IAM: what AWS's own library signs is what both clients show to a broker, which writes it down.
 
-No Kafka but Amazon's can check such a token. The conftest leaves this file out where the extra is not installed.
+No Kafka but Amazon's can check such a token.
 """
 
 import asyncio
 import base64
+import json
+import os
 import re
 import struct
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import pytest_asyncio
 from kafka.protocol.metadata import ApiVersionsResponse
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
@@ -18,13 +24,19 @@ from drover.cluster.kafka import KafkaDriver
 from drover.errors import ClusterAccessError, LogUnavailableError
 from drover.journal.connection import LogConnection
 from drover.journal.producer import LogProducer
+from drover.local import local_cluster
+from drover.local.layout import HOST, BrokerSpec
+from drover.local.ports import HIGHEST_PORT, is_free
 from drover.settings.security import Security
+from drover.testing.commands import Finished, PythonCommands
+from drover.testing.shared_process import SharedProcess
+from tests.logins.iam_gate import AUTHENTICATE, BEARER, HANDSHAKE, IAMGate
 from tests.scripted import API_VERSIONS, VERSIONS, ScriptedKafka, serving
 
-HANDSHAKE, AUTHENTICATE = 17, 36
 SECTION = "log.security"
 HEAD = struct.Struct(">hhi")
-BEARER = re.compile(rb"auth=Bearer ([^\x01]+)\x01")
+# What AWS's programs are told; its files are not those of whoever runs the tests.
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "AKIAOFNOBODY", "AWS_SECRET_ACCESS_KEY": "hunter2"}
 
 
 class RecordingKafka(ScriptedKafka):
@@ -70,8 +82,8 @@ def options(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFa
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path_factory.mktemp("aws") / "none"))
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path_factory.mktemp("aws") / "none"))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAOFNOBODY")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
     security = Security("SASL_PLAINTEXT", "AWS_MSK_IAM", allow_plaintext_sasl=True, sasl_aws_region="eu-west-1")
     return security.client_options(SECTION)
 
@@ -107,7 +119,7 @@ async def test_the_log_and_a_cluster_are_shown_what_aws_signed(options: dict[str
 async def test_without_credentials_one_sentence_says_so(
     options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+    for name in CREDENTIALS:
         monkeypatch.delenv(name)
     kafka = RecordingKafka()
     async with serving(kafka):
@@ -121,3 +133,74 @@ async def test_without_credentials_one_sentence_says_so(
         ):
             await log.start()
     assert kafka.tokens == []
+
+
+@dataclass
+class IAMCluster:
+    """A Kafka with a gate before each broker."""
+
+    gates: tuple[IAMGate, ...]
+    bootstrap: str
+    nowhere: str
+
+    async def drover(self, *arguments: str, **environment: str) -> Finished:
+        section = "DROVER_CLUSTERS__DEFAULT__SECURITY__"
+        settings = {
+            f"{section}SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+            f"{section}ALLOW_PLAINTEXT_SASL": "true",
+            f"{section}SASL_MECHANISM": "AWS_MSK_IAM",
+            f"{section}SASL_AWS_REGION": "eu-west-1",
+            "AWS_CONFIG_FILE": self.nowhere,
+            "AWS_SHARED_CREDENTIALS_FILE": self.nowhere,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "PATH": os.environ["PATH"],
+            "NO_COLOR": "1",
+            "COLUMNS": "200",
+        }
+        flags = ("--bootstrap-server", self.bootstrap)
+        return await PythonCommands().run((*arguments, *flags), {**settings, **CREDENTIALS, **environment}, "")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def amazon(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[IAMCluster]:
+    free = (port for port in range(HIGHEST_PORT + 300, HIGHEST_PORT + 700) if is_free(port))
+    ports = {broker: (next(free), next(free)) for broker in (1, 2, 3)}
+
+    def listeners(broker: BrokerSpec) -> str:
+        gate, behind = ports[broker.id]
+        own = f"PLAINTEXT://{HOST}:{broker.port}"
+        return (
+            f"listeners={own},IAM://{HOST}:{behind}\nadvertised.listeners={own},IAM://{HOST}:{gate}\n"
+            "inter.broker.listener.name=PLAINTEXT\n"
+            "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,IAM:PLAINTEXT\n"
+        )
+
+    place = tmp_path_factory.mktemp("iam")
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(local_cluster(place, 3, start_nodes=SharedProcess(), more_settings=listeners))
+        gates = tuple(IAMGate(HOST, *both) for both in ports.values())
+        for gate in gates:
+            await stack.enter_async_context(gate.open())
+        bootstrap = ",".join(f"{HOST}:{gate}" for gate, _ in ports.values())
+        yield IAMCluster(gates, bootstrap, str(place / "none"))
+
+
+@pytest.mark.cluster
+@pytest.mark.story
+@pytest.mark.timeout(600)
+async def test_spark_shows_what_amazons_jar_has_signed(amazon: IAMCluster) -> None:
+    made = await amazon.drover("log", "init")
+    assert made.code == 0, made.errors
+    assert any(gate.tokens for gate in amazon.gates)
+    assert not any(gate.requests for gate in amazon.gates), "these are Spark's"
+    done = await amazon.drover("audit", "--section", "commands", "-o", "json")
+    assert done.code == 0, done.errors
+    assert json.loads(done.output)
+    requests = [request for gate in amazon.gates for request in gate.requests]
+    assert requests
+    for request in requests:
+        assert request["action"] == "kafka-cluster:Connect"
+        assert request["x-amz-credential"].startswith("AKIAOFNOBODY/")
+        assert request["x-amz-credential"].endswith("/eu-west-1/kafka-cluster/aws4_request")
+        assert re.fullmatch("[0-9a-f]{64}", request["x-amz-signature"])
+        assert "hunter2" not in str(request)

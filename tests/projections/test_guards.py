@@ -233,6 +233,8 @@ async def test_with_credentials_a_tree_that_anybody_could_write_is_claimed_and_i
     await unclaimed.write([Create(path, PLAN_OF_A_STRANGER) for path in requests])
     seen = await compare(reading(log), Tree(owned, root, CLUSTER, ""))
     assert (base, "may be written by world:anyone") in {(each.path, each.what) for each in seen.differences}
+    tree = Tree(owned, root, CLUSTER, "")
+    assert (await tree.exposed_holders())[base] == ("world:anyone",)
     notes = Notes()
     writer = writer_on(owned, root, "w", notes)
     async with running(writer):
@@ -241,7 +243,7 @@ async def test_with_credentials_a_tree_that_anybody_could_write_is_claimed_and_i
     assert {root, base, f"{base}/admin", f"{base}/drover/position"} <= set(notes.claimed)
     assert await owned.read(requests) == {}
     everything = await owned.subtree(root)
-    assert await owned.exposures(list(everything)) == {}
+    assert await owned.exposures(list(everything)) == await tree.exposed_holders() == {}
     assert (await compare(reading(log), Tree(owned, root, CLUSTER, ""))).differences == ()
     with pytest.raises(StoreDeniedError):
         await unclaimed.write([Create(requests[0], PLAN_OF_A_STRANGER)])

@@ -127,7 +127,7 @@ def context(**fields: Any) -> Context:
     values: dict[str, Any] = {
         "cluster": CLUSTER, "live": LIVE, "min_isr": 1, "max_replicas_per_step": 1, "at_ms": 5000,
     }  # fmt: skip
-    return Context(**(values | fields))
+    return Context(**(values | {"is_certain": fields.get("persisted", False)} | fields))
 
 
 def facts(partitions: Mapping[TopicPartition, PartitionFacts | None] | None = None, **fields: Any) -> Facts:

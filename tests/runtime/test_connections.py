@@ -2,6 +2,8 @@
 
 import asyncio
 import errno
+import gc
+import logging
 import resource
 import socket
 from collections.abc import AsyncIterator
@@ -13,7 +15,7 @@ import structlog
 from aiohttp import web
 
 from drover.local import wait_until
-from drover.service.connections import Connections, log_refusals_rarely, places
+from drover.service.connections import READ_BYTES, Connections, log_refusals_rarely, places
 
 BODY = b"ok\n"
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -112,6 +114,28 @@ async def test_one_address_has_only_so_many_unless_it_is_a_proxy(is_proxy: bool)
             await wait_until(lambda: serving.answering == 2, what="the second is being answered, too")
         else:
             assert await is_closed(second)
+
+
+async def test_a_refused_connection_is_no_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """asyncio logs the end of each task of aiohttp's that fails, once it is collected."""
+    async with served(Connections(1, 1)) as serving:
+        serving.may_answer.clear()
+        await serving.connect(REQUEST)
+        await wait_until(lambda: serving.answering == 1, what="the request is being answered")
+        for _ in range(3):
+            assert await is_closed(await serving.connect(REQUEST))
+        gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+async def test_little_of_what_a_client_sends_is_read_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nonsense is kept with the error that it caused, for each of a thousand clients."""
+    sizes: list[int] = []
+    monkeypatch.setattr(web.RequestHandler, "data_received", lambda _, data: sizes.append(len(data)))
+    async with served(Connections(1, 1)) as serving:
+        await serving.connect(bytes(1024 * 1024))
+        await wait_until(lambda: sum(sizes) == 1024 * 1024, what="all is read")
+    assert max(sizes) <= READ_BYTES
 
 
 @pytest.mark.parametrize("beginning", [b"", b"GET / HTTP/1.1\r\nHo"], ids=["silent", "half a head"])

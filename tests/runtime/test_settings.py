@@ -17,7 +17,7 @@ from drover.planner.loads import CAPACITIES, Load
 from drover.planner.model import BrokerSet
 from drover.planner.placement import Placement
 from drover.planner.rules import NO_RULES
-from drover.settings import sources
+from drover.settings import sources, trusted_files
 from drover.settings.security import Security
 from drover.settings.settings import ClusterSettings, LogSettings, Settings, ZooKeeperSettings
 from drover.settings.sources import load_settings
@@ -399,7 +399,7 @@ def test_a_file_that_others_may_write_is_refused_also_when_it_is_named(
     assert load_settings(named).log.bootstrap == "kafka:9092"
     owner = file.stat().st_uid
     monkeypatch.setattr("os.geteuid", lambda: owner + 1)
-    monkeypatch.setattr(sources, "TRUSTED_OWNERS", frozenset())
+    monkeypatch.setattr(trusted_files, "TRUSTED_OWNERS", frozenset())
     monkeypatch.setenv("DROVER_CONFIG_OWNER", str(owner + 2))
     with pytest.raises(ConfigurationError, match=f"DROVER_CONFIG_OWNER={owner} if that user"):
         load_settings(named)

@@ -1,11 +1,12 @@
 """Settings files as other systems write and mount them."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from drover.errors import ConfigurationError
-from drover.settings import sources
+from drover.settings import trusted_files
 from drover.settings.sources import load_settings
 from tests.runtime.test_settings import FILE
 
@@ -41,6 +42,19 @@ def test_a_file_on_a_mount_that_keeps_no_modes_has_a_way_round(file: Path, monke
     assert load_settings(file).log.bootstrap == "kafka:9092"
     owner = file.stat().st_uid
     monkeypatch.setattr("os.geteuid", lambda: owner + 1)
-    monkeypatch.setattr(sources, "TRUSTED_OWNERS", frozenset())
+    monkeypatch.setattr(trusted_files, "TRUSTED_OWNERS", frozenset())
     with pytest.raises(ConfigurationError, match="DROVER_CONFIG_OWNER"):
         load_settings(file)
+
+
+def test_a_file_that_is_written_here_is_trusted_whatever_the_umask_is(tmp_path: Path) -> None:
+    """Users with a group of their own have 002, by which a group may write what is new."""
+    before = os.umask(0o002)
+    try:
+        file = tmp_path / "drover.toml"
+        for text in ("first", "second"):
+            trusted_files.write_own(file, text)
+            assert trusted_files.read_trusted(file, "the file") == text.encode()
+    finally:
+        os.umask(before)
+    assert list(tmp_path.iterdir()) == [file]

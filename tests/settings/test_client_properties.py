@@ -137,3 +137,11 @@ def test_everything_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_named_with_the_flag(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"gone cannot be read \(No such file.*--command-config"):
         read_client_properties(tmp_path / "gone")
+
+
+def test_a_file_that_others_may_write_is_refused_since_it_says_where_commands_go(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=prod:9092\n")
+    file.chmod(0o664)
+    with pytest.raises(ConfigurationError, match=r"client\.properties is not used, because its group may write it"):
+        read_client_properties(file)

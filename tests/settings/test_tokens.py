@@ -12,7 +12,7 @@ import pytest
 from drover.errors import ConfigurationError
 from drover.logins import TokenError, TokenRefusedError, TokenSource
 from drover.settings import tokens
-from drover.settings.java_options import java_client_options
+from drover.settings.java_options import JavaNeeds, java_client_options, java_needs
 from drover.settings.security import Security
 from tests.settings.endpoint import Endpoint, encoded, token_endpoint
 
@@ -197,18 +197,45 @@ def test_the_java_client_gets_tokens_from_the_same_places() -> None:
         java_client_options(of_command, SECTION)
 
 
-def test_other_mechanisms_are_told_to_java_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    kerberos = java_client_options(Security("SASL_SSL", "GSSAPI"), SECTION)
-    assert kerberos["sasl.kerberos.service.name"] == "kafka"
-    assert "Krb5LoginModule required" in kerberos["sasl.jaas.config"]
-    aws = java_client_options(Security("SASL_SSL", "AWS_MSK_IAM", sasl_aws_region="eu-west-1"), SECTION)
-    assert aws["sasl.jaas.config"] == "software.amazon.msk.auth.iam.IAMLoginModule required;"
+def test_java_logs_in_at_msk_with_amazons_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    aws = Security("SASL_SSL", "AWS_MSK_IAM", sasl_aws_region="eu-west-1")
+    options = java_client_options(aws, SECTION)
+    assert options["sasl.jaas.config"] == "software.amazon.msk.auth.iam.IAMLoginModule required;"
+    assert options["sasl.client.callback.handler.class"] == "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+    assert java_needs(aws) == JavaNeeds({"aws.region": "eu-west-1"}, jar_sets=("msk",))
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ValueError, match="sasl_aws_region is not set, and neither is AWS_REGION"):
         Security("SASL_SSL", "AWS_MSK_IAM")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     assert Security("SASL_SSL", "AWS_MSK_IAM").aws_region == "eu-west-1"
+
+
+def test_java_takes_kerberos_tickets_from_where_the_environment_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kerberos = Security("SASL_SSL", "GSSAPI", sasl_kerberos_service_name="brokers")
+    table = tmp_path / "drover.keytab"
+    monkeypatch.setattr("drover.settings.java_options.kerberos_principal", lambda _: "drover@EXAMPLE.COM")
+    monkeypatch.delenv("KRB5_CONFIG", raising=False)
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", f"FILE:{table}")
+    options = java_client_options(kerberos, SECTION)
+    assert options["sasl.kerberos.service.name"] == "brokers"
+    assert options["sasl.jaas.config"] == (
+        'com.sun.security.auth.module.Krb5LoginModule required useTicketCache="true" doNotPrompt="true";'
+    )
+    assert java_needs(kerberos) == JavaNeeds(modules=("jdk.security.jgss",))
+    table.touch()
+    monkeypatch.setenv("KRB5_CONFIG", "/etc/realm.conf:/etc/krb5.conf")
+    assert java_client_options(kerberos, SECTION)["sasl.jaas.config"] == (
+        'com.sun.security.auth.module.Krb5LoginModule required useKeyTab="true" storeKey="true" doNotPrompt="true" '
+        f'keyTab="{table}" principal="drover@EXAMPLE.COM";'
+    )
+    assert java_needs(kerberos).system_properties == {"java.security.krb5.conf": "/etc/realm.conf"}
+
+
+def test_other_logins_need_nothing_of_java() -> None:
+    assert java_needs(Security()) == JavaNeeds()
 
 
 @pytest.mark.parametrize(("mechanism", "extra"), [("AWS_MSK_IAM", "msk"), ("GSSAPI", "gssapi")])

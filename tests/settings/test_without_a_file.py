@@ -135,6 +135,9 @@ def test_a_context_is_used_until_another_is(tmp_path: Path) -> None:
     assert "there is no context gone (there are: prod, test)" in refused.output
     Path("drover.toml").write_text(FILE)
     assert run("context", "use", "prod").exit_code == 0
+    (tmp_path / "users" / "drover" / "context").chmod(0o666)
+    assert "is not used, because anybody may write it" in run("context", "show").output
+    assert run("context", "use", "prod").exit_code == 0
     file = tmp_path / "users" / "drover" / "contexts" / "prod.toml"
     assert find_file(None) == file
     assert file.stat().st_mode & 0o777 == 0o600

@@ -234,6 +234,21 @@ async def test_an_unmanaged_cancel_ends_the_move_and_is_not_fought() -> None:
     assert made.model.moves() == {}
 
 
+async def test_a_broker_that_shows_old_lists_for_many_seconds_is_taken_for_nobody_s_cancel() -> None:
+    """In KRaft mode a broker that creates and deletes a thousand replicas answers with what was before."""
+    made = world()
+    made.model.remember_metadata(20_000)
+    made = await copying(made)
+    made.driver.lag_metadata(20_000)
+    made.model.join_isr(KEY, 4)
+    await made.run(19_000)
+    assert made.reassignment(KEY).phase is Phase.COPYING
+    await made.finish()
+    assert [
+        type(event) for event in made.events() if isinstance(event, ReassignmentCompleted | ReassignmentFailed)
+    ] == [ReassignmentCompleted]
+
+
 async def test_an_unmanaged_retarget_is_shown_and_what_it_leaves_ends_the_move() -> None:
     made = await copying(world())
     made.model.alter([AlterRequest(KEY, (5, 2, 1))])

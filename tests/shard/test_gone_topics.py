@@ -3,6 +3,7 @@
 import pytest
 
 from drover.events.partitions import TopicPartition
+from drover.reconcile.debounce import CERTAIN_AFTER_MS
 from drover.state.phase import Phase
 from drover.state.plans import PlanStatus
 from drover.state.scheduling import Limits
@@ -32,7 +33,7 @@ async def test_a_thousand_moves_of_a_deleted_topic_end_at_once(*, queue: bool, a
     made.model.delete_topic("many")
     if again:
         made.model.create_topic("many", {key.partition: [1, 2, 3] for key in MANY}, partition_bytes=1)
-    await made.run(10_000)
+    await made.run(CERTAIN_AFTER_MS + 10_000)
     assert made.reassignment(SLOW).phase is Phase.COPYING, "it holds the only slot all the time"
     assert (len(made.state.reassignments), len(made.state.queue)) == (1, 0)
     plan = made.state.plans["many"]

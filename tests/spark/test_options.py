@@ -41,7 +41,7 @@ def test_two_audits_at_a_time_have_each_its_own_settings(tmp_path: Path, monkeyp
         handed_over.append(mine.read_text())
 
     monkeypatch.setattr(session, "ensure", lambda _: ())
-    monkeypatch.setattr(session, "_prepare_environment", lambda: None)
+    monkeypatch.setattr(session, "_prepare_environment", lambda _: None)
     monkeypatch.setattr(session, "start_java", start)
     monkeypatch.setattr(session, "_session_of", lambda *_: SimpleNamespace(sparkContext=None))
     monkeypatch.setattr(session, "keep_accumulators_quiet", lambda _: None)

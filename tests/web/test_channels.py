@@ -14,7 +14,6 @@ from drover.web.channels import (
     MAX_CHANNELS,
     Channel,
     Channels,
-    TooManyChannelsError,
 )
 from drover.web.query import Query, ViewName
 
@@ -147,15 +146,19 @@ def filtered(number: int) -> Query:
     return Query(ViewName.PLAN, text=str(number))
 
 
-def test_there_is_a_bound_to_how_many_queries_are_followed() -> None:
+def test_where_all_queries_have_viewers_the_one_that_was_opened_first_ends_for_a_new_one() -> None:
     channels = Channels("boot", Counting())
     with ExitStack() as stack:
-        for number in range(MAX_CHANNELS):
-            stack.enter_context(channels.channel(filtered(number)).viewer())
-        with pytest.raises(TooManyChannelsError):
-            channels.channel(filtered(MAX_CHANNELS))
-        # A view without a filter has a channel all the same.
-        assert channels.channel(NOW).viewers == 0
+        plain = channels.channel(NOW)
+        stack.enter_context(plain.viewer())
+        followed = [channels.channel(filtered(number)) for number in range(MAX_CHANNELS)]
+        for channel in followed:
+            stack.enter_context(channel.viewer())
+        channels.channel(filtered(MAX_CHANNELS))
+        assert [channel for channel in (plain, *followed) if channel.is_ended] == [followed[0]]
+        # Its viewers notice at once, and may ask for the same again.
+        assert followed[0].fresh.is_set()
+        assert channels.channel(filtered(0)) is not followed[0]
 
 
 def test_the_channel_that_has_been_idle_longest_gives_way_to_a_new_query() -> None:

@@ -169,7 +169,7 @@ async def test_one_user_does_not_take_all_questions_about_the_past(monkeypatch: 
 @pytest.mark.story
 @pytest.mark.usefixtures("collected")
 async def test_a_thousand_connections_that_say_little_keep_nobody_out() -> None:
-    """Silent ones, half a head, a slow body, and streams that are not read: an honest viewer is served all the same."""
+    """Silent ones, half a head, a slow body, nonsense, and streams that are not read: an honest viewer is served."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Both ends of each are in this process, and other tests have files open, too.
     count = min(1000, soft // 4)
@@ -182,6 +182,7 @@ async def test_a_thousand_connections_that_say_little_keep_nobody_out() -> None:
             b"",
             f"GET /api/document HTTP/1.1\r\nHost: 127.0.0.1:{shown.port}\r\n".encode(),
             head(shown, "/api/review", 8_000_000) + b"{",
+            b"GET / HTTP/1.1\r\nX: " + bytes(64 * 1024),
             f"GET /api/stream?q={'x' * 10} HTTP/1.1\r\nHost: 127.0.0.1:{shown.port}\r\n\r\n".encode(),
         )
         for number in range(count):

@@ -17,15 +17,16 @@ from drover.web import server as web_server
 from drover.web.page_server import listening
 from drover.web.page_state import PageState
 from drover.web.past import Past
-from drover.web.server import Server
+from drover.web.server import MAX_VIEWERS, Server
 from tests.web.scene import Scene
 from tests.web.showing import showing
 
 
 @asynccontextmanager
-async def reading(page: PageState) -> AsyncIterator[str]:
+async def reading(page: PageState, most_viewers: int = MAX_VIEWERS) -> AsyncIterator[str]:
     """Serve a page whose log is still being read, until it is begun; yields the address of its stream."""
-    server = Server(page, Past(lambda *_: asyncio.sleep(0)), "test")  # type: ignore[arg-type]  # nobody travels
+    past = Past(lambda *_: asyncio.sleep(0))  # type: ignore[arg-type]  # nobody travels
+    server = Server(page, past, "test", most_viewers=most_viewers)
     async with listening(server, "127.0.0.1", 0) as port:
         yield f"http://127.0.0.1:{port}/api/stream"
 
@@ -37,43 +38,43 @@ async def seen(response: aiohttp.ClientResponse, name: str) -> None:
             assert not response.content.at_eof(), f"the stream ended before {name}"
 
 
-async def test_the_bound_of_viewers_holds_while_the_log_is_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_server, "MAX_VIEWERS", 5)
-    page, scene = PageState(), Scene()
-    async with reading(page) as stream, aiohttp.ClientSession() as http:
-        async with AsyncExitStack() as stack:
-            answers = [await stack.enter_async_context(http.get(stream)) for _ in range(8)]
-            assert [one.status for one in answers] == [200] * 5 + [503] * 3
-            page.begin(scene.view)
-            for one in answers[:5]:
-                await seen(one, "snapshot")
-            assert page.channels.viewers == 5
-            async with http.get(stream) as late:
-                assert late.status == 503
-            for one in answers:
-                one.close()
-        async with asyncio.timeout(60):
-            while page.channels.viewers:  # noqa: ASYNC110 - the server tells nobody who has gone
-                await asyncio.sleep(0.05)
-        async with http.get(stream) as next_one:
-            assert next_one.status == 200
-            await seen(next_one, "snapshot")
-            next_one.close()
+async def has_ended(response: aiohttp.ClientResponse) -> bool:
+    """Whether a stream ends, in order or cut off."""
+    async with asyncio.timeout(60):
+        try:
+            await response.read()
+        except aiohttp.ClientError:
+            return True
+        return response.content.at_eof()
 
 
-async def test_a_stream_that_has_begun_and_gets_no_channel_just_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_channels, "MAX_CHANNELS", 0)
+@pytest.mark.parametrize("is_read", [False, True], ids=["while the log is being read", "afterwards"])
+async def test_where_all_places_are_taken_the_viewer_who_came_first_gives_way(is_read: bool) -> None:
     page, scene = PageState(), Scene()
-    async with reading(page) as stream, aiohttp.ClientSession() as http:
-        async with http.get(stream) as response:
-            await seen(response, "beat")
+    if is_read:
+        page.begin(scene.view)
+    event = "snapshot" if is_read else "beat"
+    async with reading(page, most_viewers=2) as stream, aiohttp.ClientSession() as http, AsyncExitStack() as stack:
+        streams = []
+        for _ in range(3):
+            streams.append(await stack.enter_async_context(http.get(stream)))
+            await seen(streams[-1], event)
+        assert await has_ended(streams[0])
+        if not is_read:
             page.begin(scene.view)
-            async with asyncio.timeout(60):
-                rest = await response.read()
-        assert b"HTTP/1.1" not in rest
-        assert page.channels.viewers == 0
-        async with http.get(stream) as again:
-            assert (again.status, "too many" in await again.text()) == (503, True)
+            await seen(streams[1], "snapshot")
+        await wait_until(lambda: page.channels.viewers == 2, what="the others stay")
+
+
+async def test_a_stream_ends_when_its_channel_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_channels, "MAX_CHANNELS", 1)
+    page, scene = PageState(), Scene()
+    page.begin(scene.view)
+    async with reading(page) as stream, aiohttp.ClientSession() as http, http.get(f"{stream}?q=a") as first:
+        await seen(first, "snapshot")
+        async with http.get(f"{stream}?q=b") as second:
+            await seen(second, "snapshot")
+            assert await has_ended(first)
 
 
 async def test_only_get_opens_a_stream() -> None:

@@ -20,8 +20,9 @@ def context_of(
     *,
     at_ms: int,
     persisted: bool,
+    is_certain: bool,
 ) -> Context:
-    """Gather it; `persisted` says that a mismatch has lasted long enough to act on it."""
+    """Gather it; `persisted` and `is_certain` say for how long a mismatch has lasted."""
     return Context(
         cluster=state.name,
         live=observed.live,
@@ -29,6 +30,7 @@ def context_of(
         max_replicas_per_step=state.limits.max_replicas_per_step,
         at_ms=at_ms,
         persisted=persisted,
+        is_certain=is_certain,
         bytes_copied=sizes.bytes_copied(reassignment),
         bytes_unknown=not sizes.has_sample(reassignment),
         expired_calls=expired_calls(state, reassignment.key, at_ms),

@@ -13,7 +13,7 @@ from drover.events.refusals import RefusalCode
 from drover.facts import Move, Observation
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Changes, Reconciler
-from drover.reconcile.debounce import Debounce
+from drover.reconcile.debounce import CERTAIN_AFTER_MS, CONFIRM_AFTER_MS, Debounce
 from drover.reconcile.messages import Input, Timestamp
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
@@ -82,9 +82,10 @@ class GoneTopics(Reconciler):
                 self._debounce.forget(key)
                 continue
             # A broker with old metadata may show the time before this incarnation.
-            persisted = self._debounce.has_persisted(key, self.observed.partitions.get(key))
-            self._debounce.note(key, entry.ended_ms, unconfirmed=not persisted)
-            if persisted:
+            for_ms = CERTAIN_AFTER_MS if facts is None else CONFIRM_AFTER_MS
+            is_gone = self._debounce.has_persisted(key, self.observed.partitions.get(key), for_ms)
+            self._debounce.note(key, entry.ended_ms, unconfirmed=not is_gone)
+            if is_gone:
                 self._gone[key.topic] = expected
 
     def _expected(self, key: TopicPartition) -> str | None:

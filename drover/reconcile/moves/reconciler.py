@@ -21,7 +21,7 @@ from drover.reconcile.contract import (
     Reconciler,
     Urgency,
 )
-from drover.reconcile.debounce import Debounce
+from drover.reconcile.debounce import CERTAIN_AFTER_MS, Debounce
 from drover.reconcile.gates import CHANGE_GATES, lapse
 from drover.reconcile.messages import AlterPartitions, BytesSampled, CallEnded, Effect, Input, Timestamp
 from drover.reconcile.moves import calls
@@ -145,6 +145,7 @@ class ReassignmentReconciler(Reconciler):
             self._sizes,
             at_ms=batch.at_ms,
             persisted=self._debounce.has_persisted(key, seen),
+            is_certain=self._debounce.has_persisted(key, seen, CERTAIN_AFTER_MS),
         )
         self._failing.discard(key)
         verdict = reconcile(reassignment, seen.facts, context)

@@ -67,8 +67,12 @@ def proposal_of(
     targets = {(move.topic, move.partition): move.after for move in moves}
     before, after = loads_of(model, {}), loads_of(model, targets)
     brokers = broker_figures(model, moves, limits, before, after)
-    violations = [partition.name for partition in model.partitions if racks.excess(partition.replicas)]
-    changed = sum(racks.excess(move.after) > 0 for move in moves)
+    violations = [
+        partition.name
+        for partition in model.partitions
+        if racks.excess(partition.replicas, model.within(partition.topic))
+    ]
+    changed = sum(racks.excess(move.after, model.within(move.topic)) > 0 for move in moves)
     basis = basis_of(model, targets)
     measures = measures_of(model)
     return Proposal(
@@ -189,7 +193,8 @@ def _broken(model: ClusterModel, moves: Sequence[Move]) -> Iterable[Unmet]:
             refusal = why_not(brokers, added)
             if refusal is not None:
                 yield Unmet(refusal[0], f"{name}: {refusal[1]}", move.topic, move.partition, added)
-        if racks.excess(move.after) > racks.excess(move.before):
+        within = model.within(move.topic)
+        if racks.excess(move.after, within) > racks.excess(move.before, within):
             text = f"{name}: {_said(move.after)} is on fewer racks than the brokers allow"
             yield Unmet(UnmetCode.RACK_SPREAD, text, move.topic, move.partition)
 

@@ -114,4 +114,5 @@ def balance_leaders(layout: Layout, solution: Solution, budget: Budget) -> None:
         text = (
             f"broker {broker} leads {leaders:,} partitions, and orders alone cannot bring it near {leading.mean:,.1f}"
         )
-        solution.unmet.append(Unmet(UnmetCode.OVERLOADED, text, broker=broker))
+        code = UnmetCode.OVERLOADED if leaders > leading.mean else UnmetCode.UNDERLOADED
+        solution.unmet.append(Unmet(code, text, broker=broker))

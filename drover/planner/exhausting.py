@@ -75,7 +75,7 @@ class Exhausting:
             newcomers if gone else [broker, *(newcomers if broker in self.free else ())]
             for broker, gone in zip(original, must, strict=True)
         ]
-        worst = layout.racks.fewest_pairs(original) + layout.excess[partition]
+        worst = layout.racks.fewest_pairs(original, layout.within[partition]) + layout.excess[partition]
         found: dict[frozenset[int], Option] = {}
         for wanted in product(*places):
             brokers = frozenset(wanted)

@@ -40,7 +40,7 @@ def set_replication_factor(
     lead_elsewhere(layout, sorted(solution.reasons), budget)
     for partition in sorted(solution.reasons):
         replicas = layout.ordered(partition)
-        if layout.racks.excess(replicas):
+        if layout.crowding(partition):
             names = ", ".join(map(str, replicas))
             text = f"{layout.name(partition)} ends on fewer racks than possible, on brokers {names}"
             solution.unmet.append(unmet(layout, UnmetCode.RACK_SPREAD, text, partition))
@@ -54,7 +54,7 @@ def _raise(layout: Layout, solution: Solution, partition: int, factor: int) -> N
             return
         layout.append(partition, new)
         # Racks that the new replica has gained are not given up again for the sake of balance.
-        layout.excess[partition] = min(layout.excess[partition], layout.racks.excess(layout.replicas[partition]))
+        layout.excess[partition] = min(layout.excess[partition], layout.crowding(partition))
         solution.items.append((partition, new))
         solution.note(partition, Reason.RAISE)
 

@@ -46,12 +46,12 @@ class Layout:
         # What these head can be led by others of them, although not all of them should lead.
         self.may_head = self.receives
         self.may_lead = self.may_head - {broker.id for broker in model.brokers if broker.demoted}
-        # Pairs of replicas in one rack beyond what the brokers force: what a partition had, it may keep.
-        self.excess = [self.racks.excess(replicas) for replicas in self.original]
-        sets = {topic: model.set_of(topic) for topic in {partition.topic for partition in model.partitions}}
-        within = {topic: None if own is None else frozenset(own.brokers) for topic, own in sets.items()}
         # The brokers to which replicas of each partition may come; None is everywhere.
-        self.within = [within[partition.topic] for partition in model.partitions]
+        self.within = [model.within(partition.topic) for partition in model.partitions]
+        # Pairs of replicas in one rack beyond what the brokers force: what a partition had, it may keep.
+        self.excess = [
+            self.racks.excess(replicas, within) for replicas, within in zip(self.original, self.within, strict=True)
+        ]
         self._sum_up()
         self._measure_rooms()
         self.shares = self._fair_shares()
@@ -78,10 +78,10 @@ class Layout:
         # Also what stays on dead brokers: nobody else is to hold it.
         kept = [number for number in self.count if number not in self.receives | self.leaving]
         return fair_shares(
-            {number: self.rack[number] for number in self.receivers},
+            {number: self.racks.of(number) for number in (*self.receivers, *kept)},
             [len(replicas) for replicas in self.original],
             self.size,
-            (sum(self.count[number] for number in kept), sum(self.disk[number] for number in kept)),
+            ({number: self.count[number] for number in kept}, {number: self.disk[number] for number in kept}),
             self._unequal_disks(),
         )
 
@@ -141,6 +141,10 @@ class Layout:
         within = self.within[partition]
         return within is None or broker in within
 
+    def crowding(self, partition: int) -> int:
+        """Count the pairs of a partition's replicas that share a rack beyond what the brokers force."""
+        return self.racks.excess(self.replicas[partition], self.within[partition])
+
     def fits(self, partition: int, broker: int) -> bool:
         """Whether the broker is of the topic's set, and has room for a copy: disks, network and one more replica."""
         size = self.size[partition]
@@ -184,7 +188,10 @@ class Layout:
         if with_new == 0 or (old is not None and with_new <= with_old):
             return True
         pairs = self.racks.pairs(replicas) + with_new - with_old
-        return pairs <= self.racks.fewest_pairs(replicas, more=old is None) + self.excess[partition]
+        return (
+            pairs
+            <= self.racks.fewest_pairs(replicas, self.within[partition], more=old is None) + self.excess[partition]
+        )
 
     def gain(self, partition: int, old: int, new: int) -> float:
         """Return by how much the sum of squared distances from the fair shares falls if a replica moves."""

@@ -91,11 +91,12 @@ def _fair(
     held: Mapping[int, float],
 ) -> dict[int, float]:
     racks = Racks(model.brokers, leaving)
-    receiving = [broker for broker in model.brokers if broker.may_receive and broker.id not in leaving]
+    receiving = {broker.id: broker for broker in model.brokers if broker.may_receive and broker.id not in leaving}
     return fair_loads(
         load,
-        {broker.id: racks.of(broker.id) for broker in receiving},
-        [broker.id for broker in receiving if load not in LED or not broker.demoted],
+        {number: racks.of(number) for number in held},
+        receiving,
+        [number for number, broker in receiving.items() if load not in LED or not broker.demoted],
         held,
         leaving,
         ([len(replicas) for replicas in lists], [weight.leader for weight in weights]),

@@ -77,8 +77,8 @@ class LoadTable:
         self.counting = np.array([number in layout.may_head for number in numbers])
         self.most_pairs = np.array(
             [
-                layout.racks.fewest_pairs(replicas) + excess
-                for replicas, excess in zip(layout.replicas, layout.excess, strict=True)
+                layout.racks.fewest_pairs(replicas, within) + excess
+                for replicas, within, excess in zip(layout.replicas, layout.within, layout.excess, strict=True)
             ],
             dtype=np.int64,
         )
@@ -156,7 +156,8 @@ class LoadTable:
         layout = self.layout
         return fair_loads(
             load,
-            {number: layout.rack[number] for number in sorted(layout.may_head)},
+            {number: layout.racks.of(number) for number in self.numbers},
+            layout.may_head,
             sorted(layout.may_lead),
             dict(zip(self.numbers, self.held[row].tolist(), strict=True)),
             layout.leaving,
@@ -173,21 +174,19 @@ class LoadTable:
         for number in layout.receivers:
             place, broker = self.index[number], brokers[number]
             self.room[0, place] = layout.room[number]
+            self.room[1, place] = layout.network_room[number]
+            self.room[3, place] = layout.replica_room[number]
             self.largest_room[place] = layout.largest_room[number]
-            for row, load in ((1, Load.NETWORK_IN), (2, Load.NETWORK_OUT)):
-                able = capacity_of(broker, load)
-                if able and load in measures.absolute:
-                    held = self.before[self.loads.index(load), place]
-                    self.room[row, place] = max(0.0, limits.limit(load) * able - held)
-            if broker.max_replicas is not None:
-                held = self.before[self.loads.index(Load.REPLICAS), place] + broker.arriving_replicas
-                self.room[3, place] = max(0.0, broker.max_replicas - held)
+            able = capacity_of(broker, Load.NETWORK_OUT)
+            if able and Load.NETWORK_OUT in measures.absolute:
+                held = self.before[self.loads.index(Load.NETWORK_OUT), place]
+                self.room[2, place] = max(0.0, limits.limit(Load.NETWORK_OUT) * able - held)
         zeros = np.zeros(len(self.size))
         rows = {load: row for row, load in enumerate(self.loads)}
         self.arrival = np.stack(
             [
                 self.size,
-                self.follower[rows[Load.NETWORK_IN]] if Load.NETWORK_IN in rows else zeros,
+                np.array(layout.write, dtype=np.float64),
                 self.follower[rows[Load.NETWORK_OUT]] if Load.NETWORK_OUT in rows else zeros,
                 np.ones(len(self.size)),
             ]
@@ -195,7 +194,8 @@ class LoadTable:
         out = rows.get(Load.NETWORK_OUT)
         self.leading = zeros if out is None else self.leader[out] - self.follower[out]
         for partition in np.flatnonzero((self.at != self.home).any(axis=1) | (self.lead_place != 0)).tolist():
-            self._reserve(partition, -1.0, rows=slice(1, None))
+            # The layout has reserved the others.
+            self._reserve(partition, -1.0, rows=slice(2, 3))
 
     def _reserve(self, partition: int, sign: float, rows: slice = slice(None)) -> None:
         """Take what a partition's copies need off the rooms, or give it back."""

@@ -223,6 +223,15 @@ class ClusterModel:
         """Return the set of brokers that is set apart for a topic; None if it may be anywhere."""
         return next((each for each in self.broker_sets if each.has_topic(topic)), None)
 
+    def within(self, topic: str) -> frozenset[int] | None:
+        """Return the brokers of a topic's set; None if it may be anywhere."""
+        return self._within.get(topic)
+
+    @cached_property
+    def _within(self) -> dict[str, frozenset[int]]:
+        sets = {topic: self.set_of(topic) for topic in {partition.topic for partition in self.partitions}}
+        return {topic: frozenset(own.brokers) for topic, own in sets.items() if own is not None}
+
     def min_leaders_of(self, topic: str) -> int:
         """Return how many partitions of a topic each broker should lead."""
         return next((count for pattern, count in self.min_leaders if fnmatchcase(topic, pattern)), 0)

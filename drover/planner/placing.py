@@ -53,7 +53,7 @@ def replace_all(
             solution.unmet.append(why_no_place(layout, partition, old))
             continue
         layout.replace(partition, old, new)
-        layout.excess[partition] = min(layout.excess[partition], layout.racks.excess(layout.replicas[partition]))
+        layout.excess[partition] = min(layout.excess[partition], layout.crowding(partition))
         solution.items.append((partition, new))
         solution.note(partition, Reason.DRAIN if old in layout.alive else Reason.DEAD)
 

@@ -27,18 +27,20 @@ def fair_shares(
     racks: Mapping[int, str | int],
     replicas: Sequence[int],
     sizes: Sequence[float],
-    kept: tuple[float, float],
+    kept: tuple[Mapping[int, float], Mapping[int, float]],
     disks: Mapping[int, float] | None = None,
 ) -> Shares:
     """Divide the replicas and bytes that the receiving brokers hold, or will, among them.
 
-    `racks` has the rack of each receiver, `replicas` and `sizes` the number of replicas of each partition and the size
-    of one; `kept` are the replicas and bytes that stay on other brokers. With `disks`, both are divided in proportion
-    to these: where nothing else is known, a broker that can hold more bytes gets more replicas.
+    `replicas` and `sizes` are the number of replicas of each partition and the size of one, `kept` the replicas and the
+    bytes that stay on brokers that receive nothing. `racks` has the rack of each of these and of each receiver. With
+    `disks`, both are divided in proportion to these: where nothing else is known, a broker that can hold more bytes
+    gets more replicas.
     """
     count = fair_share(racks, replicas, [1.0] * len(replicas), kept[0], disks)
     disk = fair_share(racks, replicas, sizes, kept[1], disks)
-    everywhere = sum(number >= len(set(racks.values())) > 1 for number in replicas)
+    number_of_racks = len({rack for number, rack in racks.items() if number not in kept[0]})
+    everywhere = sum(number >= number_of_racks > 1 for number in replicas)
     mean_count, mean_disk = (sum(share.values()) / max(1, len(share)) for share in (count, disk))
     return Shares(count, disk, (mean_count, mean_disk), everywhere * 2 > len(replicas))
 
@@ -46,6 +48,7 @@ def fair_shares(
 def fair_loads(
     load: Load,
     racks: Mapping[int, str | int],
+    receiving: Collection[int],
     leading: Sequence[int],
     held: Mapping[int, float],
     leaving: Collection[int],
@@ -54,14 +57,15 @@ def fair_loads(
 ) -> dict[int, float]:
     """Return the fair load of each broker that may bear it, in proportion to its capacity if that is given.
 
-    `racks` has the rack of each broker that may receive replicas, `leading` those of them that may lead, `held` what
-    every broker bears now, `leaving` the brokers that are being emptied. `weights` are the number of replicas of each
-    partition, and what one adds to the load. What brokers bear that may not receive stays with them.
+    `racks` has the rack of each broker, and `held` what it bears now. Those in `receiving` may receive replicas, of
+    them those in `leading` may lead; those that are `leaving` are being emptied. `weights` are the number of replicas
+    of each partition, and what one adds to the load. What brokers bear that may not receive stays with them.
     """
-    kept = sum(amount for number, amount in held.items() if number not in racks and number not in leaving)
+    kept = {number: amount for number, amount in held.items() if number not in receiving and number not in leaving}
     if load not in LED:
-        return fair_share(racks, *weights, kept, capacity)
-    total = max(0.0, sum(held.values()) - kept)
+        there = {number: rack for number, rack in racks.items() if number in receiving or number in kept}
+        return fair_share(there, *weights, kept, capacity)
+    total = max(0.0, sum(held.values()) - sum(kept.values()))
     able = {number: 1.0 if capacity is None else capacity[number] for number in leading}
     whole = sum(able.values())
     return {number: total * share / whole for number, share in able.items()}
@@ -71,25 +75,30 @@ def fair_share(
     racks: Mapping[int, str | int],
     replicas: Sequence[int],
     loads: Sequence[float],
-    kept: float,
+    kept: Mapping[int, float],
     capacity: Mapping[int, float] | None = None,
 ) -> dict[int, float]:
-    """Divide one load; `loads` is what each replica of a partition adds to it, `kept` what stays on other brokers.
+    """Divide one load; `loads` is what each replica of a partition adds to it, `kept` what stays on some brokers.
 
-    Every broker has the same share, or one in proportion to its `capacity`, as far as racks allow: a rack must hold a
-    replica of every partition that has as many replicas as there are racks, so brokers in a small rack have more.
+    `racks` has the rack of these and of the receivers. Every receiver has the same share, or one in proportion to its
+    `capacity`, as far as racks allow: a rack must hold a replica of every partition that has as many replicas as there
+    are racks, so brokers in a small rack have more.
     """
-    brokers = Counter(racks.values())
+    receivers = {number: rack for number, rack in racks.items() if number not in kept}
     weights = _by_replicas(replicas, loads)
-    able = dict.fromkeys(racks, 1.0) if capacity is None else {number: capacity[number] for number in racks}
+    able = {number: 1.0 if capacity is None else capacity[number] for number in receivers}
     rooms: dict[str | int, float] = {}
-    for number, rack in racks.items():
+    for number, rack in receivers.items():
         rooms[rack] = rooms.get(rack, 0.0) + able[number]
-    total = max(0.0, sum(number * weight for number, weight in weights.items()) - kept)
-    bounds = [_bounds(room, brokers, weights) for room in brokers.values()]
-    held = _divide(total, [rooms[rack] for rack in brokers], bounds)
-    per_unit = {rack: part / rooms[rack] for rack, part in zip(brokers, held, strict=True)}
-    return {number: per_unit[rack] * able[number] for number, rack in racks.items()}
+    kept_there: dict[str | int, float] = {}
+    for number, amount in kept.items():
+        kept_there[racks[number]] = kept_there.get(racks[number], 0.0) + amount
+    total = max(0.0, sum(number * weight for number, weight in weights.items()) - sum(kept.values()))
+    brokers = Counter(rack for rack in racks.values() if rack in rooms)
+    bounds = [_bounds(brokers[rack], brokers, weights, kept_there.get(rack, 0.0)) for rack in rooms]
+    held = _divide(total, list(rooms.values()), bounds)
+    per_unit = {rack: part / rooms[rack] for rack, part in zip(rooms, held, strict=True)}
+    return {number: per_unit[rack] * able[number] for number, rack in receivers.items()}
 
 
 def _by_replicas(replicas: Sequence[int], load: Sequence[float]) -> dict[int, float]:
@@ -100,14 +109,20 @@ def _by_replicas(replicas: Sequence[int], load: Sequence[float]) -> dict[int, fl
     return found
 
 
-def _bounds(room: int, brokers: Mapping[str | int, int], weights: Mapping[int, float]) -> tuple[float, float]:
-    """Return the least and the most that a rack of `room` brokers holds when all partitions are spread evenly."""
+def _bounds(
+    room: int, brokers: Mapping[str | int, int], weights: Mapping[int, float], kept: float
+) -> tuple[float, float]:
+    """Return the least and the most for a rack of `room` brokers when all partitions are spread evenly.
+
+    What is `kept` on some of these brokers is not for the others.
+    """
     least = most = 0.0
     for replicas, weight in weights.items():
         each, left = divmod(replicas, len(brokers))
         least += min(each, room) * weight
         most += min(each + (left > 0), room) * weight
-    return least, max(least, most)
+    least = max(0.0, least - kept)
+    return least, max(least, most - kept)
 
 
 def _divide(total: float, brokers: Sequence[float], bounds: Sequence[tuple[float, float]]) -> list[float]:

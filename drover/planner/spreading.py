@@ -70,7 +70,7 @@ def _spread_one(layout: Layout, solution: Solution, partition: int) -> bool:
     if best is None or best[0] >= layout.racks.pairs(replicas):
         return False
     layout.replace(partition, best[3], best[4])
-    layout.excess[partition] = layout.racks.excess(replicas)
+    layout.excess[partition] = layout.crowding(partition)
     solution.items.append((partition, best[4]))
     solution.note(partition, Reason.SPREAD)
     return True

@@ -124,3 +124,17 @@ def test_a_limit_that_is_asked_for_holds_where_no_rates_are_known() -> None:
     for shares, fullest in (({}, 500), ({Load.DISK: 0.45}, 400)):
         proposal = propose(model, Drain((4,)), Limits(limits=shares))
         assert max(each.disk_bytes_after for each in proposal.brokers) == fullest, shares
+
+
+@pytest.mark.parametrize("goal", [Balance(), Drain((1,))], ids=str)
+def test_a_network_that_alone_is_known_receives_no_more_than_its_limit(goal: Goal) -> None:
+    disk = (LogDir("/d", 10**12, 5 * 10**11),)
+    brokers = [Broker(number, log_dirs=disk) for number in (1, 2, 3)]
+    slow = Broker(4, log_dirs=disk, network_in_bytes_per_s=100_000)
+    partitions = [
+        Partition("t", number, (1 + number % 3,), 1 + number % 3, (1 + number % 3,), 10**9, 50_000.0)
+        for number in range(12)
+    ]
+    proposal = propose(ClusterModel.of([*brokers, slow], partitions), goal)
+    assert proposal.copies
+    assert sum(4 in move.adding for move in proposal.moves) == 1

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -25,8 +26,8 @@ def partition(number: int, *replicas: int, size: int = 1, rate: float | None = N
 
 def test_more_replicas_than_racks_are_spread_evenly() -> None:
     racks = Racks(brokers("a", "a", "a", "b", "b"))
-    assert racks.fewest_pairs((1, 2, 3, 4)) == 2, "two in each"
-    assert (racks.excess((1, 2, 3, 4)), racks.excess((1, 2, 4, 5))) == (1, 0)
+    assert racks.fewest_pairs((1, 2, 3, 4), None) == 2, "two in each"
+    assert (racks.excess((1, 2, 3, 4), None), racks.excess((1, 2, 4, 5), None)) == (1, 0)
     model = ClusterModel.of(brokers("a", "a", "a", "b", "b"), [partition(0, 1)])
     (move,) = propose(model, SetReplicationFactor(("t",), 4)).moves
     assert sum(broker <= 3 for broker in move.after) == 2
@@ -35,6 +36,26 @@ def test_more_replicas_than_racks_are_spread_evenly() -> None:
 def test_a_broker_without_a_rack_is_a_rack_of_its_own() -> None:
     racks = Racks(brokers(None, None, "a", "a"))
     assert (racks.pairs((1, 2, 3)), racks.pairs((1, 3, 4))) == (0, 1)
+
+
+@pytest.mark.parametrize("state", [{"alive": False}, {"excluded": True}, {"held": True}])
+@pytest.mark.parametrize("rate", [None, 1e3])
+def test_what_stays_on_a_broker_is_not_for_the_others_of_its_rack(state: dict[str, bool], rate: float | None) -> None:
+    # Each of nine brokers in three racks has a third of what its rack has: nobody can take what stays on broker 1.
+    members = brokers(*"abcabcabc")
+    model = ClusterModel.of(
+        [replace(members[0], **state), *members[1:]],  # type: ignore[arg-type]
+        [
+            partition(number, 2 + number % 3 * 3, 3 + number // 3 % 3 * 3, 1 + number // 9 % 3 * 3, rate=rate)
+            for number in range(81)
+        ],
+    )
+    shares = Layout(model, DEFAULT_LIMITS).shares
+    assert shares.count == pytest.approx(dict.fromkeys(range(2, 10), 27))
+    proposal = propose(model, Balance())
+    assert not proposal.copies
+    named = [each.text for each in proposal.unmet if "replicas" in each.text or "disk" in each.text]
+    assert named == []
 
 
 def test_a_small_rack_has_a_larger_fair_share() -> None:

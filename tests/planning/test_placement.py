@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drover.client.views.describe_rows import partition_rows
 from drover.planner.assess import assess
-from drover.planner.goals import Balance, Drain, Goal, Heal, Leaders, Replace, SetReplicationFactor
+from drover.planner.goals import Balance, Drain, Goal, Heal, Leaders, Replace, SetReplicationFactor, Spread
 from drover.planner.model import Broker, BrokerSet, ClusterModel, LogDir, Partition
 from drover.planner.placement import Placement, with_placement
 from drover.planner.proposal import UnmetCode
@@ -35,6 +36,22 @@ def test_a_topic_stays_within_its_set() -> None:
         added = {broker for move in propose(model, goal).moves for broker in move.adding}
         assert added
         assert added <= {1, 2, 3, 4}, goal
+
+
+def test_a_set_in_one_rack_is_as_many_racks_as_its_topics_can_have() -> None:
+    # Brokers 1, 3 and 5 are rack r1.
+    for rate in (None, 1e3):
+        bare = cluster((1, 3), (3, 1), (1, 3), (3, 1))
+        rated = ClusterModel.of(bare.brokers, [replace(each, write_bytes_per_s=rate) for each in bare.partitions])
+        model = with_placement(rated, Placement(broker_sets=(BrokerSet("gold", (1, 3, 5), ("gold",)),)))
+        raised = propose(model, SetReplicationFactor(("gold",), 3))
+        assert raised.complete
+        assert {frozenset(move.after) for move in raised.moves} == {frozenset((1, 3, 5))}
+        assert assess(model, targets_of(raised)).rack_violations_after == 0
+        assert propose(model, Spread()).complete
+        assert not [each for each in propose(model, Balance()).unmet if each.code is UnmetCode.RACK_SPREAD]
+        assert {each.notes for each in partition_rows(model, model.partitions)} == {()}
+        assert "in fewer racks than possible" in partition_rows(rated, rated.partitions)[0].notes
 
 
 def test_what_no_broker_of_the_set_can_take_stays_and_is_named() -> None:

@@ -158,7 +158,7 @@ def topic_rows(model: ClusterModel, partitions: Iterable[Partition]) -> list[Top
     members: defaultdict[str, list[Partition]] = defaultdict(list)
     for partition in partitions:
         members[partition.topic].append(partition)
-    return [_topic_row(topic, members[topic], racks) for topic in sorted(members)]
+    return [_topic_row(topic, members[topic], racks, model.within(topic)) for topic in sorted(members)]
 
 
 def partition_rows(model: ClusterModel, partitions: Iterable[Partition]) -> list[PartitionRow]:
@@ -184,7 +184,7 @@ def totals_of(model: ClusterModel) -> Totals:
         led_unseen=sum(partition.leader_unreachable for partition in partitions),
         under_replicated=sum(map(_is_under_replicated, partitions)),
         moving=sum(partition.moving for partition in partitions),
-        not_spread=sum(racks.excess(partition.replicas) > 0 for partition in partitions),
+        not_spread=sum(racks.excess(partition.replicas, model.within(partition.topic)) > 0 for partition in partitions),
         led_elsewhere=sum(map(_is_led_elsewhere, partitions)),
         unknown_sizes=sum(partition.size_bytes is None for partition in partitions),
     )
@@ -289,7 +289,7 @@ def _rack_row(rack: str | None, rows: Sequence[BrokerRow]) -> RackRow:
     )
 
 
-def _topic_row(topic: str, partitions: Sequence[Partition], racks: Racks) -> TopicRow:
+def _topic_row(topic: str, partitions: Sequence[Partition], racks: Racks, within: frozenset[int] | None) -> TopicRow:
     rates = [partition.write_bytes_per_s for partition in partitions if partition.write_bytes_per_s is not None]
     reads = [partition.read_bytes_per_s for partition in partitions if partition.read_bytes_per_s is not None]
     return TopicRow(
@@ -300,7 +300,7 @@ def _topic_row(topic: str, partitions: Sequence[Partition], racks: Racks) -> Top
         offline=sum(map(_is_offline, partitions)),
         under_replicated=sum(map(_is_under_replicated, partitions)),
         moving=sum(partition.moving for partition in partitions),
-        not_spread=sum(racks.excess(partition.replicas) > 0 for partition in partitions),
+        not_spread=sum(racks.excess(partition.replicas, within) > 0 for partition in partitions),
         led_elsewhere=sum(map(_is_led_elsewhere, partitions)),
         internal=partitions[0].internal,
         write_bytes_per_s=sum(rates) if rates else None,
@@ -317,7 +317,7 @@ def _partition_row(partition: Partition, model: ClusterModel, racks: Racks) -> P
             ("led by an unreachable broker", partition.leader_unreachable),
             ("moving", partition.moving),
             ("under-replicated", _is_under_replicated(partition)),
-            ("in fewer racks than possible", racks.excess(partition.replicas) > 0),
+            ("in fewer racks than possible", racks.excess(partition.replicas, model.within(partition.topic)) > 0),
             ("not led by its preferred leader", _is_led_elsewhere(partition)),
         )
         if holds

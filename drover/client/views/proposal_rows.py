@@ -105,7 +105,7 @@ def violations(
     wrong = [
         (partition, lists.get(partition.name, partition.replicas))
         for partition in model.partitions
-        if racks.excess(lists.get(partition.name, partition.replicas))
+        if racks.excess(lists.get(partition.name, partition.replicas), model.within(partition.topic))
     ]
     return [
         {

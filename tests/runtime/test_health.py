@@ -4,6 +4,7 @@ import asyncio
 import json
 from contextlib import suppress
 
+import psutil
 import pytest
 import structlog
 
@@ -12,6 +13,8 @@ from drover.local import wait_until
 from drover.service import health
 from drover.service.health import Check, HealthServer
 from drover.service.metrics import Metrics
+
+MEMORY_BYTES = 64 * 1024 * 1024
 
 
 async def ask(port: int, request: str) -> tuple[str, str]:
@@ -93,9 +96,14 @@ async def test_a_probe_is_answered_while_silent_clients_hold_every_place(monkeyp
                 await writer.wait_closed()
 
 
-async def test_a_thousand_connections_that_say_little_keep_no_probe_waiting() -> None:
-    beginnings = (b"", b"GET /livez HTTP/1.1\r\nHo", b"POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{")
+async def test_a_thousand_connections_that_say_little_keep_no_probe_waiting_and_take_little_memory() -> None:
+    beginnings = (
+        b"",
+        b"GET /livez HTTP/1.1\r\nHo",
+        b"POST /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 99999\r\n\r\n" + bytes(32 * 1024),
+    )
     async with server([]) as serving:
+        before = psutil.Process().memory_info().rss
         writers = []
         for number in range(1000):
             _, writer = await asyncio.open_connection("127.0.0.1", serving.port)
@@ -103,6 +111,7 @@ async def test_a_thousand_connections_that_say_little_keep_no_probe_waiting() ->
             writers.append(writer)
         for _ in range(3):
             assert (await get(serving.port, "/livez"))[0].startswith("HTTP/1.1 200 ")
+        assert psutil.Process().memory_info().rss - before < MEMORY_BYTES
         for writer in writers:
             writer.close()
             with suppress(ConnectionError):

@@ -162,5 +162,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.line(f"{duration_s:7.1f} s  {tests[place]:5} tests  {place}")
     has_stories = "not story" not in terminalreporter.config.option.markexpr
     if has_stories and any(folder.name == "logins" for folder in folders) and (lacking := kerberos.missing()):
-        said = f"NOT RUN: the stories of Kerberos need {', '.join(lacking)} ({kerberos.REMEDY})"
-        terminalreporter.line(said, yellow=True)
+        notice = f"NOT RUN: the stories of Kerberos need {', '.join(lacking)} ({kerberos.REMEDY})"
+        terminalreporter.line(notice, yellow=True)

@@ -148,7 +148,7 @@ async def _cluster_facts(settings: Settings, name: str) -> ClusterFacts:
     state = await gatherer.read("moves of others", lambda: fold_cluster(settings.log.connection(), name), None)
     no_nodes: Mapping[str, Sequence[str]] = {}
     exposed = await gatherer.read("ZooKeeper", lambda: _exposed_nodes(settings, name), no_nodes)
-    facts = ClusterFacts(name, replace(kafka, rights=rights, clock_ahead_ms=ahead_ms), exposed=exposed)
+    facts = ClusterFacts(name, replace(kafka, rights=rights, clock_ahead_ms=ahead_ms), exposed_nodes=exposed)
     if throttles is not None:
         facts = replace(facts, rates=throttles.rates, entries=throttles.entries)
     if inventory is None:

@@ -99,8 +99,8 @@ class ClusterFacts:
     """The facts about a managed cluster.
 
     `moves_of_others` are those that Kafka lists and the log does not know; `unreachable` brokers live without the
-    listener of the bootstrap servers; `dead` ones are registered, or have replicas. `exposed` are nodes of the tree in
-    ZooKeeper with the ids of others who may write them.
+    listener of the bootstrap servers; `dead` ones are registered, or have replicas. `exposed_nodes` are those of
+    the tree in ZooKeeper that others may write, with the ids of these.
     """
 
     name: str
@@ -112,7 +112,7 @@ class ClusterFacts:
     rates: Sequence[FoundRates] = ()
     entries: Sequence[FoundEntries] = ()
     directories: Mapping[int, Sequence[LogDirectory]] = field(default_factory=dict)
-    exposed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    exposed_nodes: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 LOG = "log"
@@ -186,12 +186,12 @@ def _cluster(cluster: ClusterFacts, needs: Sequence[Need], part: Part) -> Iterat
             f'drover throttle clean --cluster {name} --reason "left over"',
         )
     yield from _disks(name, cluster.directories, None)
-    if cluster.exposed:
-        others = ", ".join(sorted(set().union(*cluster.exposed.values())))
+    if cluster.exposed_nodes:
+        others = ", ".join(sorted(set().union(*cluster.exposed_nodes.values())))
         yield _problem(
             name,
             "ZooKeeper",
-            f"{_listed(sorted(cluster.exposed))} may be written by {others}, who can command Drover there",
+            f"{_listed(sorted(cluster.exposed_nodes))} may be written by {others}, who can command Drover there",
             "`drover zookeeper run` with these credentials claims the tree; if it may not, remove the tree",
         )
 

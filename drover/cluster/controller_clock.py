@@ -20,10 +20,10 @@ async def read_clock_difference(bootstrap: str, client_options: Mapping[str, obj
     """
     connection, deadline = Connection("clock", bootstrap, client_options, TIMEOUT_MS), Deadline.after_ms(TIMEOUT_MS)
     topic = DescribeQuorumRequest.TopicData
-    asked = topic(topic_name=METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])
+    metadata_log = topic(topic_name=METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])
     try:
         before_ms = time.time_ns() // 1_000_000
-        answer = await connection.send(DescribeQuorumRequest(topics=[asked]), deadline)
+        answer = await connection.send(DescribeQuorumRequest(topics=[metadata_log]), deadline)
         after_ms = time.time_ns() // 1_000_000
     finally:
         await connection.close()

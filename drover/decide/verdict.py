@@ -166,16 +166,21 @@ def failed(reassignment: Reassignment, seen: PartitionFacts, context: Context, w
 
 
 def gone(reassignment: Reassignment, seen: PartitionFacts | None, context: Context) -> Verdict:
-    """End a reassignment whose partition or topic is gone: a new incarnation is never touched (S9).
+    """End a reassignment whose partition or topic is gone: a new incarnation is never touched (S9)."""
+    if not is_gone(seen, persisted=context.persisted, is_certain=context.is_certain):
+        return UNCONFIRMED
+    if seen is not None:
+        return Verdict((gone_by_a_new_topic(reassignment, context.cluster),))
+    return Verdict((_gone(reassignment, context.cluster, "the topic or partition does not exist any more"),))
+
+
+def is_gone(seen: PartitionFacts | None, *, persisted: bool, is_certain: bool) -> bool:
+    """Whether an incarnation that a broker does not show, but none or another one, has been deleted.
 
     A broker with old metadata may not know the topic yet, for as long as it takes to make a thousand replicas of it, or
-    still show an incarnation from before this one.
+    for a moment still show an incarnation from before. `persisted` and `is_certain` are as in `Context`.
     """
-    if seen is not None and context.persisted:
-        return Verdict((gone_by_a_new_topic(reassignment, context.cluster),))
-    if seen is not None or not context.is_certain:
-        return UNCONFIRMED
-    return Verdict((_gone(reassignment, context.cluster, "the topic or partition does not exist any more"),))
+    return is_certain if seen is None else persisted
 
 
 def gone_by_a_new_topic(reassignment: Reassignment, cluster: str) -> ReassignmentFailed:

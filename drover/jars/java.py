@@ -31,7 +31,7 @@ def find_java(modules: Collection[str] = ()) -> Path:
             unfit.append(f"{origin}: {java} " + ("does not run" if version is None else f"is Java {version}"))
     where = f" ({'; '.join(unfit)})" if unfit else ""
     remedy = (
-        f"Set JAVA_HOME to a whole one, since that of {Extra.LOCAL.command} is not"
+        f"Set JAVA_HOME to a complete Java: that of {Extra.LOCAL.command} lacks modules"
         if modules
         else f"Set JAVA_HOME to one, or get one with {Extra.LOCAL.command}"
     )
@@ -39,18 +39,22 @@ def find_java(modules: Collection[str] = ()) -> Path:
     raise ConfigurationError(f"Java {OLDEST_JAVA} or newer{needed} is needed{where}. {remedy}")
 
 
-def _modules(java: Path) -> set[str]:
-    listed = subprocess.run([java, "--list-modules"], capture_output=True, text=True, timeout=30, check=False)  # noqa: S603 - the user's own Java
-    return {line.partition("@")[0] for line in listed.stdout.split()}
-
-
 def java_version(java: Path) -> int | None:
     """Return the major version that `java -version` tells, None when the program is not there or does not say."""
+    return parse_version(_output_of(java, "-version"))
+
+
+def _modules(java: Path) -> set[str]:
+    return {line.partition("@")[0] for line in _output_of(java, "--list-modules").split()}
+
+
+def _output_of(java: Path, option: str) -> str:
+    """Return what `java` prints with an option; nothing if it does not run, or not to its end in time."""
     try:
-        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)  # noqa: S603 - the user's own Java
+        answer = subprocess.run([java, option], capture_output=True, text=True, timeout=30, check=False)  # noqa: S603 - the user's own Java
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    return parse_version(answer.stderr + answer.stdout)
+        return ""
+    return answer.stderr + answer.stdout
 
 
 def parse_version(text: str) -> int | None:

@@ -430,19 +430,20 @@ class Levelling:
     def between(self, broker: int, other: int, slopes: Floats) -> list[Change]:
         """Return the best exchanges between two brokers."""
         table = self.table
-        (rows, places), (others, other_places) = self._that_may_go(broker, other), self._that_may_go(other, broker)
+        rows, places = self._movable_replicas(broker, other)
+        others, other_places = self._movable_replicas(other, broker)
         if not len(rows) or not len(others):
             return []
         weight, other_weight = table.weights(rows, places), table.weights(others, other_places)
         slope = slopes[:, broker] - slopes[:, other]
         bounds = (slope @ weight)[:, None] - slope @ other_weight
         bounds /= table.size[rows][:, None] + table.size[others] + 2 * self.copy_cost
-        out, back = self._costs(rows, places, _one(other)), self._costs(others, other_places, _one(broker))
+        out, back = self._costs(rows, places, _as_array(other)), self._costs(others, other_places, _as_array(broker))
 
         def changes(chosen: Numbers) -> Iterator[Change]:
             here, there = chosen // len(others), chosen % len(others)
             gains = table.exchange_gains(
-                (_one(broker), _one(other)),
+                (_as_array(broker), _as_array(other)),
                 weight[:, here] - other_weight[:, there],
                 _at(here, rows, places),
                 _at(there, others, other_places),
@@ -457,14 +458,14 @@ class Levelling:
 
         return _first_good(bounds, changes)
 
-    def _that_may_go(self, broker: int, other: int) -> tuple[Numbers, Numbers]:
+    def _movable_replicas(self, broker: int, other: int) -> tuple[Numbers, Numbers]:
         """Return the replicas on a broker that may go to another one, as soon as that has room."""
         rows, places = self._replicas_on(broker)
-        rows, places = _at(self.table.suits(rows, places, _one(other)), rows, places)
+        rows, places = _at(self.table.suits(rows, places, _as_array(other)), rows, places)
         return rows, places
 
 
-def _one(broker: int) -> Numbers:
+def _as_array(broker: int) -> Numbers:
     return np.array([broker])
 
 

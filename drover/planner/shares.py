@@ -61,11 +61,13 @@ def fair_loads(
     them those in `leading` may lead; those that are `leaving` are being emptied. `weights` are the number of replicas
     of each partition, and what one adds to the load. What brokers bear that may not receive stays with them.
     """
-    kept = {number: amount for number, amount in held.items() if number not in receiving and number not in leaving}
+    kept_loads = {
+        broker: amount for broker, amount in held.items() if broker not in receiving and broker not in leaving
+    }
     if load not in LED:
-        there = {number: rack for number, rack in racks.items() if number in receiving or number in kept}
-        return fair_share(there, *weights, kept, capacity)
-    total = max(0.0, sum(held.values()) - sum(kept.values()))
+        bearing_racks = {broker: rack for broker, rack in racks.items() if broker in receiving or broker in kept_loads}
+        return fair_share(bearing_racks, *weights, kept_loads, capacity)
+    total = max(0.0, sum(held.values()) - sum(kept_loads.values()))
     able = {number: 1.0 if capacity is None else capacity[number] for number in leading}
     whole = sum(able.values())
     return {number: total * share / whole for number, share in able.items()}

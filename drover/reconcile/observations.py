@@ -245,15 +245,15 @@ class ObservationCache:
         self._note(self._made, key, replicas, ended_ms, METADATA_LAG_MS)
 
     def call_replaced(
-        self, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int, *, is_certain: bool = True
+        self, key: TopicPartition, replicas: tuple[int, ...], ended_ms: int, *, is_accepted: bool = True
     ) -> None:
         """Note a list that the controller has replaced: for `MOST_METADATA_LAG_MS` an observation of it is stale.
 
-        Where the answer was lost, so that it is not certain, for `METADATA_LAG_MS` only: the list may still be there.
+        Where the answer was lost, so that nobody knows that it was, for `METADATA_LAG_MS` only.
         It counts while the partition is moving, since the lists before and during a shrink may be the same. The next
         accepted call that changes the list ends that. `ended_ms` is monotonic.
         """
-        lag_ms = MOST_METADATA_LAG_MS if is_certain else METADATA_LAG_MS
+        lag_ms = MOST_METADATA_LAG_MS if is_accepted else METADATA_LAG_MS
         self._note(self._replaced, key, replicas, ended_ms, lag_ms)
 
     def leader_replaced(self, key: TopicPartition, leader: int, ended_ms: int) -> None:

@@ -7,7 +7,8 @@ places. When they are taken, the connection that has been silent longest gives w
 import asyncio
 import resource
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ KEEP_ALIVE_S = 75.0
 # Connections that wait to be accepted. asyncio writes a line for each of them while no descriptor is free.
 BACKLOG = 64
 REFUSALS_LOGGED_EVERY_S = 60.0
-# How much asyncio reads of a connection at a time. With its 256 KiB, a thousand clients that send nonsense take 200 MB.
+# How much is read of a connection at a time. With the 256 KiB of asyncio, a thousand clients with nonsense take 200 MB.
 READ_BYTES = 8 * 1024
 _NO_DESCRIPTOR = "socket.accept() out of system resource"
 _log = structlog.get_logger(__name__)
@@ -134,6 +135,33 @@ class Connections:
         if (connection := self._open.pop(handler, None)) is not None:
             connection.is_answering = False
             self._open[handler] = connection
+
+
+class Occupants:
+    """The connections that hold one of at most `most` places; that which came first gives way to a new one."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._transports: dict[asyncio.Transport, None] = {}
+
+    def __len__(self) -> int:
+        """Return how many places are taken."""
+        return len(self._transports)
+
+    @contextmanager
+    def place_for(self, transport: asyncio.Transport | None) -> Iterator[None]:
+        """Hold a place for the length of a block. Raises `ConnectionResetError` for a client that has left (None)."""
+        if transport is None:
+            raise ConnectionResetError
+        if len(self._transports) >= self._most:
+            first = next(iter(self._transports))
+            del self._transports[first]
+            first.abort()
+        self._transports[transport] = None
+        try:
+            yield
+        finally:
+            self._transports.pop(transport, None)
 
 
 def places(wanted: int) -> int:

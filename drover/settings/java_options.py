@@ -23,7 +23,7 @@ _KERBEROS_FILE, _KEY_TABLE = "KRB5_CONFIG", "KRB5_CLIENT_KTNAME"
 
 @dataclass(frozen=True, slots=True)
 class JavaNeeds:
-    """What a login needs of the Java process, beside the properties of its Kafka client.
+    """System properties, Java modules and jars without which the Kafka client of a JVM cannot log in.
 
     `modules` are those of Java that not every runtime has, `jar_sets` the names of locked sets of jars.
     """
@@ -34,7 +34,7 @@ class JavaNeeds:
 
 
 def java_needs(security: Security) -> JavaNeeds:
-    """Return what the login of these settings needs of the Java process."""
+    """Return the needs of the login in these settings."""
     match security.sasl_mechanism:
         case "GSSAPI":
             # Kerberos' library takes a list of files there, and Java the first.

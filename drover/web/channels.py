@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import msgspec
@@ -104,18 +104,22 @@ class Channel:
         self.is_ended = True
         self.fresh.set()
 
-    def viewer(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def viewer(self) -> Iterator[None]:
         """Count a viewer for the length of a block."""
-        return _counted(self)
+        self.viewers += 1
+        try:
+            yield
+        finally:
+            self.viewers -= 1
 
 
 @dataclass(slots=True)
 class Channels:
-    """All channels; `build` computes the document of a query. `viewers` includes those without a channel yet."""
+    """All channels; `build` computes the document of a query."""
 
     boot: str
     build: Callable[[Query], Document]
-    viewers: int = 0
     _channels: dict[Query, Channel] = field(default_factory=dict)
     _opened: int = 0
 
@@ -150,16 +154,3 @@ class Channels:
                 del self._channels[query]
                 continue
             channel.publish(self.build(query))
-
-    def viewer(self) -> AbstractContextManager[None]:
-        """Count a viewer, with or without a channel, for the length of a block."""
-        return _counted(self)
-
-
-@contextmanager
-def _counted(viewed: Channel | Channels) -> Iterator[None]:
-    viewed.viewers += 1
-    try:
-        yield
-    finally:
-        viewed.viewers -= 1

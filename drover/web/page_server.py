@@ -11,7 +11,7 @@ from drover import __version__
 from drover.client.time_travel import travel
 from drover.errors import ConfigurationError
 from drover.journal.connection import LogConnection
-from drover.service.connections import BACKLOG, KEEP_ALIVE_S, Connections, log_refusals_rarely, places
+from drover.service.connections import BACKLOG, KEEP_ALIVE_S, Connections, Occupants, log_refusals_rarely, places
 from drover.web.guards import LOOPBACK
 from drover.web.identity import LOOPBACK_NETWORKS, Authorizer, Network
 from drover.web.page_state import PageState
@@ -73,8 +73,8 @@ async def serving(
     names = {*LOOPBACK, *(name.lower() for name in hosts), _host_name(address[0])}
     past = Past(partial(travel, connection))
     # A third of the connections is left for other requests.
-    most_viewers = min(MAX_VIEWERS, places(MAX_CONNECTIONS) * 2 // 3)
-    server = Server(page, past, __version__, telemetry, names, writes, surveys, proxies, most_viewers)
+    viewers = Occupants(min(MAX_VIEWERS, places(MAX_CONNECTIONS) * 2 // 3))
+    server = Server(page, past, __version__, telemetry, names, writes, surveys, proxies, viewers)
     # Bind first, so that an unusable address is reported before the log is read.
     async with listening(server, *address) as port:
         following = asyncio.create_task(Sources(connection, page).run())

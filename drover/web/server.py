@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from aiohttp import web
 
 from drover.client.time_travel import Point
 from drover.errors import ConfigurationError, LogUnavailableError
+from drover.service.connections import Occupants
 from drover.time_limits import time_limit
 from drover.web.assets import Asset, make_asset, read_assets
 from drover.web.bodies import Reply, SlowBodyError
@@ -42,8 +43,7 @@ class Server:
     """Answers the requests of the page; `telemetry` reads Spark's tables and may block.
 
     Without `writes` it is read-only: there is no route for commands. Many clients may be behind each of the `proxies`.
-    While there are `most_viewers`, the one that has followed its view longest is cut off for a new one; its browser
-    reconnects.
+    Of the `viewers`, who follow a view, the first is cut off for one too many; its browser reconnects.
     """
 
     page: PageState
@@ -54,9 +54,7 @@ class Server:
     writes: Writes | None = None
     surveys: Surveys | None = None
     proxies: Sequence[Network] = LOOPBACK_NETWORKS
-    most_viewers: int = MAX_VIEWERS
-    # The connections of the viewers, that which came first before the others.
-    _viewers: dict[asyncio.Transport, None] = field(default_factory=dict)
+    viewers: Occupants = field(default_factory=lambda: Occupants(MAX_VIEWERS))
     _assets: dict[str, Asset] = field(default_factory=read_assets)
     _page: Asset = field(init=False)
 
@@ -118,29 +116,12 @@ class Server:
             headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         # A viewer may leave at any time, even before the first byte.
-        with contextlib.suppress(ConnectionError), self._viewer(request):
+        with contextlib.suppress(ConnectionError), self.viewers.place_for(request.transport):
             await self._ready(request, response)
             if not response.prepared:
                 await response.prepare(request)
             await self._follow(request, response, self.page.channels.channel(query))
         return response
-
-    @contextlib.contextmanager
-    def _viewer(self, request: web.Request) -> Iterator[None]:
-        """Take a viewer's place for the length of a block."""
-        transport = request.transport
-        if transport is None:
-            raise ConnectionResetError
-        if len(self._viewers) >= self.most_viewers:
-            first = next(iter(self._viewers))
-            del self._viewers[first]
-            first.abort()
-        self._viewers[transport] = None
-        try:
-            with self.page.channels.viewer():
-                yield
-        finally:
-            self._viewers.pop(transport, None)
 
     async def _follow(self, request: web.Request, response: web.StreamResponse, channel: Channel) -> None:
         version = channel.version_of(request.headers.get("Last-Event-ID") or request.query.get("after"))

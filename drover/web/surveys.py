@@ -12,6 +12,7 @@ import msgspec
 from aiohttp import web
 
 from drover.errors import ClusterError, ConfigurationError
+from drover.service.connections import Occupants
 from drover.state.cluster import ClusterState
 from drover.web.bodies import Reply, read_body
 from drover.web.identity import stranger_of
@@ -63,8 +64,8 @@ class Surveys:
     looking: Looking
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _waiting: int = 0
-    # The connections on which bodies are being read, that which began first before the others.
-    _reading: dict[asyncio.Transport, None] = field(default_factory=dict)
+    # The connections on which bodies are being read.
+    _senders: Occupants = field(default_factory=lambda: Occupants(MAX_WAITING))
 
     async def answer_review(self, request: web.Request) -> Reply:
         """Judge a plan. Raises `ValueError` for an invalid request."""
@@ -112,15 +113,5 @@ class Surveys:
 
     async def _read(self, request: web.Request, kind: type[Question], most_bytes: int) -> Question:
         """Read a body. Only so many are read at a time: the request that has taken longest is cut off for a new one."""
-        transport = request.transport
-        if transport is None:
-            raise ConnectionResetError
-        if len(self._reading) >= MAX_WAITING:
-            slowest = next(iter(self._reading))
-            del self._reading[slowest]
-            slowest.abort()
-        self._reading[transport] = None
-        try:
+        with self._senders.place_for(request.transport):
             return await read_body(request, kind, most_bytes)
-        finally:
-            self._reading.pop(transport, None)

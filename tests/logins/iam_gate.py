@@ -1,6 +1,6 @@
-"""What stands before Kafka at Amazon: takes AWS_MSK_IAM and tokens of AWS, writes them down, and passes on all else.
+"""A proxy that accepts AWS_MSK_IAM logins, as Amazon MSK does, records them, and forwards other requests to a broker.
 
-No Kafka but Amazon's can check what AWS signed. Behind this gate is a real one.
+Only Amazon can check what AWS has signed. The broker behind the proxy is a real one.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _ACCEPTED = json.dumps({"version": "2020_10_22", "request-id": "of this test"}).
 
 
 class IAMGate:
-    """The way to one broker; `tokens` are of clients that use OAUTHBEARER, `requests` of those that use AWS_MSK_IAM."""
+    """A proxy for one broker; it records `tokens` of OAUTHBEARER and signed `requests` of AWS_MSK_IAM clients."""
 
     def __init__(self, host: str, port: int, broker_port: int) -> None:
         self._host, self._port, self._broker_port = host, port, broker_port

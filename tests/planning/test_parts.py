@@ -44,7 +44,7 @@ def test_what_stays_on_a_broker_is_not_for_the_others_of_its_rack(state: dict[st
     # Each of nine brokers in three racks has a third of what its rack has: nobody can take what stays on broker 1.
     members = brokers(*"abcabcabc")
     model = ClusterModel.of(
-        [replace(members[0], **state), *members[1:]],  # type: ignore[arg-type]
+        [replace(members[0], **state), *members[1:]],  # type: ignore[arg-type]  # one flag of a broker, by name
         [
             partition(number, 2 + number % 3 * 3, 3 + number // 3 % 3 * 3, 1 + number // 9 % 3 * 3, rate=rate)
             for number in range(81)

@@ -134,7 +134,7 @@ LEADER_MUTANTS = (
     Mutant(
         "believe-the-list-before-a-lost-reorder",
         "drover/reconcile/leaders/order_calls.py",
-        "        self._observed.call_replaced(key, expected, ended_ms, is_certain=False)\n",
+        "        self._observed.call_replaced(key, expected, ended_ms, is_accepted=False)\n",
         "        assert expected, ended_ms\n",
         layer="tests/leadership/test_order_calls.py",
     ),

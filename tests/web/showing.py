@@ -14,11 +14,12 @@ from drover.events.commands import AnyCommand
 from drover.events.partitions import PartitionReference
 from drover.events.records import Outcome
 from drover.fold.log import ShardFold
+from drover.service.connections import Occupants
 from drover.web.identity import Authorizer
 from drover.web.page_server import listening
 from drover.web.page_state import PageState
 from drover.web.past import Past
-from drover.web.server import Server, Telemetry
+from drover.web.server import MAX_VIEWERS, Server, Telemetry
 from drover.web.surveys import Looking, Surveys
 from drover.web.writes import Writes
 from tests.client.log import CLUSTER
@@ -35,6 +36,7 @@ class Showing:
     page: PageState = field(default_factory=PageState)
     port: int = 0
     sent: list[AnyCommand] = field(default_factory=list)
+    viewers: Occupants = field(default_factory=lambda: Occupants(MAX_VIEWERS))
 
     @property
     def address(self) -> str:
@@ -94,6 +96,8 @@ async def showing(
     authorizer = Authorizer(USER_HEADER, tuple(ip_network(proxy) for proxy in proxies))
     writing = Writes(shown.page, authorizer, shown.send) if writes else None
     surveys = None if looking is None else Surveys(shown.page, looking)
-    server = Server(shown.page, Past(shown.travel), "test", telemetry, writes=writing, surveys=surveys)
+    server = Server(
+        shown.page, Past(shown.travel), "test", telemetry, writes=writing, surveys=surveys, viewers=shown.viewers
+    )
     async with listening(server, "127.0.0.1", port) as shown.port:
         yield shown

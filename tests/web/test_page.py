@@ -280,7 +280,7 @@ async def test_a_tab_that_nobody_sees_keeps_no_connection_and_catches_up_when_it
 
         await show("true")
         async with asyncio.timeout(60):
-            while shown.page.channels.viewers:  # noqa: ASYNC110 - the server tells nobody who has gone
+            while shown.viewers:  # noqa: ASYNC110 - the server tells nobody who has gone
                 await asyncio.sleep(0.05)
         scene.start(moves[0])
         shown.refresh()

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from drover.local import wait_until
+from drover.service.connections import Occupants
 from drover.web import channels as web_channels
 from drover.web import guards
 from drover.web import server as web_server
@@ -23,10 +24,10 @@ from tests.web.showing import showing
 
 
 @asynccontextmanager
-async def reading(page: PageState, most_viewers: int = MAX_VIEWERS) -> AsyncIterator[str]:
+async def reading(page: PageState, viewers: Occupants | None = None) -> AsyncIterator[str]:
     """Serve a page whose log is still being read, until it is begun; yields the address of its stream."""
     past = Past(lambda *_: asyncio.sleep(0))  # type: ignore[arg-type]  # nobody travels
-    server = Server(page, past, "test", most_viewers=most_viewers)
+    server = Server(page, past, "test", viewers=Occupants(MAX_VIEWERS) if viewers is None else viewers)
     async with listening(server, "127.0.0.1", 0) as port:
         yield f"http://127.0.0.1:{port}/api/stream"
 
@@ -54,7 +55,8 @@ async def test_where_all_places_are_taken_the_viewer_who_came_first_gives_way(is
     if is_read:
         page.begin(scene.view)
     event = "snapshot" if is_read else "beat"
-    async with reading(page, most_viewers=2) as stream, aiohttp.ClientSession() as http, AsyncExitStack() as stack:
+    viewers = Occupants(2)
+    async with reading(page, viewers) as stream, aiohttp.ClientSession() as http, AsyncExitStack() as stack:
         streams = []
         for _ in range(3):
             streams.append(await stack.enter_async_context(http.get(stream)))
@@ -63,7 +65,7 @@ async def test_where_all_places_are_taken_the_viewer_who_came_first_gives_way(is
         if not is_read:
             page.begin(scene.view)
             await seen(streams[1], "snapshot")
-        await wait_until(lambda: page.channels.viewers == 2, what="the others stay")
+        await wait_until(lambda: len(viewers) == 2, what="the others stay")
 
 
 async def test_a_stream_ends_when_its_channel_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +84,7 @@ async def test_only_get_opens_a_stream() -> None:
     async with showing(Scene()) as shown, aiohttp.ClientSession() as http:
         async with http.head(f"{shown.address}/api/stream") as response:
             assert response.status == 405
-        assert shown.page.channels.viewers == 0
+        assert len(shown.viewers) == 0
         async with http.head(f"{shown.address}/api/document") as response:
             assert response.status == 200
 
@@ -130,7 +132,7 @@ async def test_who_reads_nothing_of_what_is_sent_is_cut_off(
         with await asked_and_left_unread(shown.port, path) as client:
             async with asyncio.timeout(60):
                 await is_cut.wait()
-            await wait_until(lambda: shown.page.channels.viewers == 0, what="the viewer to be gone")
+            await wait_until(lambda: len(shown.viewers) == 0, what="the viewer to be gone")
             assert 0 < await read_to_the_end(client) < len(LARGE["text"])
     assert [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING] == []
 

@@ -138,7 +138,7 @@ class OrderCalls:
     def _doubt(self, key: TopicPartition, ended_ms: int) -> None:
         """Ignore observations of the list from before a lost call while metadata may be old, for commands as well."""
         expected = self._state.intended_orders[key].expected
-        self._observed.call_replaced(key, expected, ended_ms, is_certain=False)
+        self._observed.call_replaced(key, expected, ended_ms, is_accepted=False)
 
     def _meaning(self, key: TopicPartition, ended: CallEnded) -> Answer | None:
         if ended.results is None:

@@ -5,6 +5,7 @@ from drover.decide.late_calls import expired_calls
 from drover.decide.verdict import Context
 from drover.events.plans import Stepping
 from drover.events.traits import Completion
+from drover.reconcile.debounce import CERTAIN_AFTER_MS, Debounce
 from drover.reconcile.moves.copy_sizes import CopySizes
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
@@ -17,20 +18,19 @@ def context_of(
     reassignment: Reassignment,
     observed: ObservationCache,
     sizes: CopySizes,
-    *,
+    debounce: Debounce,
     at_ms: int,
-    persisted: bool,
-    is_certain: bool,
 ) -> Context:
-    """Gather it; `persisted` and `is_certain` say for how long a mismatch has lasted."""
+    """Gather it for the partition's last observation."""
+    seen = observed.partitions.get(reassignment.key)
     return Context(
         cluster=state.name,
         live=observed.live,
         min_isr=observed.min_isr.get(reassignment.key.topic, 1),
         max_replicas_per_step=state.limits.max_replicas_per_step,
         at_ms=at_ms,
-        persisted=persisted,
-        is_certain=is_certain,
+        persisted=debounce.has_persisted(reassignment.key, seen),
+        is_certain=debounce.has_persisted(reassignment.key, seen, CERTAIN_AFTER_MS),
         bytes_copied=sizes.bytes_copied(reassignment),
         bytes_unknown=not sizes.has_sample(reassignment),
         expired_calls=expired_calls(state, reassignment.key, at_ms),

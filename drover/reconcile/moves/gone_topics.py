@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from drover.decide.queue_entries import leave
-from drover.decide.verdict import event_name
+from drover.decide.verdict import event_name, is_gone
 from drover.events.partitions import TopicPartition
 from drover.events.queue_entries import QueueExit
 from drover.events.reassignments import FailureReason, ReassignmentFailed
@@ -13,7 +13,7 @@ from drover.events.refusals import RefusalCode
 from drover.facts import Move, Observation
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Changes, Reconciler
-from drover.reconcile.debounce import CERTAIN_AFTER_MS, CONFIRM_AFTER_MS, Debounce
+from drover.reconcile.debounce import CERTAIN_AFTER_MS, Debounce
 from drover.reconcile.messages import Input, Timestamp
 from drover.reconcile.observations import ObservationCache
 from drover.state.cluster import ClusterState
@@ -81,11 +81,14 @@ class GoneTopics(Reconciler):
             if facts is not None and facts.topic_id == expected:
                 self._debounce.forget(key)
                 continue
-            # A broker with old metadata may show the time before this incarnation.
-            for_ms = CERTAIN_AFTER_MS if facts is None else CONFIRM_AFTER_MS
-            is_gone = self._debounce.has_persisted(key, self.observed.partitions.get(key), for_ms)
-            self._debounce.note(key, entry.ended_ms, unconfirmed=not is_gone)
-            if is_gone:
+            seen = self.observed.partitions.get(key)
+            is_deleted = is_gone(
+                facts,
+                persisted=self._debounce.has_persisted(key, seen),
+                is_certain=self._debounce.has_persisted(key, seen, CERTAIN_AFTER_MS),
+            )
+            self._debounce.note(key, entry.ended_ms, unconfirmed=not is_deleted)
+            if is_deleted:
                 self._gone[key.topic] = expected
 
     def _expected(self, key: TopicPartition) -> str | None:

@@ -21,7 +21,7 @@ from drover.reconcile.contract import (
     Reconciler,
     Urgency,
 )
-from drover.reconcile.debounce import CERTAIN_AFTER_MS, Debounce
+from drover.reconcile.debounce import Debounce
 from drover.reconcile.gates import CHANGE_GATES, lapse
 from drover.reconcile.messages import AlterPartitions, BytesSampled, CallEnded, Effect, Input, Timestamp
 from drover.reconcile.moves import calls
@@ -138,15 +138,7 @@ class ReassignmentReconciler(Reconciler):
         if reassignment.attempts and not self._backoff.may_try(key, now_ms):
             return
         seen = self.observed.partitions[key]
-        context = context_of(
-            state,
-            reassignment,
-            self.observed,
-            self._sizes,
-            at_ms=batch.at_ms,
-            persisted=self._debounce.has_persisted(key, seen),
-            is_certain=self._debounce.has_persisted(key, seen, CERTAIN_AFTER_MS),
-        )
+        context = context_of(state, reassignment, self.observed, self._sizes, self._debounce, batch.at_ms)
         self._failing.discard(key)
         verdict = reconcile(reassignment, seen.facts, context)
         if not self._pace.room and any(isinstance(event, CallIntended) for event in verdict.events):

@@ -22,7 +22,7 @@ from drover.facts import Move, Observation, PartitionFacts
 from drover.reconcile.backoff import Backoff
 from drover.reconcile.batch import BatchBuilder
 from drover.reconcile.contract import Attention, Changes, Reconciler, Urgency
-from drover.reconcile.debounce import CERTAIN_AFTER_MS, Debounce
+from drover.reconcile.debounce import Debounce
 from drover.reconcile.gates import (
     BUDGET_GATES,
     LEADER_MOVEMENTS,
@@ -470,15 +470,7 @@ class Starter(Reconciler):
         # Unless it comes to wait for something else, it is tried again with the next observation.
         self._put_off_until(key, seen.ended_ms + FRESH_TO_START_MS + 1)
         self._trying = key
-        context = context_of(
-            self.state,
-            reassignment,
-            self.observed,
-            self._sizes,
-            at_ms=batch.at_ms,
-            persisted=self._debounce.has_persisted(key, seen),
-            is_certain=self._debounce.has_persisted(key, seen, CERTAIN_AFTER_MS),
-        )
+        context = context_of(self.state, reassignment, self.observed, self._sizes, self._debounce, batch.at_ms)
         if seen.facts is None or seen.facts.topic_id != reassignment.topic_id:
             verdict = gone(reassignment, seen.facts, context)
             self._debounce.note(key, seen.ended_ms, unconfirmed=verdict.unconfirmed)
